@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
@@ -43,6 +43,9 @@ class AccountStore(Protocol):
 
     async def ways_in(self, user: UserId) -> WaysIn:
         """Called after the account is held."""
+
+    async def other_ways_in(self, user: UserId, email: Email, *, but: PasskeyId | IdentityId) -> WaysIn:
+        """Those that would let the person in without this one. `email` is the account's address. Called after the account is held."""
 
     async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
         """None: the person leaves the choice to the browser. False when there is no such account."""

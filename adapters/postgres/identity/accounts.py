@@ -7,12 +7,15 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.realms import mail_domain
 from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
 from core.frozen import Frozen
@@ -97,6 +100,11 @@ class AccountRows:
         rows = await self._transaction.ask(WaysIn, _WAYS_IN, {"user": user})
         return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
 
+    async def other_ways_in(self, user: UserId, email: Email, *, but: PasskeyId | IdentityId) -> WaysIn:
+        whose = {"user": user, "email_key": storable_text(email.key), "mail_domain": storable_text(mail_domain(email))}
+        rows = await self._transaction.ask(WaysIn, _OTHER_WAYS_IN, {**whose, "but": but})
+        return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
+
     async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _CHOOSE_LANGUAGE, {"user": user, "language": language and language.value, "at": at}))
 
@@ -163,15 +171,32 @@ _HOLD: Final = "select id from users where id = %(user)s for no key update"
 
 _HOLD_TO_MOVE: Final = "select from users where id = %(user)s for update"
 
-# An organization's own provider that is turned off lets nobody in.
 _WAYS_IN: Final = """
     select password_hash is not null as password,
            (select count(*) from passkeys where passkeys.user_id = users.id) as passkeys,
+           (select count(*) from identities where identities.user_id = users.id) as identities
+      from users
+     where id = %(user)s
+"""
+
+# An organization's own provider lets in whom it vouches for: `_VOUCHES` in `upstream/identities.py` says whom.
+_OTHER_WAYS_IN: Final[LiteralString] = f"""
+    select password_hash is not null as password,
+           (select count(*) from passkeys where passkeys.user_id = users.id and passkeys.id <> %(but)s) as passkeys,
            (
                select count(*)
                  from identities
-                 left join upstream_providers on upstream_providers.id = identities.upstream_provider_id
-                where identities.user_id = users.id and coalesce(upstream_providers.enabled, true)
+                 left join upstream_providers as providers on providers.id = identities.upstream_provider_id
+                 left join organizations on organizations.id = providers.org_id
+                where identities.user_id = users.id and identities.id <> %(but)s
+                  and (
+                          identities.upstream_provider_id is null
+                       or (
+                              providers.enabled and organizations.status = 'active'
+                          and users.email_key = %(email_key)s and not users.is_platform_owner
+                          and %(mail_domain)s::text = any ({proved_domains("providers.org_id")}::text[])
+                          )
+                      )
            ) as identities
       from users
      where id = %(user)s

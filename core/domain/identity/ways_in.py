@@ -8,7 +8,7 @@ from core.frozen import Frozen
 
 
 class WaysIn(Frozen):
-    """How many an account has of each kind."""
+    """How many of each kind."""
 
     password: bool
     passkeys: int
@@ -26,7 +26,9 @@ class LastWayIn(BadRequest):
         super().__init__(words="last_way_in")
 
 
-def require_another(ways: WaysIn) -> None:
-    """Before one of them goes. The account is held, so that of two at once the second sees that the first is gone. Raises `LastWayIn`."""
-    if ways.count <= 1:
+def require_another(left: WaysIn) -> None:
+    """Before one of them goes. `left` are the others; a provider that would not let the person in is none. The account is held, so that of
+    two at once the second sees that the first is gone. Raises `LastWayIn`.
+    """
+    if left.count == 0:
         raise LastWayIn

@@ -192,7 +192,7 @@ class Passkeys:
             held = await uow.passkeys.find_held(user, passkey)
             if held is None:
                 raise _unknown()
-            require_another(await uow.accounts.ways_in(user))
+            require_another(await uow.accounts.other_ways_in(user, caller.email, but=passkey))
             if held.ends_second_factor:
                 await self._mfa.end(uow, caller, actor)
             await uow.passkeys.remove(user, passkey)

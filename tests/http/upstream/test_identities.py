@@ -135,6 +135,44 @@ async def test_the_only_way_in_stays(house: House) -> None:
     assert statuses == [204, 400]
 
 
+# What keeps an organization's own provider from letting somebody in.
+SHUT = {
+    "turned off": "update upstream_providers set enabled = false",
+    "suspended": "update organizations set status = 'suspended'",
+    "domain lost": "delete from domains",
+    "moved": "update users set email = 'ada@home.example', email_key = 'ada@home.example' where email = 'ada@example.org'",
+    "owner of the platform": "update users set is_platform_owner = true where email = 'ada@example.org'",
+}
+
+
+async def both_ways(house: House) -> tuple[str, str]:
+    """Ada, who comes in by acme's own provider and by the code host. Returns the provider and a token of hers."""
+    provider = await house.own_provider()
+    for word, way in (("own", provider), ("codehost", "codehost")):
+        house.sits(word=word)
+        await house.go(house.browser(), word=way)
+    ada, *_ = house.people.rows("select id, user_id from sessions where user_id = (select id from users where email = %s)", ADA)
+    return provider, await house.people.token(Person(ada["user_id"], ada["id"], ADA))
+
+
+@pytest.mark.parametrize("change", [None, *SHUT.values()], ids=["open", *SHUT])
+async def test_a_provider_that_would_not_let_the_person_in_is_no_other_way(house: House, change: str | None) -> None:
+    provider, token = await both_ways(house)
+    if change is not None:
+        house.people.change(change)
+    answer = await house.unlimited.request("DELETE", f"{PATH}/codehost", token=token)
+    assert answer.status == (204 if change is None else 400), answer.body
+    assert [one["provider"] for one in house.identities()] == ([provider] if change is None else [provider, "codehost"])
+
+
+@pytest.mark.parametrize("change", SHUT.values(), ids=SHUT)
+async def test_one_that_lets_nobody_in_may_go_although_it_leaves_a_single_way(house: House, change: str) -> None:
+    provider, token = await both_ways(house)
+    house.people.change(change)
+    assert (await house.unlimited.request("DELETE", f"{PATH}/{provider}", token=token)).status == 204
+    assert [one["provider"] for one in house.identities()] == ["codehost"]
+
+
 async def test_of_two_that_go_at_once_one_stays(house: House, ada: Person) -> None:
     import trio  # noqa: PLC0415 - here alone
 

@@ -128,7 +128,7 @@ class Identities:
                 await uow.identity_grants.remove(identity.id, service)
                 await uow.commit()
                 return
-            require_another(await uow.accounts.ways_in(caller.user))
+            require_another(await uow.accounts.other_ways_in(caller.user, caller.email, but=identity.id))
             await uow.identities.remove(identity.id)
             now = self._clock.now()
             if service is None:

@@ -160,8 +160,8 @@ async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) 
     """Remove a passkey
 
     It signs nobody in any more, your other sessions end, and you are told by mail. The last way into an account stays: without a password,
-    keep another passkey. If your second factor is passkeys alone, it is off when the last one goes, and the backup codes with it. You need
-    a recent proof of who you are.
+    keep another passkey, or an account at a provider that lets you in. If your second factor is passkeys alone, it is off when the last one
+    goes, and the backup codes with it. You need a recent proof of who you are.
     """
     await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
     return NO_BODY
