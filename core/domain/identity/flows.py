@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
+from uuid import UUID
 
 from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest
@@ -159,6 +160,13 @@ def unclaimed_digest(flow: FlowId) -> bytes:
     browser that comes with the flow's id makes it its own.
     """
     return sha256(f"unclaimed {flow}".encode()).digest()
+
+
+def claimed_id(flow: FlowId, browser: Secret) -> FlowId:
+    """The id of such a flow from then on. Whoever began it knows the first one, and could lead the browser on in it: to a provider of their
+    own, which signs people in to whatever account it likes.
+    """
+    return FlowId(UUID(bytes=hmac.digest(browser.reveal().encode(), b"claimed " + flow.bytes, sha256)[:16], version=4))
 
 
 def form_token(browser: Secret, bound_to: str) -> str:

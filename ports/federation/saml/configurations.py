@@ -184,8 +184,10 @@ class SamlLookup(Protocol):
     async def logout(self, flow: FlowId) -> Flow | None:
         """A sign-out on its way, whoever's browser brings its next message."""
 
-    async def claim(self, flow: FlowId, browser_digest: bytes) -> bool:
-        """A flow that a form of another site has begun becomes this browser's. Of two browsers, one gets True."""
+    async def claim(self, flow: FlowId, browser_digest: bytes, becomes: FlowId) -> bool:
+        """A flow that a form of another site has begun becomes this browser's, under the id that it `becomes`. Of two browsers, one gets
+        True.
+        """
 
     async def sign_out_under_way(self, browser_digest: bytes, since: datetime) -> Flow | None:
         """The latest sign-out of this browser that has begun since, and is on its way through the service providers."""

@@ -174,8 +174,8 @@ class PostgresSaml:
         rows = await ask(self._pool, IdRow, _UNDER_WAY, parameters)
         return await self.logout(FlowId(rows[0].id)) if rows else None
 
-    async def claim(self, flow: FlowId, browser_digest: bytes) -> bool:
-        parameters = {"id": flow, "browser_digest": browser_digest, "unclaimed": unclaimed_digest(flow)}
+    async def claim(self, flow: FlowId, browser_digest: bytes, becomes: FlowId) -> bool:
+        parameters = {"id": flow, "browser_digest": browser_digest, "unclaimed": unclaimed_digest(flow), "becomes": becomes}
         return bool(await ask(self._pool, IdRow, _CLAIM, parameters))
 
     async def was_in(self, browser_session: bytes, people: Collection[UserId]) -> bool:
@@ -287,7 +287,7 @@ _UNDER_WAY: Final = """
 
 _CLAIM: Final = """
     update flows
-       set browser_digest = %(browser_digest)s
+       set id = %(becomes)s, browser_digest = %(browser_digest)s
      where id = %(id)s and browser_digest = %(unclaimed)s and expires_at > now()
  returning id
 """

@@ -214,7 +214,7 @@ class SamlLogouts:
         else uses, the others are not told. Raises `FlowOver`.
         """
         flow = await self._lookup.logout(id_)
-        if flow is None or flow.completed_at is not None or not await self._lookup.claim(id_, browser.digest()):
+        if flow is None or flow.completed_at is not None or not await self._lookup.claim(id_, browser.digest(), id_):
             raise FlowOver
         route = restored(flow.request)
         if session is None or not await self._lookup.was_in(session.digest(), route.people):

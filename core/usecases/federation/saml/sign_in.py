@@ -46,7 +46,7 @@ from core.domain.federation.saml.sign_in import (
 from core.domain.identifiers import FlowId, LoginEventId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import MEMBERS_ONLY, Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sign_in import ServiceName, login_tried
 from core.domain.secrets import Token
@@ -184,9 +184,12 @@ class SamlSignIn:
             await uow.commit()
         return flow
 
-    async def claim(self, flow: FlowId, browser: Token) -> bool:
-        """For a flow that a form of another site has begun."""
-        return await self._lookup.claim(flow, browser.digest())
+    async def claim(self, flow: FlowId, browser: Token) -> FlowId:
+        """For a flow that a form of another site has begun: its id in this browser, which may come twice. Raises `FlowOver`."""
+        own = claimed_id(flow, browser)
+        if not await self._lookup.claim(flow, browser.digest(), own):
+            await self._flows.find(own, browser)
+        return own
 
     async def resume(self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False) -> Outcome:
         """A request whose person has done something for it. Raises `FlowOver`, and what `arrive` does."""

@@ -294,14 +294,12 @@ async def _claimed(call: Call[None, StateLink, SamlPath, Caller | None], postern
     """A sign-in that the form of another site has begun, which this browser brings first."""
     browser, headers = browser_secret(call, postern)
     try:
-        claimed = await postern.federation.saml_sign_in.claim(FlowId(UUID(call.query.state)), browser)
+        own = await postern.federation.saml_sign_in.claim(FlowId(UUID(call.query.state)), browser)
     except ValueError:
         raise FlowOver from None
-    if not claimed:
-        raise FlowOver
     # Once more, with the cookie that this answer may give.
     path = _AUTHENTICATE.format(org_slug=call.path.org_slug, service_slug=call.path.service_slug)
-    answer = redirect(f"{path}?{urlencode({'state': call.query.state})}")
+    answer = redirect(f"{path}?{urlencode({'state': str(own)})}")
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 

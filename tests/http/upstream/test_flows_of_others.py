@@ -1,0 +1,58 @@
+"""Whoever leads people to a provider of their own in a flow that they know would have them work in an account of theirs."""
+
+import pytest
+
+from adapters.saml import certificates
+from tests.http.client import refused
+from tests.http.federation.arriving import is_page
+from tests.http.federation.providing import ACS, SP, authn_request, in_form, kept_pairs
+from tests.http.signing_in import PASSWORD
+from tests.http.upstream.house import House
+
+
+@pytest.fixture(autouse=True)
+def _primes_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
+
+
+async def begun_elsewhere(house: House) -> str:
+    """A SAML request by the form of another site, which anybody can send from anywhere. Where its answer leads."""
+    boss = house.resident(house.acme, "owner", "boss")
+    path = "/api/organizations/acme/services/app/saml"
+    (await house.request("POST", path, {"enabled": True, "entity_id": SP, "acs_url": ACS}, by=boss)).ok()
+    (await house.request("POST", f"{path}/certificate", {}, by=boss)).ok()
+    fields = in_form(authn_request())
+    tabs = house.browser()
+    answer = await tabs.client.request(
+        "POST",
+        "/saml/acme/app/sso",
+        body="&".join(f"{name}={value.replace('+', '%2B')}" for name, value in fields.items()).encode(),
+        headers=[("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")],
+    )
+    assert answer.status == 302, answer.body
+    return answer.header("location") or ""
+
+
+@pytest.mark.parametrize("link", ["/auth/{provider}?flow={flow}", "/auth/{provider}?saml_state={flow}", "/ui/sign-in/password?flow={flow}"])
+async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: House, link: str) -> None:
+    provider = await house.own_provider()
+    place = await begun_elsewhere(house)
+    ada = house.verified()
+    tabs = house.signed_in(house.people.session_of(ada))
+    # Another site can have the browser open one address after the other.
+    answer = await tabs.request("GET", place)
+    assert answer.status == 303
+    onward = answer.header("location") or ""
+    flow = place.rpartition("=")[2]
+    assert flow not in onward
+    is_page(await tabs.request("GET", link.format(provider=provider, flow=flow)), 400, "out of date")
+    assert await house.who(tabs) == ada.user
+    login = {"email": "eve@example.org", "password": PASSWORD, "saml_state": flow}
+    await house.people.with_password(PASSWORD, "eve@example.org")
+    assert refused(await house.unlimited.post("/api/auth/login", login)) == (400, "BAD_REQUEST")
+    # In the browser it goes on, and so it does for whoever comes twice.
+    again = await tabs.request("GET", place)
+    assert (again.status, again.header("location")) == (303, onward)
+    assert ((await tabs.request("GET", onward)).header("location") or "").startswith("/ui/saml?flow=")
+    # Another browser does not get it.
+    is_page(await house.browser().request("GET", place), 400, "out of date")
