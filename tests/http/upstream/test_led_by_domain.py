@@ -249,6 +249,18 @@ async def test_the_provider_must_know_the_person_by_an_address_of_the_organizati
     assert len(house.people.rows("select from memberships where user_id = %s", ada.user)) == lets_in
 
 
+@pytest.mark.parametrize("told", ["ada@straße.test", "ada@xn--strae-oqa.test"])
+async def test_a_domain_that_only_an_older_rule_takes_for_the_organizations_is_another(house: House, told: str) -> None:
+    """`straße` and `strasse` are two domains in IDNA 2008, and may be two owners'. In IDNA 2003 they were one."""
+    ada = house.verified("ada@strasse.test")
+    house.sits(told)
+    connected(house, "websuite", ada)
+    route(house.people, house.acme, "strasse.test", provider="websuite", login="upstream_only")
+    tabs = house.browser()
+    is_page(await house.go(tabs), 400, "shows no verified address of your organization")
+    assert tabs.session is None
+
+
 async def test_an_account_connected_in_a_session_does_not_do_either(house: House) -> None:
     shared(house)
     fake = house.sits()

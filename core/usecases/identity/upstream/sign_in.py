@@ -247,7 +247,7 @@ class UpstreamSignIn:
                 self._metrics.upstream_sign_in(upstream.label, "succeeded")
                 now = self._clock.now()
                 look, demand = self._last_look(known, vouched, way, now), self._demand(known, vouched, way, now)
-                word = _word(vouched, way, met)
+                word = self._word(vouched, way, met)
                 proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, now, look, demand, word=word, identity=known.identity)
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
@@ -272,7 +272,7 @@ class UpstreamSignIn:
         if met.realm is not None and decided in _WRITES:
             # Before anything is written. Whoever has connected the identity already is asked where all sign-ins are.
             owner = named is not None and named.account.is_platform_owner
-            await self._realms.require(met.realm, _word(vouched, way, met), is_platform_owner=owner)
+            await self._realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=owner)
         match decided:
             case Linking.SIGN_IN if met.identity is not None and named is not None:
                 return _Known(met.identity, named)
@@ -422,6 +422,17 @@ class UpstreamSignIn:
     def _identity(self, user: UserId, vouched: Vouched) -> Identity:
         return new_identity(IdentityId(self._ids.new()), user, vouched.upstream, vouched.asserted, self._clock)
 
+    def _word(self, vouched: Vouched, way: WayThrough, met: Encounter) -> Word:
+        """An address that mail would not take may be of another domain than the one that it is looked up by."""
+        decides = met.realm if vouched.asserted.email_is_verified else None
+        if decides is not None and self._email(vouched.asserted) is None:
+            decides = None
+        return Word(
+            provider=vouched.upstream.key,
+            vouches_in=None if decides is None else decides.organization,
+            client_of=way.realm or way.organization,
+        )
+
     def _email(self, asserted: Asserted) -> Email | None:
         """None: the provider told no address, or none that mail could take."""
         try:
@@ -488,15 +499,6 @@ class _Leaving(Frozen, kw_only=True):
 
 def _place(flow: Flow, realm: str) -> Place:
     return Place(organization=flow.wanted.organization, service=flow.service, realm=realm)
-
-
-def _word(vouched: Vouched, way: WayThrough, met: Encounter) -> Word:
-    decides = met.realm if vouched.asserted.email_is_verified else None
-    return Word(
-        provider=vouched.upstream.key,
-        vouches_in=None if decides is None else decides.organization,
-        client_of=way.realm or way.organization,
-    )
 
 
 # What is written before there is a session.
