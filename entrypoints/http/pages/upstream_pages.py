@@ -48,6 +48,7 @@ from entrypoints.http.pages.sign_in_pages import once_over, sign_in_again, when_
 START: Final = f"{PROVIDERS}{{provider}}"
 _CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
 ASKED: Final = "yes"
+_FAILED: Final = "provider_failed"
 _ProviderInPath = Annotated[str, example("codehost")]
 
 
@@ -180,9 +181,17 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             return await _denied(postern, flow, state)
         # Whoever comes back second goes on where the first is told why: the page has all ways to sign in.
-        await postern.identity.repeated_returns.tell(state, f"{SIGN_IN}?{urlencode({'flow': str(flow.id)})}")
+        await postern.identity.repeated_returns.tell(state, _sign_in_in(flow))
         return sign_in_again(call, postern, flow, refusal)
+    except Exception:
+        # Such as a database that is busy: who tries again, as the page says, has used the state up.
+        await postern.identity.repeated_returns.tell(state, _sign_in_in(flow))
+        raise
     return await _onward(call, postern, flow, entered)
+
+
+def _sign_in_in(flow: Flow) -> str:
+    return f"{SIGN_IN}?{urlencode({'flow': str(flow.id)})}"
 
 
 async def _denied(postern: Postern, flow: Flow, state: Token) -> Page:
@@ -295,11 +304,16 @@ async def _connected(
 ) -> Answer[NoBody]:
     """Back to where the person asked to connect an identity."""
     told = {"status": "success", "provider": taken.provider, "action": "link"}
+    back = back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages)
     try:
         await postern.identity.identities.connect(taken, await _vouched(call, postern, taken, state), call.client)
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, UnknownProvider) as refusal:
         told = {**told, "status": "error", "error": _reason(refusal)}
-    address = with_query(back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages), told)
+    except Exception:
+        # As above.
+        await postern.identity.repeated_returns.tell(state, with_query(back, {**told, "status": "error", "error": _FAILED}))
+        raise
+    address = with_query(back, told)
     await postern.identity.repeated_returns.tell(state, address)
     return redirect(address, 302)
 
@@ -312,6 +326,6 @@ def _reason(refusal: Refusal) -> str:
         case ProviderOff() | UnknownProvider():
             return "provider_off"
         case OAuthError():
-            return "provider_failed"
+            return _FAILED
         case _:
             return "session_ended"

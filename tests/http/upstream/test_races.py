@@ -18,7 +18,7 @@ from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, answer_in, is_page
 from tests.http.locks import behind
 from tests.http.signing_in import enable_mfa
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.house import ADA, House, told_in
 from tests.http.upstream.test_identities import Connecting
 from tests.http.upstream.test_provider_tokens import Holder
 from tests.patience import SOONER
@@ -553,14 +553,51 @@ async def test_neither_waits_for_one_that_failed(house: House) -> None:
     fake.fails = False
     place = fake.consent(await house.leave(tabs))
     meanwhile(house, lambda: house.people.change("update oauth_states set used_at = used_at - interval '19 seconds'"))
-    use_case: Any = house.postern.identity.browser_sessions
-
-    async def breaks(*_: Any, **__: Any) -> None:
-        raise Unavailable(retry_after=1)
-
-    use_case.sign_in_with_proof = breaks
+    returns: Any = house.postern.identity.repeated_returns
+    returns.tell = breaks
     with trio.fail_after(SOONER):
+        house.postern.identity.browser_sessions.sign_in_with_proof = breaks  # type: ignore[method-assign]
         assert sorted(one.status for one in await twice_at_once(tabs, place)) == [400, 503]
+
+
+async def breaks(*_: Any, **__: Any) -> Any:
+    raise Unavailable(retry_after=1)
+
+
+async def test_who_is_told_to_try_again_gets_to_the_page_with_all_ways_to_sign_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = house.sits()
+    tabs = house.browser()
+    place = fake.consent(await house.leave(tabs, house.direct()))
+    with monkeypatch.context() as patch:
+        patch.setattr(house.postern.identity.browser_sessions, "sign_in_with_proof", breaks)
+        is_page(await tabs.request("GET", place), 503)
+    # By reloading the page.
+    with trio.fail_after(SOONER):
+        again = await tabs.request("GET", place)
+    assert again.status == 302
+    tab = await tabs.tab().open(again.header("location") or "")
+    (way,) = [link for link in tab.page.links if link.startswith("/auth/websuite")]
+    answer = await tabs.request("GET", fake.consent(await house.leave(tabs, way.removeprefix("/auth/websuite"))))
+    assert answer_in(answer.header("location"))["code"]
+
+
+async def test_who_connects_an_identity_and_is_told_to_try_again_gets_back_to_where_they_asked(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = house.sits()
+    person = Connecting(house, house.people.session_of(house.verified()))
+    place = fake.consent((await person.link()).ok()["authorization_url"])
+    with monkeypatch.context() as patch:
+        patch.setattr(house.postern.identity.identities, "connect", breaks)
+        is_page(await person.tabs.request("GET", place), 503)
+    with trio.fail_after(SOONER):
+        again = await person.tabs.request("GET", place)
+    assert told_in(again.header("location"))[1] == {
+        "status": "error",
+        "provider": "websuite",
+        "action": "link",
+        "error": "provider_failed",
+    }
 
 
 @pytest.mark.parametrize("how", ["handed over", "forgotten"])
