@@ -28,6 +28,9 @@ class ConsentStore(Protocol):
         was nothing.
         """
 
+    async def remove_all(self, user: UserId) -> None:
+        """For an account that goes to somebody else. Its sessions are ended by whoever does that."""
+
 
 class AccessLookup(Protocol):
     """Outside any unit of work: one statement."""

@@ -72,6 +72,9 @@ class ConsentRows:
         await self._transaction.tell(_END_SESSIONS, parameters)
         return rows[0].access()
 
+    async def remove_all(self, user: UserId) -> None:
+        await self._transaction.tell(_REMOVE_ALL, {"user": user})
+
 
 class PostgresAccess:
     """Implements `ports.federation.consents.AccessLookup`."""
@@ -124,6 +127,8 @@ LIST: Final[LiteralString] = f"{_ACCESS} order by organizations.name, services.n
 _FIND: Final[LiteralString] = f"{_ACCESS} where services.id = %(service)s"
 
 _TAKE_BACK: Final = "delete from consents where user_id = %(user)s and service_id = %(service)s"
+
+_REMOVE_ALL: Final = "delete from consents where user_id = %(user)s"
 
 _END_CODES: Final = """
     update authorization_codes

@@ -30,10 +30,11 @@ async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: Sessio
 
 
 async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
-    """For an account that goes to somebody else, who proves its address: besides, every way in that its earlier holder may have added. The
-    password is the caller's affair.
+    """For an account that goes to somebody else, who proves its address: besides, every way in that its earlier holder may have added, and
+    what they have allowed applications, which nobody would ask the new one for. The password is the caller's affair.
     """
     await _end_ways_in(uow, user)
+    await uow.consents.remove_all(user)
     await end_access(uow, user, at)
 
 
@@ -46,6 +47,7 @@ async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> in
 async def hand_over_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
     """The same, for callers that wait for the number of ended sessions."""
     await _end_ways_in(uow, user)
+    await uow.consents.remove_all(user)
     return await end_access_counting(uow, user, at)
 
 

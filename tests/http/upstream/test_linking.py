@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.http.federation.arriving import is_page
+from tests.http.federation.arriving import answer_in, is_page
 from tests.http.people import Person
 from tests.http.signing_in import PASSWORD
 from tests.http.upstream.house import ADA, House
@@ -196,6 +196,18 @@ async def test_an_address_that_was_reclaimed_loses_sessions_factors_and_trust(ho
         "user.account.reclaimed",
         "user.identity.linked",
     ]
+
+
+async def test_what_the_earlier_holder_has_allowed_an_application_is_asked_again(house: House) -> None:
+    """Its organization could otherwise make an account at its service, allow it everything, and move it to somebody else's address."""
+    squatter = house.people.add(ADA)
+    house.allow(squatter)
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == squatter.user
+    answer = await tabs.request("GET", house.asking(prompt="none"))
+    assert answer_in(answer.header("location"))["error"] == "consent_required"
 
 
 async def test_an_organizations_own_provider_vouches_for_its_domain_alone(house: House) -> None:

@@ -133,6 +133,19 @@ async def test_whoever_has_another_address_of_the_domain_asks_again(moving: Movi
     assert moving.belongs(person)
 
 
+@pytest.mark.parametrize("way", [by_service, by_directory])
+async def test_what_applications_were_allowed_ends_with_the_address(moving: Moving, way: Way) -> None:
+    """Whoever has moved the account would have the next holder's allowance for applications of theirs."""
+    person, move = await way(moving)
+    moving.people.change(
+        "insert into consents (id, user_id, service_id, scopes, granted_at) values (gen_random_uuid(), %s, %s, '{openid,email}', now())",
+        person.user,
+        moving.shop.id,
+    )
+    await move(MINE)
+    assert moving.people.rows("select from consents where user_id = %s", person.user) == []
+
+
 async def test_another_spelling_of_the_address_changes_nothing(moving: Moving) -> None:
     person, move = await by_directory(moving)
     request = await moving.asked(person)
