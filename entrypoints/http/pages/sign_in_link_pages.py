@@ -25,7 +25,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMIT
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, page
 from entrypoints.http.pages.flows import LINK, SECOND_FACTOR, TO_APPLICATION, AnyCall, Page, browser_secret, flow_of, signed_in, to, visit
-from entrypoints.http.pages.sign_in_pages import at_provider
+from entrypoints.http.pages.sign_in_pages import at_provider, once_over
 
 _LongText = Annotated[str, msgspec.Meta(max_length=2000)]
 
@@ -94,6 +94,12 @@ async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], post
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_link(visit(call, postern, flow), form.token)
+    except FlowOver:
+        # Signed in by that flow otherwise; as somebody else, perhaps, than the button says.
+        link = await postern.identity.sign_in_links.look(form.token)
+        if call.presented is None or call.presented.user != link.user:
+            raise
+        return await once_over(call, postern, flow)
     except ProviderRequired as refusal:
         return await at_provider(call, postern, flow, refusal)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)

@@ -249,6 +249,38 @@ async def test_whoever_has_signed_in_otherwise_meanwhile_is_told_of_no_other_bro
     assert opened.place == "/ui/devices"
 
 
+async def test_whoever_signs_in_otherwise_before_they_press_the_button_goes_on(house: Arriving, ada: Person, postbox: Postbox) -> None:
+    tabs = house.browser()
+    tab = await tabs.tab().open("/ui/sign-in?to=/ui/devices")
+    await tab.send(email=ada.email)
+    (asks,) = [form for form in tab.page.forms if form.action == "/ui/sign-in/mail-link"]
+    await tabs.request("POST", asks.action, asks.fields)
+    place = await link(postbox)
+    opened = await tabs.tab().open(place)
+    await tab.send(password=PASSWORD)
+    assert tab.place == "/ui/devices"
+    await opened.send()
+    assert (opened.status, opened.place) == (200, "/ui/devices")
+    # The link was not needed.
+    assert (await tabs.tab().open(place)).status == 200
+
+
+async def test_whoever_signs_in_as_somebody_else_meanwhile_is_not_taken_for_whom_the_button_names(
+    house: Arriving, ada: Person, postbox: Postbox
+) -> None:
+    bob = await house.people.with_password(PASSWORD, "bob@example.org")
+    tabs = house.browser()
+    tab = await asked_on_the_page(tabs, email=ada.email)
+    opened = await tabs.tab().open(await link(postbox))
+    await tab.open(f"/ui/sign-in?flow={opened.page.forms[0].fields['flow']}")
+    await tab.send(email=bob.email)
+    await tab.send(password=PASSWORD)
+    assert tab.place == "/ui"
+    await opened.send()
+    assert opened.status == 400
+    assert "out of date" in opened.page.text
+
+
 async def test_a_link_from_a_flow_that_is_over_signs_in_to_the_account(house: Arriving, ada: Person, postbox: Postbox) -> None:
     tabs = house.browser()
     await asked_on_the_page(tabs, email=ada.email)
