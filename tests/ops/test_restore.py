@@ -16,6 +16,7 @@ import trio
 
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
+from adapters.postgres.migrate import migrate
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import open_postern
@@ -127,6 +128,67 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
     assert verified.returncode == 0, verified.stdout
 
 
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[Path]:
+    """Where an embedded installation was that is backed up as written. Its last entry had no place in a chain yet."""
+    with open_directory() as directory:
+        data = directory / "data"
+        with EmbeddedPostgres(data, settings={"fsync": "off"}) as database:
+            database.prepare_application()
+            settings = read(
+                {"POSTERN_DATABASE_URL": database.application_url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(data)}
+            )
+            trio.run(migrate, database.application_url, lambda line: None)
+            trio.run(_live, settings)
+            trio.run(_act, settings)
+            (data / "encryption.keys").write_text(f"{KEYS}\n")
+            backup = re.sub("^cd .*|^DATA=.*", "", embedded_block("cd /opt/postern"), flags=re.MULTILINE)
+            done = typed(f"DATA={data}\n{backup}", tmp_path)
+            assert done.returncode == 0, done.stderr
+        yield directory
+
+
+def embedded_block(start: str) -> str:
+    (block,) = [block for block in blocks("sh", section("Backup and restore")) if block.startswith(start)]
+    return block
+
+
+def typed(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", "-e", "-c", script.replace(".venv/bin/python", sys.executable)],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def restored(directory: Path) -> str:
+    """The runbook's block, for a directory of ours, without the start at its end."""
+    return re.sub("^POSTERN_DATA_DIR=.*", "", embedded_block(".venv/bin/python - /srv/new"), flags=re.MULTILINE).replace(
+        "/srv/new", str(directory / "new")
+    )
+
+
+def test_a_restore_of_the_embedded_database_goes_on_with_its_keys(embedded: Path, tmp_path: Path) -> None:
+    directory = embedded
+    done = typed(restored(directory), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (directory / "new" / "encryption.keys").read_text().strip() == KEYS
+    with EmbeddedPostgres(directory / "new") as database:
+        url = database.application_url
+        now = read({"POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(directory)})
+        trio.run(_live, now)
+        assert trio.run(_faults, now) == []
+        # Over what is there nothing is restored, and while somebody uses the directory neither.
+        again = typed(restored(directory), tmp_path)
+        assert "Another Postern process uses the data directory" in again.stderr
+    again = typed(restored(directory), tmp_path)
+    assert again.returncode != 0
+    assert "already exists" in again.stderr
+
+
 def roles_block() -> str:
     (block,) = [block for block in blocks("sql", section("Database roles")) if "create role" in block]
     return block
@@ -140,7 +202,21 @@ async def _live(settings: Settings) -> None:
     """A start, and something that is put on record."""
     async with open_postern(settings) as postern:
         await complete(postern, settings)
-        async with postern.foundation.unit_of_work() as uow:
-            await uow.record(Event("role.created", Actor(), Target("role", "1"), OrganizationId(UUID(int=7))))
-            await uow.commit()
+    await _act(settings)
+    async with open_postern(settings) as postern:
         await postern.record.audit.link()
+
+
+async def _act(settings: Settings) -> None:
+    async with open_postern(settings) as postern, postern.foundation.unit_of_work() as uow:
+        await uow.record(Event("role.created", Actor(), Target("role", "1"), OrganizationId(UUID(int=7))))
+        await uow.commit()
+
+
+async def _faults(settings: Settings) -> list[str]:
+    """What `postern audit verify` finds, and what has no place in a chain."""
+    faults: list[str] = []
+    async with open_postern(settings) as postern:
+        await postern.record.audit.verify(lambda name, finding: faults.append(f"{name} {finding}"), lambda chain: None)
+        assert (await postern.record.audit.backlog()).pending == 0
+    return faults
