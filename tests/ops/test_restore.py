@@ -138,7 +138,7 @@ def embedded(tmp_path: Path) -> Iterator[Path]:
             settings = read(
                 {"POSTERN_DATABASE_URL": database.application_url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(data)}
             )
-            trio.run(migrate, database.application_url, lambda line: None)
+            trio.run(migrate, database.application_url, lambda _line: None)
             trio.run(_live, settings)
             trio.run(_act, settings)
             (data / "encryption.keys").write_text(f"{KEYS}\n")
@@ -189,6 +189,28 @@ def test_a_restore_of_the_embedded_database_goes_on_with_its_keys(embedded: Path
     assert "already exists" in again.stderr
 
 
+@pytest.mark.usefixtures("embedded")
+def test_an_embedded_installation_moves_to_a_database_of_its_own_as_written(empty_database_url: str, tmp_path: Path) -> None:
+    (block,) = [block for block in blocks("sh", section("Backup and restore")) if "--file=postern.sql" in block]
+    done = typed(block, tmp_path, BIN=str(BINARIES), owner_url=empty_database_url)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("*.sql")) == []
+    now = read({"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(tmp_path)})
+    trio.run(_live, now)
+    assert trio.run(_faults, now) == []
+
+
+@pytest.mark.usefixtures("embedded")
+def test_what_is_moved_asks_nothing_that_older_servers_do_not_know(tmp_path: Path) -> None:
+    """What they do not know are settings; of the rest, the tests on those servers speak."""
+    (block,) = [block for block in blocks("sh", section("Backup and restore")) if "--file=postern.sql" in block]
+    done = typed("".join(block.splitlines(keepends=True)[:2]), tmp_path, BIN=str(BINARIES))
+    assert done.returncode == 0, done.stderr
+    known = set(re.findall(r"^SET (\w+)", (tmp_path / "postern.sql").read_text(), re.MULTILINE))
+    assert "statement_timeout" in known
+    assert "transaction_timeout" not in known
+
+
 def roles_block() -> str:
     (block,) = [block for block in blocks("sql", section("Database roles")) if "create role" in block]
     return block
@@ -217,6 +239,6 @@ async def _faults(settings: Settings) -> list[str]:
     """What `postern audit verify` finds, and what has no place in a chain."""
     faults: list[str] = []
     async with open_postern(settings) as postern:
-        await postern.record.audit.verify(lambda name, finding: faults.append(f"{name} {finding}"), lambda chain: None)
+        await postern.record.audit.verify(lambda name, finding: faults.append(f"{name} {finding}"), lambda _chain: None)
         assert (await postern.record.audit.backlog()).pending == 0
     return faults
