@@ -74,9 +74,16 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
 
 def require_installation(settings: Settings) -> None:
     """Raises `StartFailed` where there is no data directory. A command that is typed in the wrong directory must not make one and report it
-    healthy.
+    healthy. And it raises where another user's is.
     """
-    if settings.embedded and not EmbeddedPostgres(settings.data_dir).exists():
+    try:
+        is_missing = settings.embedded and not EmbeddedPostgres(settings.data_dir).exists()
+    except PermissionError as error:
+        raise StartFailed(
+            f"The data directory {settings.data_dir} cannot be used: {error.strerror} ({error.filename}); "
+            "run this as the user who runs Postern"
+        ) from error
+    if is_missing:
         raise StartFailed(
             f"There is no Postern in {settings.data_dir}: set POSTERN_DATA_DIR to where it is, or make a new one with `postern serve`"
         )

@@ -179,8 +179,12 @@ class EmbeddedPostgres:
         return self._adopted is not None and self._is_ours(self._adopted)
 
     def exists(self) -> bool:
-        """Whether a first start has made it."""
-        return (self.cluster / "data" / "PG_VERSION").exists()
+        """Whether a first start has made it. Raises `PermissionError` for a user who may not look."""
+        try:
+            (self.cluster / "data" / "PG_VERSION").stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def is_owned(self) -> bool:
         """Whether any process, this one or another, owns the data directory and runs its server."""

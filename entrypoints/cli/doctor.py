@@ -186,7 +186,7 @@ def _data_directory(settings: Settings) -> Finding:
         return Finding(Verdict.OK, "not used")
     directory = settings.data_dir.absolute()
     # The first start makes the directory: until then, what counts is the file system where it will be.
-    nearest = next(parent for parent in (directory, *directory.parents) if parent.exists())
+    nearest = next(parent for parent in (directory, *directory.parents) if os.path.exists(parent))  # noqa: PTH110 - some may not look
     try:
         with tempfile.TemporaryFile(dir=nearest):
             free = os.statvfs(nearest).f_bavail * os.statvfs(nearest).f_frsize

@@ -1,16 +1,21 @@
 """What an installation says when its database cannot be used."""
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from adapters.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from entrypoints import installation
+from entrypoints.cli.doctor import Verdict, _data_directory
 from entrypoints.failures import StartFailed
-from entrypoints.installation import running_database
+from entrypoints.installation import require_installation, running_database
 from entrypoints.settings import read
 from tests.conftest import CapturedLog
+from tests.places import open_directory
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
@@ -40,3 +45,45 @@ async def test_a_start_that_has_made_nothing_yet_is_waited_for(tmp_path: Path, m
         async with running_database(read({"POSTERN_DATA_DIR": str(tmp_path / "new" / "place")})):
             pass
     assert log.events("embedded_postgres_starting")[0]["free_mib"] > 0
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """A directory that only its owner may look into, in one that others pass through."""
+    with open_directory() as around:
+        around.chmod(0o711)
+        directory = around / "closed"
+        directory.mkdir()
+        try:
+            yield directory
+        finally:
+            directory.chmod(0o700)
+
+
+@contextmanager
+def another_user(closed: Path) -> Iterator[None]:
+    """Root may look everywhere. For anybody else a directory of mode 0 is enough."""
+    closed.chmod(0)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_data_directory_of_somebody_else_is_called_that(closed: Path) -> None:
+    """Where only its owner may look, nobody else can tell whether anything is there: neither "none" nor a stack helps."""
+    settings = read({"POSTERN_DATA_DIR": str(closed)})
+    with another_user(closed), pytest.raises(StartFailed, match=r"Permission denied .+; run this as the user who runs Postern"):
+        require_installation(settings)
+
+
+def test_the_doctor_says_that_a_directory_for_mails_is_somebody_elses(closed: Path) -> None:
+    url = "postgresql://127.0.0.1/db"
+    settings = read({"POSTERN_DATA_DIR": str(closed / "data"), "POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEY})
+    with another_user(closed):
+        found = _data_directory(settings)
+    assert (found.verdict, found.text) == (Verdict.FAIL, f"{closed} cannot be written to: Permission denied")
