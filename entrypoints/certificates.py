@@ -1,12 +1,13 @@
 """Checks the certificate and key of HTTPS before the start, so that a wrong file is reported in a sentence that names its setting."""
 
 import ssl
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from cryptography.x509 import load_pem_x509_certificates
+from cryptography.x509 import Certificate, load_pem_x509_certificates
 
 from entrypoints.settings import SettingsError
 
@@ -27,9 +28,15 @@ def require_pair(certificate: Path, key: Path) -> None:
         raise SettingsError(f"{_CERTIFICATE} or {_KEY} cannot be used: {reason}") from None
 
 
-def _require_certificates(file: Path) -> None:
+def valid_between(certificate: Path) -> tuple[datetime, datetime]:
+    """Of the server's own, which is the first in the file. Raises `SettingsError`."""
+    own = _require_certificates(certificate)[0]
+    return own.not_valid_before_utc, own.not_valid_after_utc
+
+
+def _require_certificates(file: Path) -> list[Certificate]:
     try:
-        load_pem_x509_certificates(_content(_CERTIFICATE, file))
+        return load_pem_x509_certificates(_content(_CERTIFICATE, file))
     except ValueError:
         raise SettingsError(f"{_CERTIFICATE}: the file {file} has no certificate in PEM form, or a damaged one") from None
 

@@ -5,7 +5,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
 from typing import Final
@@ -25,6 +25,7 @@ from core.domain.signing_keys import KeyPurpose
 from core.frozen import Frozen
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
 from entrypoints.bootstrap import Postern, open_postern
+from entrypoints.certificates import valid_between
 from entrypoints.daemon import require_certificate
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
 from entrypoints.installation import connections_of, conninfo, reachable_database, require_answer, require_installation
@@ -34,6 +35,7 @@ from ports.mail import MailDelayed
 from ports.services.billing import PaymentRefused, PaymentUnavailable
 
 _OLD_KEY: Final = timedelta(days=365)
+_ENDS_SOON: Final = timedelta(days=14)
 _LATE_NEWS: Final = timedelta(minutes=5)
 _SKEW_NOTED: Final = timedelta(seconds=1)
 _SKEW_HARMFUL: Final = timedelta(seconds=30)
@@ -167,9 +169,17 @@ def _certificate(settings: Settings) -> Finding:
         return Finding(Verdict.OK, "none; this server answers plain HTTP")
     try:
         require_certificate(settings)
+        begins, ends = valid_between(settings.tls_certificate)
     except SettingsError as error:
         return Finding(Verdict.FAIL, str(error))
-    return Finding(Verdict.OK, str(settings.tls_certificate))
+    now = datetime.now(UTC)
+    text = f"{settings.tls_certificate}, valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC"
+    if not begins <= now < ends:
+        return Finding(Verdict.FAIL, f"{text}, so that clients refuse it now: renew it, and restart Postern")
+    # Some are issued for a few days only.
+    if ends - now < min(_ENDS_SOON, (ends - begins) / 4):
+        return Finding(Verdict.WARN, f"{text}: renew it, and restart Postern")
+    return Finding(Verdict.OK, text)
 
 
 def _trusted_proxies(settings: Settings) -> Finding:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from entrypoints import daemon
+from entrypoints.cli.doctor import Verdict, _certificate
 from entrypoints.cli.main import main
 from entrypoints.failures import USAGE
 from entrypoints.settings import SettingsError, read
@@ -86,20 +87,41 @@ def test_a_key_with_a_passphrase_is_refused_instead_of_asked_about(made: Certifi
     assert refusal(made.certificate, locked) == f"POSTERN_TLS_KEY: the key in {locked} is encrypted; give one without a passphrase"
 
 
-def test_what_only_openssl_refuses_is_a_sentence_too(tmp_path: Path) -> None:
-    weak = rsa.generate_private_key(65537, 1024)  # noqa: S505 - that it is weak is what is refused
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+@pytest.mark.parametrize(
+    ("begins", "ends", "verdict", "said"),
+    [
+        (-30, 60, Verdict.OK, ""),
+        (-80, 10, Verdict.WARN, ": renew it, and restart Postern"),
+        (-3, 3, Verdict.OK, ""),  # issued for six days
+        (-5, 1, Verdict.WARN, ": renew it, and restart Postern"),
+        (-90, -1, Verdict.FAIL, ", so that clients refuse it now: renew it, and restart Postern"),
+        (1, 90, Verdict.FAIL, ", so that clients refuse it now: renew it, and restart Postern"),
+    ],
+)
+def test_the_doctor_says_until_when_it_is_valid(begins: int, ends: int, verdict: Verdict, said: str, tmp_path: Path) -> None:
+    """The start takes one that has ended, too; but then no client comes in."""
     now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder(name, name, weak.public_key(), 1, now, now + timedelta(days=1))
-        .sign(weak, SHA256())
-        .public_bytes(Encoding.PEM)
-    )
-    (tmp_path / "weak.pem").write_bytes(signed)
-    (tmp_path / "weak.key").write_bytes(weak.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    assert refusal(tmp_path / "weak.pem", tmp_path / "weak.key") == (
-        "POSTERN_TLS_CERTIFICATE or POSTERN_TLS_KEY cannot be used: ee key too small"
-    )
+    certificate, key = self_signed(tmp_path, now + timedelta(days=begins), now + timedelta(days=ends))
+    found = _certificate(read({"POSTERN_TLS_CERTIFICATE": str(certificate), "POSTERN_TLS_KEY": str(key)}))
+    assert found.verdict is verdict
+    assert found.text.startswith(f"{certificate}, valid from {now + timedelta(days=begins):%Y-%m-%d}")
+    assert found.text.endswith(f"to {now + timedelta(days=ends):%Y-%m-%d %H:%M} UTC{said}")
+
+
+def self_signed(directory: Path, begins: datetime, ends: datetime, *, bits: int = 2048) -> tuple[Path, Path]:
+    made = rsa.generate_private_key(65537, bits)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    signed = x509.CertificateBuilder(name, name, made.public_key(), 1, begins, ends).sign(made, SHA256())
+    certificate, key = directory / "own.pem", directory / "own.key"
+    certificate.write_bytes(signed.public_bytes(Encoding.PEM))
+    key.write_bytes(made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return certificate, key
+
+
+def test_what_only_openssl_refuses_is_a_sentence_too(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    weak, key = self_signed(tmp_path, now, now + timedelta(days=1), bits=1024)
+    assert refusal(weak, key) == "POSTERN_TLS_CERTIFICATE or POSTERN_TLS_KEY cannot be used: ee key too small"
 
 
 def test_serve_says_it_before_anything_is_started(
