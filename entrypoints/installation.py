@@ -23,6 +23,7 @@ from entrypoints.settings import Settings
 log = structlog.get_logger()
 
 _LOOK_EVERY: Final = 0.5
+_ANSWERS_WITHIN: Final = 5.0
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 3.0
 _TOLD_EVERY: Final = 3.0
@@ -135,6 +136,19 @@ async def bring_up_to_date(settings: Settings) -> None:
     if ahead:
         names = [str(migration) for migration in ahead]
         log.warning("schema_ahead", migrations=names, why="a newer Postern has migrated this database; this one can run on it for now")
+
+
+async def require_schema_where_it_answers(settings: Settings) -> None:
+    """For one of several processes. It may begin long after its parent: by then, the database may have been migrated by a newer release, or
+    the program replaced by one. Raises `StartFailed`. A database that is away is no reason: this process waits for it like the others.
+    """
+    with trio.move_on_after(_ANSWERS_WITHIN):
+        try:
+            await require_current(conninfo(settings))
+        except SchemaMismatch as error:
+            raise StartFailed(str(error)) from error
+        except psycopg.Error:
+            return
 
 
 def _report(line: str) -> None:

@@ -18,7 +18,7 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.failures import OK
 from entrypoints.first_start import FirstOwner
 from entrypoints.http.pages.mail_pages import mail_pages_directory
-from entrypoints.installation import bring_up_to_date, running_database
+from entrypoints.installation import bring_up_to_date, require_schema_where_it_answers, running_database
 from entrypoints.listening import listen, release, with_real_port
 from entrypoints.service_manager import ServiceManager
 from entrypoints.settings import Settings
@@ -86,6 +86,7 @@ async def _child(settings: Settings, listening: int, channel: int, number: int, 
     async with stopping_on_signals() as stopping, trio.open_nursery() as nursery:
         nursery.start_soon(processes.report_to_parent, to_parent, stopping, name="parent")
         with stopping.start():
+            await require_schema_where_it_answers(settings)
             async with open_postern(settings) as postern:
                 await daemon.run(postern, settings, sockets, stopping, on_ready, metrics_sockets=metrics_sockets)
         nursery.cancel_scope.cancel()

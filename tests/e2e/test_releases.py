@@ -1,7 +1,9 @@
 """Two releases on one database, as in the middle of a rollout (docs/decisions/0022)."""
 
 import io
+import os
 import shutil
+import signal
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.migrate import Migration, shipped
-from tests.e2e.postern import Postern, free_port
+from tests.e2e.postern import Postern, alive, children, free_port, until
 from tests.places import MIGRATIONS, ROOT
 
 _PACKAGES: Final = ("core", "ports", "adapters", "actors", "entrypoints")
@@ -94,9 +96,9 @@ class Rollout:
         self._settings = settings
         self._started: list[Released] = []
 
-    def start(self, tree: Path, *, wait: bool = True, **settings: str) -> Released:
-        bind = {"POSTERN_BIND": f"127.0.0.1:{free_port()}"}
-        server = Released(self._folder / f"data{len(self._started)}", settings={**self._settings, **bind, **settings}, tree=tree)
+    def start(self, tree: Path, *arguments: str, wait: bool = True, **settings: str) -> Released:
+        given = {**self._settings, "POSTERN_BIND": f"127.0.0.1:{free_port()}", **settings}
+        server = Released(self._folder / f"data{len(self._started)}", arguments, given, tree=tree)
         server.data_dir.mkdir()
         self._started.append(server)
         server.start(wait=wait)
@@ -141,3 +143,21 @@ def test_beside_what_breaks_it_it_refuses_in_a_sentence(before: Path, rollout: R
         (sentence,) = [line for line in server.err.read_text().splitlines() if not line.startswith("{")]
         assert sentence.startswith("postern: The database was migrated by a newer Postern: this one knows up to ")
         assert sentence.endswith(f"and cannot run beside {len(shipped()) + 1:04}_upheaval")
+
+
+def test_one_of_several_processes_that_begins_later_is_held_to_it_too(rollout: Rollout, database_url: str) -> None:
+    """Its parent has begun long ago. It comes back as soon as the schema is one that it can run on."""
+    server = rollout.start(ROOT, "--processes", "2")
+    server.expected_errors |= {"process_died"}
+    first, second = children(server.pid)
+    newer = len(shipped()) + 1
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("insert into schema_migrations (number, name, checksum) values (%s, 'upheaval', '')", [newer])
+        os.kill(first, signal.SIGKILL)
+        until(lambda: f"and cannot run beside {newer:04}_upheaval" in server.err.read_text())
+        until(lambda: len(server.logged("process_died")) >= 2)
+        assert alive(second)
+        connection.execute("delete from schema_migrations where number = %s", [newer])
+    # Connections that came meanwhile have waited for it.
+    assert [server.get("/health/ready", patience=30).status for _ in range(10)] == [200] * 10
+    assert server.stop() == 0
