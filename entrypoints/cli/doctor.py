@@ -289,7 +289,12 @@ async def _schema(settings: Settings) -> tuple[Finding, bool]:
         return Finding(Verdict.FAIL, str(error)), False
     if found.pending:
         names = ", ".join(str(migration) for migration in found.pending)
-        return Finding(Verdict.WARN, f"{names} not applied yet; `postern migrate` or the next `postern serve` applies it"), False
+        by = (
+            "`postern migrate` or the next `postern serve` applies it"
+            if settings.migrate
+            else "run `postern migrate`, or no process starts"
+        )
+        return Finding(Verdict.WARN if settings.migrate else Verdict.FAIL, f"{names} not applied yet; {by}"), False
     if found.ahead:
         return Finding(Verdict.WARN, f"at {found.applied[-1]}, from a newer Postern; this one can run on it"), True
     return Finding(Verdict.OK, f"current, at {found.applied[-1]}"), True

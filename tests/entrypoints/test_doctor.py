@@ -60,3 +60,14 @@ def test_a_data_directory_with_too_little_space_fails(tmp_path: Path, monkeypatc
     found = doctor._data_directory(settings)
     assert found.verdict is Verdict.FAIL
     assert found.text.endswith("GiB free: make room, since writes fail when it is full")
+
+
+@pytest.mark.parametrize(
+    ("migrate", "verdict", "said"),
+    [("on", Verdict.WARN, "or the next `postern serve` applies it"), ("off", Verdict.FAIL, "run `postern migrate`, or no process starts")],
+)
+async def test_it_says_who_applies_a_migration(empty_database_url: str, migrate: str, verdict: Verdict, said: str) -> None:
+    settings = read({"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": KEY, "POSTERN_MIGRATE": migrate})
+    found, usable = await doctor._schema(settings)
+    assert (found.verdict, usable) == (verdict, False)
+    assert found.text.endswith(said)
