@@ -29,7 +29,7 @@ async def complete(postern: Postern, settings: Settings) -> FirstOwner | None:
     Raises `StartFailed`, `SettingsError`.
     """
     await postern.foundation.signing_keys.ensure()
-    await _require_encryption_keys(postern)
+    await require_encryption_keys(postern)
     await _queue_reencryption(postern)
     if await postern.platform.platform_owners.exist():
         return None
@@ -48,7 +48,7 @@ async def complete(postern: Postern, settings: Settings) -> FirstOwner | None:
     return FirstOwner(email.address, password if given is None else None, await postern.identity.sign_in_links.issue(email))
 
 
-async def _require_encryption_keys(postern: Postern) -> None:
+async def require_encryption_keys(postern: Postern) -> None:
     """With a key ring of another database, or a new one in place of a lost one, we would look healthy and be unable to sign anything."""
     if await postern.foundation.key_care.unreadable():
         raise StartFailed(

@@ -4,8 +4,9 @@ owner.
 
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
 from adapters.postgres.grants import rights
 from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
+from entrypoints.assembly.configured import ensure_key_file
 from entrypoints.failures import DataDirectoryInUse, StartFailed
 from entrypoints.settings import Settings
 
@@ -61,7 +63,7 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
     limits = {"max_connections": str(max(connections, 100))}
     # Recovery after a crash can take minutes. A request to stop need not wait for its end.
     server = EmbeddedPostgres(settings.data_dir, settings=limits, on_wait=trio.from_thread.check_cancelled)
-    await _start(server)
+    await _start(server, partial(ensure_key_file, settings))
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_keep_running, server, name="embedded postgres")
@@ -155,21 +157,23 @@ def _report(line: str) -> None:
     log.info("migration", progress=line)
 
 
-async def _start(server: EmbeddedPostgres) -> None:
+async def _start(server: EmbeddedPostgres, ensure_keys: Callable[[], None]) -> None:
     started = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_say_that_it_takes_long, server)
-        failure = await trio.to_thread.run_sync(_start_and_prepare, server)
+        failure = await trio.to_thread.run_sync(_start_and_prepare, server, ensure_keys)
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
     log.info("embedded_postgres_started", data=str(server.cluster), seconds=round(trio.current_time() - started, 2))
 
 
-def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:
+def _start_and_prepare(server: EmbeddedPostgres, ensure_keys: Callable[[], None]) -> StartFailed | None:
     # Returned, not raised, because a nursery would wrap it into a group.
     try:
-        server.start()
+        server.start(first=ensure_keys)
+    except StartFailed as error:
+        return error
     except AlreadyServed as error:
         return DataDirectoryInUse(str(error))
     except EmbeddedPostgresError as error:

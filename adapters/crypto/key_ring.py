@@ -96,7 +96,8 @@ def parse(text: str) -> Sequence[EncryptionKey]:
 
 class AesGcmKeyRing:
     """`reload` reads the keys again. A ring with one checks for a new first key every few seconds of use, and at once when it meets an
-    unknown key id. A flood of unknown ids makes it check once a second.
+    unknown key id. A flood of unknown ids makes it check once a second. It takes no ring that lacks its own first key: somebody lost that,
+    and what it sealed would be lost with it.
     """
 
     def __init__(
@@ -152,7 +153,9 @@ class AesGcmKeyRing:
         # A file that is away or half typed for a moment is no reason to stop: the known keys still work. `postern doctor` and the next
         # start say what is wrong with it.
         with suppress(OSError, MalformedKeys):
-            self._take(self._reload())
+            keys = self._reload()
+            if any(key.id == self._ids[0] for key in keys):
+                self._take(keys)
 
     def _take(self, keys: Sequence[EncryptionKey]) -> None:
         if not keys:
@@ -201,8 +204,8 @@ class KeyFile:
             return keys
 
     def ring(self) -> AesGcmKeyRing:
-        """The ring of this file, which is made if there is none. The ring notices when another process changes the file."""
-        return AesGcmKeyRing(self.ensure(), reload=self.read)
+        """The ring of this file. It notices when another process changes the file. Raises `OSError`, `MalformedKeys`."""
+        return AesGcmKeyRing(self.read(), reload=self.read)
 
     def _write(self, keys: Sequence[EncryptionKey]) -> None:
         # A new file, synced and renamed over the old one, so that nobody ever sees half of it, not even after a power cut. mkstemp makes it

@@ -117,8 +117,9 @@ class EmbeddedPostgres:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def start(self, patience: float = 600) -> None:
+    def start(self, patience: float = 600, *, first: Callable[[], None] = lambda: None) -> None:
         """Start it, or take over the one that a killed predecessor left running. Raises `AlreadyServed` while the predecessor lives.
+        `first` is called before a new one is made.
 
         It waits long, because recovery after a crash replays what was written since the last checkpoint: after a kill the next start would
         only begin that again.
@@ -134,6 +135,7 @@ class EmbeddedPostgres:
             self._prepare_directories(runner)
             self._remove_unfinished()
             if not self.exists():
+                first()
                 self._initialize(runner)
             self._require_version()
             self._run(runner, patience)

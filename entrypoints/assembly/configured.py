@@ -51,6 +51,24 @@ def key_ring(settings: Settings) -> AesGcmKeyRing:
         return file.ring()
     except MalformedKeys as error:
         raise StartFailed(str(error)) from None
+    except FileNotFoundError:
+        raise StartFailed(
+            f"The encryption keys {file.path} are missing: put their backup there. Without them, nothing that the database keeps encrypted "
+            "can be read"
+        ) from None
+    except OSError as error:
+        raise StartFailed(f"The encryption keys {file.path} cannot be used: {error.strerror}") from None
+
+
+def ensure_key_file(settings: Settings) -> None:
+    """For an installation that is about to be made: later, a missing file is a lost one. Raises `StartFailed`."""
+    file = key_file(settings)
+    if file is None:
+        return
+    try:
+        file.ensure()
+    except MalformedKeys as error:
+        raise StartFailed(str(error)) from None
     except OSError as error:
         raise StartFailed(f"The encryption keys {file.path} cannot be used: {error.strerror}") from None
 

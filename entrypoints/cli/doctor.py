@@ -210,8 +210,6 @@ def _data_directory(settings: Settings) -> Finding:
 
 def _encryption_keys(settings: Settings) -> Finding:
     file = key_file(settings)
-    if file is not None and not file.path.exists():
-        return Finding(Verdict.OK, f"the first start makes {file.path}")
     try:
         ring = key_ring(settings)
     except (SettingsError, StartFailed) as error:

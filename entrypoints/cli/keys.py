@@ -13,6 +13,7 @@ from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.opening import opened_postern, require_schema
 from entrypoints.failures import OK, StartFailed
+from entrypoints.first_start import require_encryption_keys
 from entrypoints.installation import reachable_database
 from entrypoints.settings import Settings
 
@@ -49,6 +50,8 @@ async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None: 
     async with reachable_database(settings):
         await require_schema(settings)
         async with open_postern(settings) as postern:
+            # What is sealed under a ring of another database, nobody opens.
+            await require_encryption_keys(postern)
             if signing:
                 for rotation in await postern.foundation.signing_keys.rotate():
                     print(
@@ -64,7 +67,7 @@ async def _rotate_encryption(settings: Settings) -> None:
     if file is None:
         print(_HOW_TO_ROTATE_A_SETTING.format(line=generate_key().line()))
         return
-    key_ring(settings)  # makes the file if it does not exist yet
+    key_ring(settings)  # says so if the file cannot be used
     if file.path.stat().st_uid != os.geteuid():
         raise StartFailed(f"{file.path} belongs to another user, who has to keep it: run this as that user")
     added = generate_key()

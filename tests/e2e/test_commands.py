@@ -213,6 +213,30 @@ def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_aga
     assert server.get("/.well-known/jwks.json").status == 200
 
 
+def test_encryption_keys_that_were_deleted_are_missed_and_not_replaced(running: Postern) -> None:
+    """Under a server that runs on them. Whoever looks for what is wrong must not make it worse."""
+    file = running.data_dir / "encryption.keys"
+    kept = file.read_bytes()
+    file.unlink()
+    try:
+        for words in (["doctor"], ["keys", "list"], ["keys", "rotate", "--encryption"], ["owner", "link"]):
+            done = command(running.data_dir, *words)
+            assert done.returncode == 1
+            assert "encryption.keys are missing: put their backup there" in done.stdout + done.stderr
+        assert not file.exists()
+        # Nor is another ring put in front of what it does not open.
+        file.write_text(f"other:{'A' * 43}=\n")
+        for key in ("--encryption", "--signing"):
+            done = command(running.data_dir, "keys", "rotate", key)
+            assert done.returncode == 1
+            assert "The encryption keys (other) do not belong to this database" in done.stderr
+        assert file.read_text() == f"other:{'A' * 43}=\n"
+    finally:
+        file.write_bytes(kept)
+        file.chmod(0o600)
+    assert command(running.data_dir, "doctor").returncode == 0
+
+
 def test_commands_start_the_database_when_no_server_runs(stopped: Path) -> None:
     listed = command(stopped, "keys", "list")
     assert listed.returncode == 0, listed.stderr

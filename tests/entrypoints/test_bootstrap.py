@@ -25,13 +25,23 @@ def _settings(data_dir: Path, **others: str) -> Settings:
 
 def test_the_keys_of_an_installation_are_made_once_and_are_nobody_elses(tmp_path: Path) -> None:
     settings = _settings(tmp_path)
+    configured.ensure_key_file(settings)
     made = configured.key_ring(settings).key_ids()
+    configured.ensure_key_file(settings)
     assert configured.key_ring(settings).key_ids() == made
     assert (tmp_path / "encryption.keys").stat().st_mode & 0o777 == 0o600
 
 
+def test_keys_that_were_lost_are_missed_and_not_made_again(tmp_path: Path) -> None:
+    """New ones open nothing, and would be in the way of those that still do: a backup, or the ring of a server that runs."""
+    with pytest.raises(StartFailed, match=r"encryption\.keys are missing: put their backup there"):
+        configured.key_ring(_settings(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
 def test_keys_that_are_a_setting_make_no_file(tmp_path: Path) -> None:
     settings = _settings(tmp_path, POSTERN_ENCRYPTION_KEYS=KEY)
+    configured.ensure_key_file(settings)
     assert configured.key_ring(settings).key_ids() == ("2026-01-31.abc",)
     assert configured.key_file(settings) is None
     assert not list(tmp_path.iterdir())
@@ -46,10 +56,13 @@ def test_keys_that_cannot_be_used_are_named_and_not_shown(tmp_path: Path, log: C
     with pytest.raises(StartFailed, match=r"encryption\.keys: ") as also:
         configured.key_ring(_settings(tmp_path))
     assert "c2hvcnQ" not in str(also.value)
+    with pytest.raises(StartFailed, match=r"encryption\.keys: "):
+        configured.ensure_key_file(_settings(tmp_path))
     (tmp_path / "encryption.keys").unlink()
     (tmp_path / "encryption.keys").mkdir()
-    with pytest.raises(StartFailed, match="cannot be used: Is a directory"):
-        configured.key_ring(_settings(tmp_path))
+    for use in (configured.key_ring, configured.ensure_key_file):
+        with pytest.raises(StartFailed, match="cannot be used: Is a directory"):
+            use(_settings(tmp_path))
 
 
 async def test_mail_goes_below_the_data_directory_by_itself(tmp_path: Path) -> None:

@@ -197,6 +197,7 @@ def test_of_many_first_starts_one_makes_the_key(tmp_path: Path) -> None:
 
 def test_a_prepended_key_is_current_and_the_others_still_open(tmp_path: Path) -> None:
     file = KeyFile(tmp_path / "keys")
+    file.ensure()
     before = file.ring().seal(b"value", "here")
     file.prepend(generate_key())
     assert len(file.read()) == 2
@@ -216,6 +217,26 @@ def test_a_running_ring_notices_the_key_that_another_process_prepended(tmp_path:
     now[0] = 1.0
     assert running.open(sealed, "here") == b"value"
     assert running.current_key_id() == "new"
+
+
+def test_a_running_ring_takes_no_other_in_place_of_the_one_that_it_needs(tmp_path: Path) -> None:
+    """As long as it runs, it has the only copy of what somebody deleted."""
+    now = [0.0]
+    file = KeyFile(tmp_path / "keys")
+    running = AesGcmKeyRing(file.ensure(), file.read, monotonic=lambda: now[0])
+    needed = running.current_key_id()
+    kept = file.path.read_bytes()
+    sealed = running.seal(b"value", "here")
+    file.path.unlink()
+    file.ensure()
+    now[0] = 10.0
+    assert running.key_ids() == (needed,)
+    assert running.open(sealed, "here") == b"value"
+    # Until it is back. What came to it meanwhile is taken then.
+    file.path.write_bytes(kept)
+    file.prepend(NEW)
+    now[0] = 20.0
+    assert running.key_ids() == ("new", needed)
 
 
 def test_a_key_that_is_prepended_twice_is_refused_and_the_file_stays(tmp_path: Path) -> None:
