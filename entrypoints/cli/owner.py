@@ -3,6 +3,7 @@
 import argparse
 import sys
 from getpass import getpass
+from typing import Final
 
 import trio
 
@@ -11,6 +12,9 @@ from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings
+from entrypoints.settings_forms import Address
+
+_ANSWERS_WITHIN: Final = 1.0
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -27,6 +31,26 @@ async def _link(settings: Settings, address: str) -> None:
         link = await postern.identity.sign_in_links.issue(email, operator())
         print(f"{email} signs in once by this link, within 10 minutes. A second factor is still asked for.")
         print(link.reveal())
+    if settings.base_url is None and not await _listens(settings.bind):
+        print(
+            f"Nothing listens at {settings.bind}. If Postern runs with another POSTERN_BIND or POSTERN_BASE_URL, "
+            "set it for this command, too.",
+            file=sys.stderr,
+        )
+
+
+async def _listens(address: Address) -> bool:
+    with trio.move_on_after(_ANSWERS_WITHIN):
+        try:
+            if address.path is not None:
+                stream = await trio.open_unix_socket(address.path)
+            else:
+                stream = await trio.open_tcp_stream(address.host, address.port)
+        except OSError:
+            return False
+        await stream.aclose()
+    # Who takes long to answer may be there.
+    return True
 
 
 async def _create(settings: Settings, address: str) -> None:

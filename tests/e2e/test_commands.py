@@ -13,7 +13,7 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import shipped
 from core.domain.signing_keys import KeyPurpose
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import Postern, command, until
+from tests.e2e.postern import Postern, command, free_port, until
 
 Serve = Callable[..., Postern]
 PASSWORD = "correct-horse-battery"
@@ -62,11 +62,17 @@ def test_commands_use_the_database_of_the_server_that_runs(running: Postern) -> 
     assert "The password stays as it is" in again.stdout
     assert _owners(server.data_dir) == ["owner@postern.local", "Second@Postern.local"]
     for words in ([], ["--email", "second@postern.local"]):
-        linked = command(server.data_dir, "owner", "link", *words)
+        linked = command(server.data_dir, "owner", "link", *words, POSTERN_BIND=f"127.0.0.1:{server.port}")
         assert (linked.returncode, linked.stderr) == (0, "")
         sentence, link = linked.stdout.splitlines()
         assert (words[1] if words else "owner@postern.local") in sentence
+        assert link.startswith(f"http://127.0.0.1:{server.port}/")
         assert server.get(urlsplit(link).path + "?" + urlsplit(link).query).status == 200
+    # With other settings than the server's, the link would lead nowhere.
+    elsewhere = f"127.0.0.1:{free_port()}"
+    lost = command(server.data_dir, "owner", "link", POSTERN_BIND=elsewhere)
+    assert (lost.returncode, len(lost.stdout.splitlines())) == (0, 2)
+    assert lost.stderr.startswith(f"Nothing listens at {elsewhere}. If Postern runs with another POSTERN_BIND or POSTERN_BASE_URL, ")
     assert command(server.data_dir, "owner", "link", "--email", "nobody@postern.local").returncode == 1
     assert command(server.data_dir, "migrate").stdout == "The database is current.\n"
     examined = command(server.data_dir, "doctor")
