@@ -106,16 +106,25 @@ def browser_secret(call: AnyCall, postern: Postern) -> tuple[Token, Headers]:
 
 
 async def flow_of(call: AnyCall, postern: Postern, flow: str) -> Flow:
-    """The flow of this browser with this id. The page speaks the language that the flow asks for. Raises `FlowOver`."""
+    """The flow of this browser with this id. The page speaks the language that the flow asks for. Raises `FlowOver`, also for a sign-out:
+    whoever had another site's form begin it knows its id, and could lead the browser to sign in by it.
+    """
+    found = await in_this_browser(call, postern, flow)
+    if found.purpose is FlowPurpose.SAML_LOGOUT:
+        raise FlowOver
+    speak_as_asked(call, found)
+    return found
+
+
+async def in_this_browser(call: AnyCall, postern: Postern, flow: str) -> Flow:
+    """The same whatever it is for."""
     browser = flow_secret(call.request, postern.foundation.public_url)
     try:
         if browser is None:
             raise FlowOver
-        found = await postern.identity.flows.find(FlowId(UUID(flow)), browser)
+        return await postern.identity.flows.find(FlowId(UUID(flow)), browser)
     except ValueError:
         raise FlowOver from None
-    speak_as_asked(call, found)
-    return found
 
 
 def speak_as_asked(call: AnyCall, flow: Flow) -> None:

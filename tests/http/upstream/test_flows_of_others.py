@@ -1,11 +1,27 @@
 """Whoever leads people to a provider of their own in a flow that they know would have them work in an account of theirs."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from adapters.saml import certificates
 from tests.http.client import refused
 from tests.http.federation.arriving import is_page
-from tests.http.federation.providing import ACS, SP, authn_request, in_form, kept_pairs
+from tests.http.federation.providing import (
+    ACS,
+    SLO,
+    SP,
+    asking,
+    authn_request,
+    in_form,
+    kept_pairs,
+    logout_request,
+    metadata,
+    pair,
+    sent,
+    signed,
+    slo,
+)
 from tests.http.signing_in import PASSWORD
 from tests.http.upstream.house import House
 
@@ -56,3 +72,41 @@ async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: House, li
     assert ((await tabs.request("GET", onward)).header("location") or "").startswith("/ui/saml?flow=")
     # Another browser does not get it.
     is_page(await house.browser().request("GET", place), 400, "out of date")
+
+
+async def signed_out_elsewhere(house: House) -> str:
+    """A sign-out of somebody at two service providers, asked for by the form of another site. Where its answer leads."""
+    boss = house.resident(house.acme, "owner", "boss")
+    token = await house.people.token(boss)
+    house.tenants.service(house.acme, "wiki")
+    for service in ("app", "wiki"):
+        path = f"/api/organizations/acme/services/{service}/saml"
+        (await house.request("POST", path, {"enabled": True, "entity_id": SP, "acs_url": ACS, "slo_url": SLO}, by=boss)).ok()
+        (await house.request("POST", f"{path}/certificate", {}, by=boss)).ok()
+        told = metadata(signing=(pair(),))
+        as_metadata = [("content-type", "application/samlmetadata+xml")]
+        (await house.unlimited.request("POST", f"{path}/metadata", body=told, token=token, headers=as_metadata)).ok()
+    eve = house.signed_in(house.people.session_of(house.verified("eve@example.org")))
+    got = sent(await eve.request("GET", asking(authn_request(Destination=None))))
+    sent(await eve.request("GET", asking(authn_request(Destination=None)).replace("/app/sso", "/wiki/sso")))
+    name, index = got.text(".//a:NameID"), got.attribute(".//a:AuthnStatement", "SessionIndex")
+    body = urlencode(in_form(signed(logout_request(name, index), pair()))).encode()
+    form = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")]
+    answer = await house.unlimited.request("POST", slo(), body=body, headers=form)
+    assert answer.status == 303, answer.body
+    return answer.header("location") or ""
+
+
+async def test_nobody_is_led_to_sign_in_by_a_sign_out_of_somebody_else(house: House) -> None:
+    provider = await house.own_provider()
+    house.word = provider
+    place = await signed_out_elsewhere(house)
+    ada = house.verified()
+    tabs = house.signed_in(house.people.session_of(ada))
+    # Her browser takes the sign-out up, and its id is known to whoever began it.
+    assert (await tabs.request("GET", place)).status == 200
+    flow = place.rpartition("=")[2]
+    links = ("/auth/{provider}?flow={flow}", "/ui/sign-in?flow={flow}", "/ui/sign-in/password?flow={flow}", "/ui/register?flow={flow}")
+    for link in links:
+        is_page(await tabs.request("GET", link.format(provider=provider, flow=flow)), 400, "out of date")
+    assert await house.who(tabs) == ada.user

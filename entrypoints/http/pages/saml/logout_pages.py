@@ -9,7 +9,7 @@ from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.saml.messages import MessageRefused
 from core.domain.identifiers import FlowId
 from core.domain.identity.callers import Caller
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
+from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
 from core.frozen import replace
@@ -24,7 +24,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, browser_secret, flow_of
+from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, in_this_browser
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
 from entrypoints.http.pages.saml.sign_in_pages import SamlPath, advice, has_cookies, own_caller
 
@@ -129,7 +129,7 @@ async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = 
 async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Tell the service providers of a session that it has ended"""
     try:
-        flow = await flow_of(call, postern, call.query.flow)
+        flow = await in_this_browser(call, postern, call.query.flow)
     except FlowOver:
         return await _claimed(call, postern)
     return told(call, await postern.federation.saml_logouts.go_on(flow))
@@ -176,11 +176,3 @@ def _at(call: AnyCall, address: str, status: int, title: str) -> Answer[bytes] |
     pages = shipped_pages()
     label = pages.text(call.language)("common.continue")
     return Answer(pages.page("leave.html", call.language, title=title, label=label, address=address), 200)
-
-
-async def _nowhere(_call: AnyCall, _postern: Postern, _flow: Flow, _caller: Caller) -> Page:
-    """Nobody signs in by a sign-out."""
-    raise FlowOver
-
-
-CONTINUATIONS[FlowPurpose.SAML_LOGOUT] = _nowhere
