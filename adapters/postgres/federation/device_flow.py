@@ -206,7 +206,7 @@ _ASK: Final = """
 """
 
 # A poll that comes too soon makes the interval longer; `soonest` is a little later than now, because the times on the way vary. One that
-# belongs to the same try as the last changes nothing. Only a pending code is written to.
+# belongs to the same try as the last changes nothing, and gets the same answer. Only a pending code is written to.
 _POLL: Final[LiteralString] = f"""
     with asked as (
              select coalesce(
@@ -237,7 +237,7 @@ _POLL: Final[LiteralString] = f"""
                 set (polled_at, polled_in_header, is_slowed, poll_interval) = (
                         select case when pace.same_try then device_codes.polled_at else %(at)s end,
                                %(in_header)s::boolean,
-                               pace.too_soon and not pace.same_try,
+                               case when pace.same_try then device_codes.is_slowed else pace.too_soon end,
                                device_codes.poll_interval + case when pace.too_soon and not pace.same_try then %(slower)s else 0 end
                           from (
                                    values (

@@ -207,6 +207,19 @@ async def test_a_library_may_try_two_ways_to_authenticate_in_one_try(sets: Sets)
     assert [row["poll_interval"] for row in sets.people.rows("select poll_interval from device_codes")] == [20, 20]
 
 
+async def test_a_try_that_came_too_soon_is_told_so_in_both_ways(sets: Sets) -> None:
+    """Go's library looks at the second answer alone."""
+    for application in (sets.box, sets.tv):
+        fields = {"grant_type": DEVICE_CODE, "device_code": (await sets.ask_for_codes(application)).device_code}
+        seen = []
+        for _ in range(3):
+            sets.rest(3)
+            for way, told in ((fields, application.basic), ({**fields, **application.posted}, [])):
+                seen.append(oauth(await sets.ask(fields=way, headers=told)))
+        assert seen == [PENDING, PENDING, *[(400, "slow_down")] * 4]
+    assert [row["poll_interval"] for row in sets.people.rows("select poll_interval from device_codes")] == [15, 15]
+
+
 async def test_a_poll_is_one_round_trip(sets: Sets) -> None:
     await sets.ask_for_codes()
     for application in (sets.tv, sets.box):
