@@ -185,7 +185,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         return sign_in_again(call, postern, flow, refusal)
     except Exception:
         # Such as a database that is busy: who tries again, as the page says, has used the state up.
-        await postern.identity.repeated_returns.tell(state, _sign_in_in(flow))
+        await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, _sign_in_in(flow))
         raise
     return await _onward(call, postern, flow, entered)
 

@@ -554,7 +554,7 @@ async def test_neither_waits_for_one_that_failed(house: House) -> None:
     place = fake.consent(await house.leave(tabs))
     meanwhile(house, lambda: house.people.change("update oauth_states set used_at = used_at - interval '19 seconds'"))
     returns: Any = house.postern.identity.repeated_returns
-    returns.tell = breaks
+    returns.tell = returns.tell_of_failure = breaks
     with trio.fail_after(SOONER):
         house.postern.identity.browser_sessions.sign_in_with_proof = breaks  # type: ignore[method-assign]
         assert sorted(one.status for one in await twice_at_once(tabs, place)) == [400, 503]
@@ -579,6 +579,21 @@ async def test_who_is_told_to_try_again_gets_to_the_page_with_all_ways_to_sign_i
     (way,) = [link for link in tab.page.links if link.startswith("/auth/websuite")]
     answer = await tabs.request("GET", fake.consent(await house.leave(tabs, way.removeprefix("/auth/websuite"))))
     assert answer_in(answer.header("location"))["code"]
+
+
+async def test_who_is_signed_in_when_something_breaks_is_so_once_more(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = house.sits()
+    ada = house.verified()
+    # Her session is there before that of somebody else in this browser ends.
+    tabs = house.signed_in(house.people.session_of(house.verified("grace@example.org")))
+    place = fake.consent(await house.leave(tabs, house.direct()))
+    with monkeypatch.context() as patch:
+        patch.setattr(house.postern.identity.browser_sessions._sessions, "sign_out", breaks)
+        is_page(await tabs.request("GET", place), 503)
+    with trio.fail_after(SOONER):
+        again = await tabs.request("GET", place)
+    assert answer_in(again.header("location"))["code"]
+    assert await house.who(tabs) == ada.user
 
 
 async def test_who_connects_an_identity_and_is_told_to_try_again_gets_back_to_where_they_asked(

@@ -35,3 +35,9 @@ class RepeatedReturns:
     async def tell(self, state: Token, led_to: str = "") -> None:
         """Where whoever came back first was led to. Without an address, nothing came of it."""
         await self._lookup.settle(state.digest(), led_to)
+
+    async def tell_of_failure(self, provider: str, state: Token, browser: Token | None, led_to: str) -> None:
+        """Where whoever comes back once more goes on after something broke: in the flow, if the first was signed in by then."""
+        used = None if browser is None else await self._lookup.used(state.digest(), provider_key(provider), browser.digest())
+        if used is None or not used.has_led_somewhere:
+            await self.tell(state, led_to)
