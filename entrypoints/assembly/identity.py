@@ -171,12 +171,14 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             throttles=settings.rate_limits,
         )
         authenticators = Fido2Authenticators()
+        providers = UpstreamProviders(installed, foundation.keyring)
         passkeys = Passkeys(
             new_unit_of_work,
             PostgresPasskeys(pool),
             relying_party=relying_party(settings.public_url),
             authenticators=authenticators,
             mfa=mfa,
+            providers=providers,
             agents=agents,
             templates=templates,
             metrics=foundation.metrics,
@@ -211,7 +213,6 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         )
         sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
         flows = Flows(new_unit_of_work, PostgresFlows(pool), clock, ids)
-        providers = UpstreamProviders(installed, foundation.keyring)
         identity_grant_lookup = PostgresIdentityGrants(pool)
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)

@@ -44,8 +44,10 @@ class AccountStore(Protocol):
     async def ways_in(self, user: UserId) -> WaysIn:
         """Called after the account is held."""
 
-    async def other_ways_in(self, user: UserId, email: Email, *, but: PasskeyId | IdentityId) -> WaysIn:
-        """Those that would let the person in without this one. `email` is the account's address. Called after the account is held."""
+    async def other_ways_in(self, user: UserId, email: Email, *, but: PasskeyId | IdentityId, shared: Collection[str]) -> WaysIn:
+        """Those that would let the person in without this one. `email` is the account's address. `shared` are the providers for all that
+        the installation has a client at. Called after the account is held.
+        """
 
     async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
         """None: the person leaves the choice to the browser. False when there is no such account."""

@@ -100,9 +100,9 @@ class AccountRows:
         rows = await self._transaction.ask(WaysIn, _WAYS_IN, {"user": user})
         return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
 
-    async def other_ways_in(self, user: UserId, email: Email, *, but: PasskeyId | IdentityId) -> WaysIn:
+    async def other_ways_in(self, user: UserId, email: Email, *, but: PasskeyId | IdentityId, shared: Collection[str]) -> WaysIn:
         whose = {"user": user, "email_key": storable_text(email.key), "mail_domain": storable_text(mail_domain(email))}
-        rows = await self._transaction.ask(WaysIn, _OTHER_WAYS_IN, {**whose, "but": but})
+        rows = await self._transaction.ask(WaysIn, _OTHER_WAYS_IN, {**whose, "but": but, "shared": list(shared)})
         return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
 
     async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
@@ -179,7 +179,8 @@ _WAYS_IN: Final = """
      where id = %(user)s
 """
 
-# An organization's own provider lets in whom it vouches for: `_VOUCHES` in `upstream/identities.py` says whom.
+# One of the three lets people in where the installation or an organization has a client. An organization's own provider lets in whom it
+# vouches for: `_VOUCHES` in `upstream/identities.py` says whom.
 _OTHER_WAYS_IN: Final[LiteralString] = f"""
     select password_hash is not null as password,
            (select count(*) from passkeys where passkeys.user_id = users.id and passkeys.id <> %(but)s) as passkeys,
@@ -190,7 +191,13 @@ _OTHER_WAYS_IN: Final[LiteralString] = f"""
                  left join organizations on organizations.id = providers.org_id
                 where identities.user_id = users.id and identities.id <> %(but)s
                   and (
-                          identities.upstream_provider_id is null
+                          identities.provider = any (%(shared)s::text[])
+                       or exists (
+                              select
+                                from oauth_credentials
+                                join organizations as homes on homes.id = oauth_credentials.org_id and homes.status = 'active'
+                               where oauth_credentials.provider = identities.provider
+                          )
                        or (
                               providers.enabled and organizations.status = 'active'
                           and users.email_key = %(email_key)s and not users.is_platform_owner

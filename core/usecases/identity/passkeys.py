@@ -29,6 +29,7 @@ from core.domain.record.events import Actor
 from core.frozen import replace
 from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
 from ports.identity.devices import UserAgents
 from ports.identity.passkeys import Authenticators, PasskeyLookup
@@ -48,6 +49,7 @@ class Passkeys:
         relying_party: RelyingParty | Obstacle,
         authenticators: Authenticators,
         mfa: Mfa,
+        providers: UpstreamProviders,
         agents: UserAgents,
         templates: MailTemplates,
         metrics: Metrics,
@@ -60,6 +62,7 @@ class Passkeys:
         self._relying_party = relying_party
         self._authenticators = authenticators
         self._mfa = mfa
+        self._providers = providers
         self._agents = agents
         self._templates = templates
         self._metrics = metrics
@@ -192,7 +195,8 @@ class Passkeys:
             held = await uow.passkeys.find_held(user, passkey)
             if held is None:
                 raise _unknown()
-            require_another(await uow.accounts.other_ways_in(user, caller.email, but=passkey))
+            others = await uow.accounts.other_ways_in(user, caller.email, but=passkey, shared=self._providers.shared)
+            require_another(others)
             if held.ends_second_factor:
                 await self._mfa.end(uow, caller, actor)
             await uow.passkeys.remove(user, passkey)

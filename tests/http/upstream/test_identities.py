@@ -10,7 +10,9 @@ from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.identity.upstream.providers import Provider
 from core.domain.record.events import Actor
+from core.frozen import replace
 from tests.http.browsing import Tabs
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import CALLBACK, is_page
@@ -171,6 +173,26 @@ async def test_one_that_lets_nobody_in_may_go_although_it_leaves_a_single_way(ho
     house.people.change(change)
     assert (await house.unlimited.request("DELETE", f"{PATH}/{provider}", token=token)).status == 204
     assert [one["provider"] for one in house.identities()] == ["codehost"]
+
+
+@pytest.mark.parametrize("own_client", [False, True], ids=["nobody's client", "an organization's client"])
+async def test_one_of_the_three_that_is_turned_off_is_no_other_way(
+    house: House, monkeypatch: pytest.MonkeyPatch, *, own_client: bool
+) -> None:
+    provider, token = await both_ways(house)
+    installed: Any = house.postern.identity.identities._providers._installed
+    monkeypatch.setitem(installed, Provider.CODEHOST, replace(installed[Provider.CODEHOST], client=None))
+    if own_client:
+        house.people.change(
+            "insert into oauth_credentials (id, org_id, provider, client_id, sealed_client_secret, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, 'codehost', 'x', 'x', now(), now())",
+            house.acme.id,
+        )
+    answer = await house.unlimited.request("DELETE", f"{PATH}/{provider}", token=token)
+    assert answer.status == (204 if own_client else 400), answer.body
+    if not own_client:
+        # It lets nobody in, and may go.
+        assert (await house.unlimited.request("DELETE", f"{PATH}/codehost", token=token)).status == 204
 
 
 async def test_of_two_that_go_at_once_one_stays(house: House, ada: Person) -> None:

@@ -128,7 +128,8 @@ class Identities:
                 await uow.identity_grants.remove(identity.id, service)
                 await uow.commit()
                 return
-            require_another(await uow.accounts.other_ways_in(caller.user, caller.email, but=identity.id))
+            others = await uow.accounts.other_ways_in(caller.user, caller.email, but=identity.id, shared=self._providers.shared)
+            require_another(others)
             await uow.identities.remove(identity.id)
             now = self._clock.now()
             if service is None:

@@ -36,6 +36,11 @@ class UpstreamProviders:
         client = self._installed[Provider(key)].client if is_one_of_three(key) else None
         return None if client is None else client.client_id
 
+    @property
+    def shared(self) -> Sequence[str]:
+        """Those of the three that the installation has a client at."""
+        return [one.value for one in Provider if self._installed[one].client is not None]
+
     def offered_in(self, flow: Flow | None) -> Sequence[Offer]:
         """What the pages of a flow lead to: only what works there."""
         return self.offers if flow is None else self.offered(flow.own)
