@@ -3,10 +3,13 @@
 person is signed in: that is the flow's affair, and this page knows nothing of it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
 import msgspec
+import trio
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized
 from core.domain.federation.direct_requests import THROUGH, DirectRequest, kept
@@ -49,6 +52,8 @@ START: Final = f"{PROVIDERS}{{provider}}"
 _CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
 ASKED: Final = "yes"
 _FAILED: Final = "provider_failed"
+# In seconds, at most.
+_LAST_WORD_TAKES: Final = 1.0
 _ProviderInPath = Annotated[str, example("codehost")]
 
 
@@ -183,11 +188,19 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         # Whoever comes back second goes on where the first is told why: the page has all ways to sign in.
         await postern.identity.repeated_returns.tell(state, _sign_in_in(flow))
         return sign_in_again(call, postern, flow, refusal)
-    except Exception:
-        # Such as a database that is busy: who tries again, as the page says, has used the state up.
-        await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, _sign_in_in(flow))
+    except BaseException:
+        # Such as a database that is busy, or a request whose time is up: who tries again, as the page says, has used the state up.
+        with _last_word():
+            await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, _sign_in_in(flow))
         raise
     return await _onward(call, postern, flow, entered)
+
+
+@contextmanager
+def _last_word() -> Iterator[None]:
+    """Also of a request that is broken off, and then not for long. What went wrong first counts."""
+    with suppress(Refusal), trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORD_TAKES):
+        yield
 
 
 def _sign_in_in(flow: Flow) -> str:
@@ -309,9 +322,10 @@ async def _connected(
         await postern.identity.identities.connect(taken, await _vouched(call, postern, taken, state), call.client)
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, UnknownProvider) as refusal:
         told = {**told, "status": "error", "error": _reason(refusal)}
-    except Exception:
+    except BaseException:
         # As above.
-        await postern.identity.repeated_returns.tell(state, with_query(back, {**told, "status": "error", "error": _FAILED}))
+        with _last_word():
+            await postern.identity.repeated_returns.tell(state, with_query(back, {**told, "status": "error", "error": _FAILED}))
         raise
     address = with_query(back, told)
     await postern.identity.repeated_returns.tell(state, address)

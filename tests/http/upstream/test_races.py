@@ -581,6 +581,33 @@ async def test_who_is_told_to_try_again_gets_to_the_page_with_all_ways_to_sign_i
     assert answer_in(answer.header("location"))["code"]
 
 
+@pytest.mark.parametrize("links", [False, True], ids=["signs in", "connects"])
+async def test_who_took_too_long_gets_on_at_once_too(house: House, monkeypatch: pytest.MonkeyPatch, *, links: bool) -> None:
+    fake = house.sits()
+    if links:
+        person = Connecting(house, house.people.session_of(house.verified()))
+        tabs, place = person.tabs, fake.consent((await person.link()).ok()["authorization_url"])
+    else:
+        tabs = house.browser()
+        place = fake.consent(await house.leave(tabs, house.direct()))
+
+    async def hangs(*_: Any, **__: Any) -> None:
+        await trio.sleep_forever()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.postern.identity.browser_sessions, "sign_in_with_proof", hangs)
+        patch.setattr(house.postern.identity.identities, "connect", hangs)
+        # As by the deadline of the request, or by the end of the server.
+        with trio.move_on_after(0.5) as scope:
+            await tabs.request("GET", place)
+    assert scope.cancelled_caught
+    with trio.fail_after(SOONER):
+        again = await tabs.request("GET", place)
+    assert again.status == 302
+    place, told = told_in(again.header("location"))
+    assert told["error"] == "provider_failed" if links else place.endswith("/ui/sign-in")
+
+
 async def test_who_is_signed_in_when_something_breaks_is_so_once_more(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = house.sits()
     ada = house.verified()
