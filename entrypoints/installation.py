@@ -144,13 +144,16 @@ async def require_schema_where_it_answers(settings: Settings) -> None:
     """For one of several processes. It may begin long after its parent: by then, the database may have been migrated by a newer release, or
     the program replaced by one. Raises `StartFailed`. A database that is away is no reason: this process waits for it like the others.
     """
-    with trio.move_on_after(_ANSWERS_WITHIN):
-        try:
-            await require_current(conninfo(settings))
-        except SchemaMismatch as error:
-            raise StartFailed(str(error)) from error
-        except psycopg.Error:
-            return
+    with trio.move_on_after(_ANSWERS_WITHIN), suppress(psycopg.Error):
+        await require_known_schema(settings)
+
+
+async def require_known_schema(settings: Settings) -> None:
+    """Raises `StartFailed`."""
+    try:
+        await require_current(conninfo(settings))
+    except SchemaMismatch as error:
+        raise StartFailed(str(error)) from error
 
 
 def _report(line: str) -> None:

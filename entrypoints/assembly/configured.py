@@ -2,8 +2,8 @@
 
 import re
 import ssl
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -47,26 +47,29 @@ def key_ring(settings: Settings) -> AesGcmKeyRing:
             return AesGcmKeyRing(parse(settings.encryption_keys.reveal() if settings.encryption_keys is not None else ""))
         except MalformedKeys as error:
             raise SettingsError(f"POSTERN_ENCRYPTION_KEYS cannot be used: {error}") from None
-    try:
-        return file.ring()
-    except MalformedKeys as error:
-        raise StartFailed(str(error)) from None
-    except FileNotFoundError:
-        raise StartFailed(
-            f"The encryption keys {file.path} are missing: put their backup there. Without them, nothing that the database keeps encrypted "
-            "can be read"
-        ) from None
-    except OSError as error:
-        raise StartFailed(f"The encryption keys {file.path} cannot be used: {error.strerror}") from None
+    with _said(file):
+        try:
+            return file.ring()
+        except FileNotFoundError:
+            raise StartFailed(
+                f"The encryption keys {file.path} are missing: put their backup there. Without them, nothing that the database keeps "
+                "encrypted can be read"
+            ) from None
 
 
 def ensure_key_file(settings: Settings) -> None:
     """For an installation that is about to be made: later, a missing file is a lost one. Raises `StartFailed`."""
     file = key_file(settings)
-    if file is None:
-        return
+    if file is not None:
+        with _said(file):
+            file.ensure()
+
+
+@contextmanager
+def _said(file: KeyFile) -> Iterator[None]:
+    """What is wrong with it, in a sentence."""
     try:
-        file.ensure()
+        yield
     except MalformedKeys as error:
         raise StartFailed(str(error)) from None
     except OSError as error:

@@ -3,10 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from adapters.postgres.migrate import SchemaMismatch, require_current
 from entrypoints.bootstrap import Postern, open_postern
-from entrypoints.failures import StartFailed
-from entrypoints.installation import conninfo, reachable_database, require_grants
+from entrypoints.installation import reachable_database, require_grants, require_known_schema
 from entrypoints.settings import Settings
 
 
@@ -21,8 +19,5 @@ async def opened_postern(settings: Settings) -> AsyncIterator[Postern]:
 
 async def require_schema(settings: Settings) -> None:
     """For a caller whose database is known to answer. Raises `StartFailed`."""
-    try:
-        await require_current(conninfo(settings))
-    except SchemaMismatch as error:
-        raise StartFailed(str(error)) from error
+    await require_known_schema(settings)
     await require_grants(settings)

@@ -33,8 +33,7 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
     """For an account that goes to somebody else, who proves its address: besides, every way in that its earlier holder may have added, and
     what they have allowed applications, which nobody would ask the new one for. The password is the caller's affair.
     """
-    await _end_ways_in(uow, user)
-    await uow.consents.remove_all(user)
+    await _end_what_was_added(uow, user)
     await end_access(uow, user, at)
 
 
@@ -46,16 +45,16 @@ async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> in
 
 async def hand_over_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:
     """The same, for callers that wait for the number of ended sessions."""
-    await _end_ways_in(uow, user)
-    await uow.consents.remove_all(user)
+    await _end_what_was_added(uow, user)
     return await end_access_counting(uow, user, at)
 
 
-async def _end_ways_in(uow: UnitOfWork, user: UserId) -> None:
+async def _end_what_was_added(uow: UnitOfWork, user: UserId) -> None:
     """Before the rest: with a connected account goes what awaits a second factor after it, also where its provider is deleted."""
     await uow.accounts.hold(user)
     await uow.passkeys.remove_all(user)
     await uow.identities.remove_all(user)
+    await uow.consents.remove_all(user)
 
 
 async def _end_all_but_sessions(uow: UnitOfWork, user: UserId, at: datetime) -> None:

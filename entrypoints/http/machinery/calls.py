@@ -188,7 +188,7 @@ class Request:
 
 
 def nothing() -> None:
-    """Nobody counts."""
+    """Where nobody counts, or nobody can be asked to wait."""
 
 
 def headers_by_name(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -26,7 +26,7 @@ from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import CONTINUATIONS, REGISTER, AnyCall, Page, begin, browser_secret, even_twice, to
+from entrypoints.http.pages.flows import CONTINUATIONS, REGISTER, AnyCall, Page, begin, browser_secret, even_twice, place_in, to
 from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
 
 GO_ON: Final = "/ui/authorize"
@@ -156,7 +156,7 @@ async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], 
 
 def form_of(page: str, flow: Flow) -> str:
     """The address of a page's form. It names the flow, as the page's own does: whoever is no longer signed in comes back to the page."""
-    return f"{page}?flow={flow.id}"
+    return place_in(flow, page)
 
 
 async def settled(call: AnyCall, flow: Flow, outcome: Outcome) -> Page:

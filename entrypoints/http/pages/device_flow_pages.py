@@ -7,7 +7,6 @@ somebody who is signed in. A stranger who sends people a code gains nothing unle
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
-from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
@@ -32,7 +31,7 @@ from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, FlowForm, bound_to, sign_in_again, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
@@ -129,7 +128,7 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
         action=form_of(_DECISION, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
-        other=f"{SIGN_IN}?to={quote(f'{_DECISION}?flow={flow.id}', safe='/')}&again=yes",
+        other=sign_in_again(form_of(_DECISION, flow)),
         user_code=as_shown(user_code),
         service=entered.service_name,
         organization=entered.organization_name,

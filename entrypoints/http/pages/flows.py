@@ -28,7 +28,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import urlencode
 from uuid import UUID
 
 from core.domain.errors import Unauthorized
@@ -196,7 +195,11 @@ def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
 
 def to(page: str, flow: Flow) -> Answer[NoBody]:
     """To another page of the same flow."""
-    return redirect(f"{page}?{urlencode({'flow': str(flow.id)})}")
+    return redirect(place_in(flow, page))
+
+
+def place_in(flow: Flow, page: str) -> str:
+    return f"{page}?flow={flow.id}"
 
 
 def own_place(place: str) -> str:

@@ -6,7 +6,6 @@ person is signed in: that is the flow's affair, and this page knows nothing of i
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Final
-from urllib.parse import urlencode
 
 import msgspec
 import trio
@@ -39,6 +38,7 @@ from entrypoints.http.pages.flows import (
     browser_secret,
     flow_of,
     own_place,
+    place_in,
     signed_in,
     speak_as_asked,
     to,
@@ -186,12 +186,12 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             return await _denied(postern, flow, state)
         # Whoever comes back second goes on where the first is told why: the page has all ways to sign in.
-        await postern.identity.repeated_returns.tell(state, _sign_in_in(flow))
+        await postern.identity.repeated_returns.tell(state, place_in(flow, SIGN_IN))
         return sign_in_again(call, postern, flow, refusal)
     except BaseException:
         # Such as a database that is busy, or a request whose time is up: who tries again, as the page says, has used the state up.
         with _last_word():
-            await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, _sign_in_in(flow))
+            await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, place_in(flow, SIGN_IN))
         raise
     return await _onward(call, postern, flow, entered)
 
@@ -199,12 +199,8 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
 @contextmanager
 def _last_word() -> Iterator[None]:
     """Also of a request that is broken off, and then not for long. What went wrong first counts."""
-    with suppress(Refusal), trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORD_TAKES):
+    with suppress(Refusal), trio.CancelScope(shield=True, relative_deadline=_LAST_WORD_TAKES):
         yield
-
-
-def _sign_in_in(flow: Flow) -> str:
-    return f"{SIGN_IN}?{urlencode({'flow': str(flow.id)})}"
 
 
 async def _denied(postern: Postern, flow: Flow, state: Token) -> Page:

@@ -424,14 +424,10 @@ class UpstreamSignIn:
 
     def _word(self, vouched: Vouched, way: WayThrough, met: Encounter) -> Word:
         """An address that mail would not take may be of another domain than the one that it is looked up by."""
-        decides = met.realm if vouched.asserted.email_is_verified else None
-        if decides is not None and self._email(vouched.asserted) is None:
-            decides = None
-        return Word(
-            provider=vouched.upstream.key,
-            vouches_in=None if decides is None else decides.organization,
-            client_of=way.realm or way.organization,
-        )
+        asserted, vouches_in = vouched.asserted, None
+        if met.realm is not None and asserted.email_is_verified and self._email(asserted) is not None:
+            vouches_in = met.realm.organization
+        return Word(provider=vouched.upstream.key, vouches_in=vouches_in, client_of=way.realm or way.organization)
 
     def _email(self, asserted: Asserted) -> Email | None:
         """None: the provider told no address, or none that mail could take."""
