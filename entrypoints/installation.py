@@ -4,7 +4,7 @@ owner.
 
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,10 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
     connections = connections_of(settings, processes) + 20
     limits = {"max_connections": str(max(connections, 100))}
     # Recovery after a crash can take minutes. A request to stop need not wait for its end.
-    server = EmbeddedPostgres(settings.data_dir, settings=limits, on_wait=trio.from_thread.check_cancelled)
-    await _start(server, partial(ensure_key_file, settings))
+    server = EmbeddedPostgres(
+        settings.data_dir, settings=limits, on_wait=trio.from_thread.check_cancelled, on_first=partial(ensure_key_file, settings)
+    )
+    await _start(server)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_keep_running, server, name="embedded postgres")
@@ -160,21 +162,21 @@ def _report(line: str) -> None:
     log.info("migration", progress=line)
 
 
-async def _start(server: EmbeddedPostgres, ensure_keys: Callable[[], None]) -> None:
+async def _start(server: EmbeddedPostgres) -> None:
     started = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_say_that_it_takes_long, server)
-        failure = await trio.to_thread.run_sync(_start_and_prepare, server, ensure_keys)
+        failure = await trio.to_thread.run_sync(_start_and_prepare, server)
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
     log.info("embedded_postgres_started", data=str(server.cluster), seconds=round(trio.current_time() - started, 2))
 
 
-def _start_and_prepare(server: EmbeddedPostgres, ensure_keys: Callable[[], None]) -> StartFailed | None:
+def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:
     # Returned, not raised, because a nursery would wrap it into a group.
     try:
-        server.start(first=ensure_keys)
+        server.start()
     except StartFailed as error:
         return error
     except AlreadyServed as error:

@@ -72,12 +72,13 @@ class AlreadyServed(EmbeddedPostgresError):
 @dataclass(slots=True)
 class EmbeddedPostgres:
     """Use as a context manager: inside it the server runs and `url` reaches it. `on_wait` is called now and then while a start takes its
-    time; an exception from it ends the start.
+    time, and `on_first` before a new one is made; an exception from either ends the start.
     """
 
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     on_wait: Callable[[], None] = lambda: None
+    on_first: Callable[[], None] = lambda: None
     _lock: int | None = None
     _process: subprocess.Popen[bytes] | None = None
     _adopted: int | None = None
@@ -117,9 +118,8 @@ class EmbeddedPostgres:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def start(self, patience: float = 600, *, first: Callable[[], None] = lambda: None) -> None:
+    def start(self, patience: float = 600) -> None:
         """Start it, or take over the one that a killed predecessor left running. Raises `AlreadyServed` while the predecessor lives.
-        `first` is called before a new one is made.
 
         It waits long, because recovery after a crash replays what was written since the last checkpoint: after a kill the next start would
         only begin that again.
@@ -135,7 +135,7 @@ class EmbeddedPostgres:
             self._prepare_directories(runner)
             self._remove_unfinished()
             if not self.exists():
-                first()
+                self.on_first()
                 self._initialize(runner)
             self._require_version()
             self._run(runner, patience)

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,8 +35,7 @@ async def test_a_malformed_database_url_is_refused_without_being_quoted(url: str
 async def test_a_start_that_has_made_nothing_yet_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: CapturedLog) -> None:
     """As root it makes a system user first, which may take long."""
 
-    def start(_server: EmbeddedPostgres, *, first: Callable[[], None]) -> None:
-        del first
+    def start(_server: EmbeddedPostgres) -> None:
         time.sleep(0.2)
         raise EmbeddedPostgresError("No user could be made")
 
