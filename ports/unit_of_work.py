@@ -165,10 +165,10 @@ class UnitOfWork(Protocol):
     async def record_all(self, events: Sequence[Event]) -> None:
         """The same for many at once, in as few statements as for one."""
 
-    async def record_in_every_log(self, event: Event, person: UserId) -> None:
+    async def record_in_every_log(self, event: Event, person: UserId, *, listed: bool = False) -> None:
         """The same for what a person's account went through: one entry in the platform's log, and one in that of each organization that
-        they are a member of, even when the event names another one. It takes no more statements than `record`, for any number of
-        organizations.
+        they belong to by their own act, even when the event names another one. With `listed`, those that merely list them hear of it,
+        too. It takes no more statements than `record`, for any number of organizations.
 
         Only the organization that the event names is told where it was done from, and no organization reads the personal details.
         """

@@ -106,6 +106,7 @@ create table memberships (
     -- founded the organization; accepted an invitation with the mailed link or in their own list; the invitation created the account;
     -- or was added by others
     came_by    text        not null default 'added' constraint memberships_came_by check (came_by in ('added', 'founded', 'accepted', 'created')),
+    own_since  timestamptz,                             -- when the person founded, accepted or confirmed it; null: others have listed them
     unique (org_id, user_id)
 );
 create index memberships_of_user on memberships (user_id);
@@ -273,6 +274,7 @@ create table service_users (
     first_login_at timestamptz,                          -- null: made through the service, and not seen since
     last_login_at  timestamptz,
     created_at     timestamptz not null,
+    own_since      timestamptz,                          -- when the person consented, or signed in where it was named; null: others listed them
     primary key (service_id, user_id)
 );
 create index service_users_of_user         on service_users (user_id, org_id);

@@ -150,8 +150,8 @@ class PostgresUnitOfWork:
     async def record_all(self, events: Sequence[Event]) -> None:
         await self._events.record_all(events)
 
-    async def record_in_every_log(self, event: Event, person: UserId) -> None:
-        await self._events.record_in_every_log(event, person)
+    async def record_in_every_log(self, event: Event, person: UserId, *, listed: bool = False) -> None:
+        await self._events.record_in_every_log(event, person, listed=listed)
 
     async def commit(self) -> None:
         """Shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statements."""

@@ -70,17 +70,19 @@ class Tenants:
             )
         return role
 
-    def join(self, person: Person, tenant: Tenant, role: str | OwnRole = "member") -> Person:
-        """With a built-in role, or one of the organization's own."""
+    def join(self, person: Person, tenant: Tenant, role: str | OwnRole = "member", *, listed: bool = False) -> Person:
+        """With a built-in role, or one of the organization's own. `listed`: by others, and the person has not confirmed it."""
         own = role if isinstance(role, OwnRole) else None
         slug = role if isinstance(role, str) else role.slug
         self._people.change(
-            "insert into memberships (id, org_id, user_id, role, role_id, created_at) values (%s, %s, %s, %s, %s, now())",
+            "insert into memberships (id, org_id, user_id, role, role_id, created_at, own_since)"
+            " values (%s, %s, %s, %s, %s, now(), case when not %s then now() end)",
             self._postern.foundation.ids.new(),
             tenant.id,
             person.user,
             slug,
             None if own is None else own.id,
+            listed,
         )
         self._people.change(
             "insert into relations (organization_id, user_id, relation, object_type, object_id) values (%s, %s, %s, %s, %s)",
@@ -131,13 +133,14 @@ class Tenants:
     def uses(self, person: Person, service: UsedService, *, first: datetime | None = None, last: datetime | None = None) -> Person:
         """An end user of the service; without times, one who was made through it and has not come."""
         self._people.change(
-            "insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)"
-            " values (%s, %s, %s, %s, %s, now())",
+            "insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)"
+            " values (%s, %s, %s, %s, %s, now(), %s)",
             service.id,
             person.user,
             service.tenant.id,
             first,
             last,
+            first,
         )
         return person
 

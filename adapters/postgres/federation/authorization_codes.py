@@ -14,6 +14,7 @@ from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, is_own_member
 from adapters.postgres.transaction import Transaction, required
 from core.domain.email import Email
 from core.domain.federation.authorization_codes import (
@@ -189,9 +190,7 @@ _ADD: Final[LiteralString] = f"""
               cross join services
               where users.id = %(user)s and users.deactivated_at is null
                 and services.id = %(service)s and services.redirect_uris = %(registered)s::text[]
-                and (not %(by_trust)s::boolean or services.trusted and exists (
-                        select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
-                    ))
+                and (not %(by_trust)s::boolean or services.trusted and {is_own_member("services.org_id", "users.id")})
           returning id
          )
   select added.id
@@ -237,11 +236,14 @@ _REDEEMING: Final[LiteralString] = f"""
                 for share
          ),
          place as materialized (
-             select services.id, services.org_id, memberships.role
+             select services.id, services.org_id, memberships.role, consents.id is not null as has_consent
                from code
                join services on services.id = code.service_id
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
-              where services.sign_in_policy = 'anyone' or memberships.role is not null
+               left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
+              where (services.sign_in_policy = 'anyone' or memberships.role is not null)
+                -- What the membership spared ends with it, also where the code was given a moment before.
+                and (consents.id is not null or services.trusted and {IS_OWN_MEMBERSHIP})
          ),
          redeemed as (
              update authorization_codes as codes
@@ -295,12 +297,11 @@ _REDEEMING: Final[LiteralString] = f"""
              {fan_out("told", "told.id", "told.name", "told.organization_id", "told.target_id")}
          ),
          entered as (
-             insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
-             select place.id, code.user_id, place.org_id, %(at)s, %(at)s, %(at)s
+             insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+             select place.id, code.user_id, place.org_id, %(at)s, %(at)s, %(at)s, case when place.has_consent then %(at)s end
                from redeemed, code, place
                  on conflict (service_id, user_id) do update
-                set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
-                    last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
+                set {ENTERED_AGAIN}
          )
 """
 

@@ -12,6 +12,7 @@ from adapters.postgres.identity.liveness import AUTHENTICATES
 from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.ties import is_own_member
 from core.domain.branding import branding
 from core.domain.federation.authorization_steps import Application, SignedIn
 from core.domain.federation.authorizations import Registered
@@ -50,6 +51,7 @@ class EncounterRow(Frozen):
     authenticated_by: list[str] | None
     has_second_factor: bool
     is_member: bool
+    is_own_member: bool
     second_factor_due: datetime | None
     consented: list[str] | None
     request: Mapping[str, Any] | None = None
@@ -92,6 +94,7 @@ class EncounterRow(Frozen):
             authenticated_by=tuple(self.authenticated_by or ()),
             has_second_factor=self.has_second_factor,
             is_member=self.is_member,
+            is_own_member=self.is_own_member,
             second_factor_due=self.second_factor_due,
             consented=self.consented,
         )
@@ -147,6 +150,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            exists (
                select from memberships where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
            ) as is_member,
+           {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,
            {second_factor_due_in("services.org_id", "sessions.user_id")} as second_factor_due,
            (
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id

@@ -10,6 +10,7 @@ from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, UserId
 from core.domain.identity.devices import Device, DeviceType, Location, UserAgent
@@ -55,11 +56,11 @@ _KNOWLEDGE: Final[LiteralString] = """(
                {trust_days}
            )
 )"""
-_STRICTEST: Final = """
+_STRICTEST: Final[LiteralString] = f"""
                    select min(organizations.device_trust_days)
                      from memberships
                      join organizations on organizations.id = memberships.org_id
-                    where memberships.user_id = devices.user_id and organizations.status = 'active'
+                    where memberships.user_id = devices.user_id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
 """
 # The period counts from when the trust was given, also where it has become shorter since. Trust from before that was kept had 30 days.
 _TRUSTED_UNTIL: Final[LiteralString] = f"""
@@ -82,12 +83,12 @@ _SHOWN: Final[LiteralString] = f"""
                     where devices.token_digest = %(device_digest)s and devices.user_id = users.id and devices.revoked_at is null
                ),
 """
-_TRUST_DAYS: Final = """,
+_TRUST_DAYS: Final[LiteralString] = f""",
                'trust_days', (
                    select min(organizations.device_trust_days)
                      from memberships
                      join organizations on organizations.id = memberships.org_id
-                    where memberships.user_id = users.id and organizations.status = 'active'
+                    where memberships.user_id = users.id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
                )
 """
 KNOWLEDGE: Final[LiteralString] = _KNOWLEDGE.format(shown=_SHOWN, trust_days=_TRUST_DAYS)

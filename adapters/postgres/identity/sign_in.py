@@ -15,6 +15,7 @@ from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, su
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import ENTERED_AGAIN, has_come
 from adapters.postgres.transaction import Transaction, demanding
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -291,14 +292,14 @@ def _find(*, with_token: bool, with_service: bool) -> LiteralString:
 
 _AND_DESTINATION: Final[LiteralString] = f", destination as ({_NAMED})"
 
-_DESTINATION_COLUMNS: Final = """,
+_DESTINATION_COLUMNS: Final[LiteralString] = f""",
          destination.*,
          exists (
              select
                from service_users
               where service_users.service_id = destination.service_id
                 and service_users.user_id = users.id
-                and service_users.first_login_at is not null
+                and {has_come()}
          ) as has_been_there
 """
 
@@ -358,7 +359,7 @@ _CONFIRMED: Final[LiteralString] = f"""
                  from service_users
                 where service_users.service_id = services.id
                   and service_users.user_id = users.id
-                  and service_users.first_login_at is not null
+                  and {has_come()}
            ) as has_been_there,
            {SUBSCRIPTION_STATE} as subscription"""
 
@@ -443,12 +444,12 @@ _CONFIRM_ALONE_SINCE: Final[LiteralString] = f"""
     left join destination as services on true
 """
 
-_ENTER: Final = """
-    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
-    select services.id, %(user)s, services.org_id, %(at)s, %(at)s, %(at)s
+# They gave their password, or a factor of theirs, to sign in there.
+_ENTER: Final[LiteralString] = f"""
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+    select services.id, %(user)s, services.org_id, %(at)s, %(at)s, %(at)s, %(at)s
       from services
      where services.id = %(service)s
         on conflict (service_id, user_id) do update
-       set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
-           last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
+       set {ENTERED_AGAIN}
 """

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from adapters.postgres.identity.liveness import AUTHENTICATES
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.sign_in import ServiceName
@@ -40,11 +41,12 @@ class SignInLinkRows:
         return (ClientId(rows[0].client_id), rows[0].redirect_uri) if rows else None
 
 
-_ARE_PERMITTED: Final = """
+_ARE_PERMITTED: Final[LiteralString] = f"""
     select not exists (
                select from memberships
                  join organizations on organizations.id = memberships.org_id
-                where memberships.user_id = %(user)s and organizations.status = 'active' and not organizations.sign_in_links
+                where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
+                  and organizations.status = 'active' and not organizations.sign_in_links
            ) as permitted
 """
 

@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.addresses import storable_address
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import CHANNEL, Transaction
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.json import Json
@@ -54,11 +55,11 @@ class EventRows:
             await self._transaction.tell(_AUDIT, {"entries": Jsonb(audited)})
         return entries
 
-    async def record_in_every_log(self, event: Event, person: UserId) -> None:
+    async def record_in_every_log(self, event: Event, person: UserId, *, listed: bool) -> None:
         """As many statements as for one log: the database finds the logs itself."""
         at = self._clock.now()
         of_platform = replace(event, organization=None)
-        whose = {"person": person, "here": event.organization}
+        whose = {"person": person, "here": event.organization, "listed": listed}
         if event.published:
             told = self._published(of_platform, at)
             await self._transaction.tell(_PUBLISH_EVERYWHERE, {"events": Jsonb([told]), **whose})
@@ -207,8 +208,9 @@ _AUDIT: Final[LiteralString] = f"""
   select id, chain_id from told
 """
 
-# An event about a person, and a copy for each organization that they belong to. An organization in which it did not happen learns that it
-# happened, and not from where; none learns its personal part. The new ids begin with the time of the id that they are copied from.
+# An event about a person, and a copy for each organization that they belong to by their own act, or in which it happened. An organization
+# in which it did not happen learns that it happened, and not from where; none learns its personal part. Whoever merely lists somebody gets
+# no news of them, except with `listed`. The new ids begin with the time of the id that they are copied from.
 _IN_EVERY_LOG: Final[LiteralString] = """
     (
         select {told}::jsonb || coalesce(
@@ -227,17 +229,17 @@ _IN_EVERY_LOG: Final[LiteralString] = """
                    '[]'
                )
           from jsonb_array_elements({told}::jsonb) as given (told)
-          join memberships on memberships.user_id = %(person)s
+          join memberships on memberships.user_id = %(person)s and ({own} or %(listed)s or memberships.org_id = %(here)s)
           join organizations on organizations.id = memberships.org_id
     )
 """
 
 _PUBLISH_EVERYWHERE: Final[LiteralString] = f"""
     with published as (
-             {_PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s"))}
+             {_PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s", own=IS_OWN_MEMBERSHIP))}
          returning id, name, organization_id, target_id
          )
     {fan_out("published", "published.id", "published.name", "published.organization_id", "published.target_id")}
 """
 
-_AUDIT_EVERYWHERE: Final[LiteralString] = _AUDIT.replace("%(entries)s", _IN_EVERY_LOG.format(told="%(entries)s"))
+_AUDIT_EVERYWHERE: Final[LiteralString] = _AUDIT.replace("%(entries)s", _IN_EVERY_LOG.format(told="%(entries)s", own=IS_OWN_MEMBERSHIP))

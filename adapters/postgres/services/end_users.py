@@ -9,6 +9,7 @@ from adapters.postgres.identity.mfa import second_factor_since
 from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -193,7 +194,7 @@ _LIST: Final[LiteralString] = """
            ) as shown on true
       left join lateral (
                 select max(service_users.last_login_at) as last_login_at, array_agg(services.slug order by services.slug) as services,
-                       bool_or(service_users.first_login_at is not null) as came, min(service_users.created_at) as since
+                       bool_or({has_come}) as came, min(service_users.created_at) as since
                   from service_users
                   join services on services.id = service_users.service_id
                  where service_users.user_id = page.user_id and service_users.org_id = %(organization)s
@@ -206,7 +207,7 @@ _SERVICE_EXISTS: Final = "exists (select from services where services.id = %(ser
 
 def _list(candidates: LiteralString, service_exists: LiteralString, *, search: bool) -> LiteralString:
     ids = _MATCHING.format(candidates=candidates) if search else candidates
-    return _LIST.format(ids=ids, service_exists=service_exists, mfa_enabled=_MFA_ENABLED)
+    return _LIST.format(ids=ids, service_exists=service_exists, mfa_enabled=_MFA_ENABLED, has_come=has_come())
 
 
 # One statement for each combination: with or without a search, for all services or one.
@@ -262,7 +263,7 @@ GET: Final[LiteralString] = f"""
                    and sessions.ends_at > now()
            ) as living
      cross join lateral (
-                select bool_or(first_login_at is not null) as came, min(created_at) as since
+                select bool_or({has_come()}) as came, min(created_at) as since
                   from service_users
                  where user_id = %(user)s and org_id = %(organization)s and service_id in (select id from services)
            ) as used

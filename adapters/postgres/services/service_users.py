@@ -14,6 +14,7 @@ from adapters.postgres.identity.parting.privacy import REMEMBER
 from adapters.postgres.identity.revoking import noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
+from adapters.postgres.ties import has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
@@ -127,7 +128,7 @@ class PostgresServiceUsers:
 
 # A person who was made a user of the service and never came has told it nothing: it sees when the relation began, and not when the account
 # did.
-_SINCE: Final = "case when service_users.first_login_at is null then service_users.created_at else users.created_at end"
+_SINCE: Final[LiteralString] = f"case when {has_come()} then users.created_at else service_users.created_at end"
 
 GET: Final[LiteralString] = f"""
     select users.id, users.email, {_SINCE} as created_at
@@ -138,7 +139,7 @@ GET: Final[LiteralString] = f"""
 
 # The page begins at the last mark before it, or up to two thousand users further on. `offset 0` is needed because the planner assumes that
 # an unknown limit takes a tenth of the table, and would read everybody's address.
-LIST: Final = """
+LIST: Final[LiteralString] = f"""
     with counted as materialized (
              select user_count::bigint as total from services where id = %(service)s
          ),
@@ -155,7 +156,7 @@ LIST: Final = """
               limit 1
          ),
          page as materialized (
-             select created_at, user_id, first_login_at
+             select created_at, user_id, org_id, first_login_at, own_since
                from service_users
               where service_id = %(service)s
                 and (created_at, user_id) >= ((select created_at from place), (select user_id from place))
@@ -164,7 +165,7 @@ LIST: Final = """
               limit %(limit)s::bigint
          )
     select counted.total, listed.id, listed.email,
-           case when page.first_login_at is null then page.created_at else listed.created_at end as created_at
+           case when {has_come("page")} then listed.created_at else page.created_at end as created_at
       from counted
       left join page on true
       left join lateral (
@@ -174,7 +175,7 @@ LIST: Final = """
 """
 
 # Held as a foreign key holds it: deleting the account waits, or has already happened. A long-standing user of the service causes no write.
-JOIN: Final = """
+JOIN: Final[LiteralString] = f"""
     with known as (
              select id, email, created_at from users where email_key = %(email_key)s for key share
          ),
@@ -187,9 +188,9 @@ JOIN: Final = """
           returning created_at
          )
   select known.id, known.email,
-         case when service_users.first_login_at is null
-              then coalesce(service_users.created_at, joined.created_at)
-              else known.created_at
+         case when {has_come()}
+              then known.created_at
+              else coalesce(service_users.created_at, joined.created_at)
          end as created_at,
          joined.created_at is not null as has_joined
     from known

@@ -14,6 +14,7 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.ties import IS_OWN_USE
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
@@ -33,11 +34,18 @@ class _Membership(Frozen):
     role: str
     role_id: UUID | None
     joined_at: datetime
+    own_since: datetime | None = None
 
     def membership(self) -> Membership:
         role = None if self.role_id is None else RoleId(self.role_id)
         return Membership(
-            MembershipId(self.membership_id), OrganizationId(self.org_id), UserId(self.user_id), self.role, self.joined_at, role
+            MembershipId(self.membership_id),
+            OrganizationId(self.org_id),
+            UserId(self.user_id),
+            self.role,
+            self.joined_at,
+            role,
+            own_since=self.own_since,
         )
 
 
@@ -47,10 +55,11 @@ class _Known(AccountRow):
     role: str
     role_id: UUID | None
     joined_at: datetime
+    own_since: datetime | None
     relations: list[str]
 
     def known(self) -> KnownMember:
-        belonging = _Membership(self.membership_id, self.org_id, self.id, self.role, self.role_id, self.joined_at)
+        belonging = _Membership(self.membership_id, self.org_id, self.id, self.role, self.role_id, self.joined_at, self.own_since)
         return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations))
 
 
@@ -92,6 +101,7 @@ class MemberRows:
                     "role_id": membership.role_id,
                     "created_at": membership.created_at,
                     "came_by": membership.came_by.value,
+                    "own_since": membership.own_since,
                     **_relation(membership.organization, membership.role, membership.role_id),
                 },
             )
@@ -185,8 +195,8 @@ def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -
 # organization as a member before, and refused since the removal, do not come back with the membership.
 _ADD: Final = """
     with added as (
-             insert into memberships (id, org_id, user_id, role, role_id, created_at, came_by)
-             select %(id)s, %(organization)s, account.id, %(role)s, %(role_id)s, %(created_at)s, %(came_by)s
+             insert into memberships (id, org_id, user_id, role, role_id, created_at, came_by, own_since)
+             select %(id)s, %(organization)s, account.id, %(role)s, %(role_id)s, %(created_at)s, %(came_by)s, %(own_since)s
                from (select id from users where id = %(user)s and anonymized_at is null for key share) as account
                  on conflict (org_id, user_id) do nothing
           returning id
@@ -225,6 +235,7 @@ _MEMBERSHIP: Final = """
 _FIND: Final[LiteralString] = f"""
     select {ACCOUNT},
            memberships.id as membership_id, memberships.org_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
+           memberships.own_since,
            {RELATIONS_OF_MEMBER} as relations
       from organizations as wanted
       join memberships on memberships.org_id = wanted.id
@@ -237,8 +248,9 @@ _FIND: Final[LiteralString] = f"""
 _HOLD: Final = "select from organizations where id = %(organization)s for no key update"
 
 # Before memberships and what directories say of people, as whoever deletes or forgets an account takes them. Those to whom something is
-# done; whoever asks alone changes nothing of theirs.
-_HOLD_ACCOUNTS: Final = "select from users where id = any(%(users)s) order by id for key share"
+# done; whoever asks alone changes nothing of theirs. As strongly as by whoever opens a session: one that is being opened by a membership
+# which ends here would be missed.
+_HOLD_ACCOUNTS: Final = "select from users where id = any(%(users)s) order by id for no key update"
 
 # As strongly as by whoever opens a session: a weaker lock would have to become that one.
 _HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"
@@ -325,10 +337,17 @@ _REMOVE: Final = """
   select id from removed
 """
 
-# Of the organization's services that are for members alone, which learn of it. Those of the organization itself are refused from now on.
+# Of the organization's services that are for members alone, and of those that got in by the membership, without the person's consent. These
+# learn of it. Sessions of the organization itself are refused from now on.
 _END_SESSIONS: Final[LiteralString] = revoking(
-    """user_id = %(user)s and organization_id = %(organization)s
-                and service_id = any (array(select id from services where org_id = %(organization)s and sign_in_policy = 'members'))"""
+    f"""user_id = %(user)s and organization_id = %(organization)s
+                and service_id = any (array(
+                        select services.id
+                          from services
+                          left join service_users on service_users.service_id = services.id and service_users.user_id = %(user)s
+                         where services.org_id = %(organization)s
+                           and (services.sign_in_policy = 'members' or not coalesce({IS_OWN_USE}, false))
+                    ))"""
 )
 
 

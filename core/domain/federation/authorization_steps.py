@@ -30,7 +30,7 @@ class Application(Frozen, kw_only=True):
     post_logout_redirect_uris: Sequence[str] = ()
     members_only: bool = False
     trusted: bool = False
-    """Members of its own organization are not asked for consent."""
+    """Members of its own organization are not asked for consent, if the membership is their own."""
     branding: Branding = POSTERN
     """Of its organization: the pages between the request and the code belong to it."""
     session_lifetime: timedelta | None = None
@@ -48,6 +48,8 @@ class SignedIn(Frozen, kw_only=True):
     has_second_factor: bool
     is_member: bool
     """Of the application's organization."""
+    is_own_member: bool = False
+    """They have made or confirmed this membership themselves: the organization has not merely listed them."""
     second_factor_due: datetime | None = None
     """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
     consented: Sequence[str] | None
@@ -122,8 +124,10 @@ def wants_second_factor(request: AuthorizationRequest) -> bool:
 
 
 def relies_on_consent(application: Application, signed_in: SignedIn) -> bool:
-    """Whether the person's own consent counts, and not that of their organization."""
-    return not (application.trusted and signed_in.is_member)
+    """Whether the person's own consent counts, and not that of their organization. An organization can list anybody as its member, so it
+    speaks for those alone whose membership is their own.
+    """
+    return not (application.trusted and signed_in.is_own_member)
 
 
 def _step(request: AuthorizationRequest, application: Application, signed_in: SignedIn | None, progress: Progress, now: datetime) -> Step:

@@ -49,8 +49,8 @@ class Belonging(Frozen, kw_only=True):
     joined_at: datetime
     is_the_askers: bool
     """The asker owns the active organization, and has satisfied its sign-in rules."""
-    by_own_act: bool
-    """The person founded it, or accepted an invitation that only they can have accepted."""
+    is_own: bool
+    """The person made or confirmed it themselves; otherwise the organization has merely listed them."""
     made_the_account: bool
     """The account came to be through the organization."""
     knows_the_account: bool
@@ -197,7 +197,7 @@ def require_may_forget(subject: Subject) -> None:
         return
     belongings = subject.belongings
     owns_all = bool(belongings) and all(one.is_the_askers for one in belongings) and not subject.is_held_elsewhere
-    came_there = all(one.by_own_act for one in belongings) or any(one.made_the_account for one in belongings)
+    came_there = all(one.is_own for one in belongings) or any(one.made_the_account for one in belongings)
     if not (owns_all and came_there):
         raise Forbidden(_NOT_YOURS)
 

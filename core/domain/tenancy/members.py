@@ -19,7 +19,7 @@ IN_A_SERVICE: Final = "This cannot be done with a token for a service"
 
 
 class CameBy(StrEnum):
-    """How somebody became a member. It decides what the organization may do with the person's data."""
+    """How somebody became a member. It tells a story and decides nothing: `Membership.own_since` does."""
 
     FOUNDED = "founded"
     ACCEPTED = "accepted"
@@ -31,7 +31,12 @@ class CameBy(StrEnum):
 
 
 class Membership(Frozen):
-    """`role` is the role's slug. `role_id` names the role if it is one of the organization's own."""
+    """`role` is the role's slug. `role_id` names the role if it is one of the organization's own.
+
+    A membership is a tie, as the use of a service is. A tie is the person's *own* once they made or confirmed it themselves; until then an
+    organization has merely *listed* them, which it can do to anybody. Inside the organization and its services both count alike. Elsewhere
+    only own ties count: a listed one is no consent, sets no rule, and opens no news of the person.
+    """
 
     id: MembershipId
     organization: OrganizationId
@@ -41,6 +46,12 @@ class Membership(Frozen):
     role_id: RoleId | None = None
     came_by: CameBy = CameBy.ADDED
     """Of a new one. Where memberships are read, nobody asks for it."""
+    own_since: datetime | None = None
+    """When the person founded the organization, accepted the invitation, or confirmed the membership. None: they are merely listed."""
+
+    @property
+    def is_own(self) -> bool:
+        return self.own_since is not None
 
 
 class Member(Frozen):

@@ -103,7 +103,7 @@ class Privacy:
             request = PrivacyRequest(PrivacyRequestId(self._ids.new()), user, asker.user, now, None)
             await uow.privacy.anonymize(request, placeholder(now, attempt))
             await uow.jobs.add(forget_job(request.id))
-            await uow.record_in_every_log(forgotten(user, actor, asker.operator), user)
+            await uow.record_in_every_log(forgotten(user, actor, asker.operator), user, listed=True)
             await uow.commit()
         log.info("person_forgotten", user=str(user), request=str(request.id))
         return request

@@ -272,9 +272,16 @@ class Invitations:
             asked = AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language, account=account.id)
             await uow.jobs.add(asked.as_job())
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
-        came_by = _came_by(offer, way, actor)
+        is_theirs = _is_theirs(offer, way, actor)
         membership = Membership(
-            MembershipId(self._ids.new()), invitation.organization, account.id, invitation.role, now, invitation.role_id, came_by
+            MembershipId(self._ids.new()),
+            invitation.organization,
+            account.id,
+            invitation.role,
+            now,
+            invitation.role_id,
+            _came_by(offer, is_theirs=is_theirs),
+            own_since=now if is_theirs else None,
         )
         added = await uow.members.add(membership)
         if added:
@@ -292,10 +299,14 @@ def _require_meant(offer: Offer | None, presented: PresentedInvitation) -> Offer
     return offer
 
 
-def _came_by(offer: Offer, way: Way, actor: Actor) -> CameBy:
+def _is_theirs(offer: Offer, way: Way, actor: Actor) -> bool:
+    """Whether only the invited person can have accepted: with the token that our own mail server sent, or in their own list."""
+    return offer.by_mail if way is Way.LINK else way is Way.OWN_LIST and actor.impersonator is None
+
+
+def _came_by(offer: Offer, *, is_theirs: bool) -> CameBy:
     if offer.account is None:
         return CameBy.CREATED
-    is_theirs = offer.by_mail if way is Way.LINK else way is Way.OWN_LIST and actor.impersonator is None
     return CameBy.ACCEPTED if is_theirs else CameBy.ADDED
 
 

@@ -93,7 +93,7 @@ class Members:
 
     async def transfer_ownership(self, caller: Member, user: UserId, actor: Actor) -> None:
         """The caller, who is the owner, becomes an admin, and this member becomes the owner. Raises `BadRequest` when that person is not a
-        member or is deactivated, and `Forbidden` when the caller is no longer the owner.
+        member, is merely listed as one, or is deactivated, and `Forbidden` when the caller is no longer the owner.
         """
         if user == caller.user:
             raise BadRequest("new_owner_user_id: you are already the owner")
@@ -105,6 +105,8 @@ class Members:
                 raise BadRequest("new_owner_user_id: this user is not a member of the organization")
             if target.account.deactivated_at is not None:
                 raise BadRequest("new_owner_user_id: this user is deactivated")
+            if not target.membership.is_own:
+                raise BadRequest("new_owner_user_id: this user has not confirmed the membership yet; they are asked when they sign in")
             await uow.members.transfer_ownership(caller.organization, caller.user, user, self._clock.now())
             await uow.record(ownership_transferred(caller.organization, caller.user, user, actor))
             await uow.commit()

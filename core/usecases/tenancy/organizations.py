@@ -98,6 +98,7 @@ class Organizations:
                 BuiltInRole.OWNER.value,
                 organization.created_at,
                 came_by=CameBy.ADDED if caller.impersonator else CameBy.FOUNDED,
+                own_since=None if caller.impersonator else organization.created_at,
             )
             await uow.members.add(owner)
             opened = await self._sessions.open(

@@ -35,7 +35,8 @@ class Tenants:
         return organization.id
 
     def membership(self, organization: OrganizationId, account: Account, role: str = "member", role_id: RoleId | None = None) -> Membership:
-        return Membership(MembershipId(self.store.ids.new()), organization, account.id, role, datetime.now(UTC), role_id)
+        now = datetime.now(UTC)
+        return Membership(MembershipId(self.store.ids.new()), organization, account.id, role, now, role_id, own_since=now)
 
     async def join(self, organization: OrganizationId, account: Account, role: str = "member", role_id: RoleId | None = None) -> Membership:
         membership = self.membership(organization, account, role, role_id)

@@ -33,7 +33,7 @@ def belonging(*, theirs: bool, own_act: bool = False, made: bool = False, knows:
         role="member",
         joined_at=NOON,
         is_the_askers=theirs,
-        by_own_act=own_act,
+        is_own=own_act,
         made_the_account=made,
         knows_the_account=knows,
     )

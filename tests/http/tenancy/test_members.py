@@ -217,14 +217,16 @@ async def test_only_the_owner_changes_roles(house: House) -> None:
 
 
 async def test_who_is_removed_is_out_with_the_next_request_and_nowhere_else(house: House) -> None:
-    shop = house.tenants.service(house.acme, "shop")
+    shop, intranet = house.tenants.service(house.acme, "shop"), house.tenants.service(house.acme, "intranet")
     house.tenants.join(house.member, house.globex)
+    house.tenants.uses(house.tenants.uses(house.member, shop, first=datetime.now(UTC)), intranet)
     here, there = house.tenants.session(house.member, house.acme), house.tenants.session(house.member, house.globex)
-    in_shop = house.tenants.session(house.member, shop)
+    in_shop, in_intranet = house.tenants.session(house.member, shop), house.tenants.session(house.member, intranet)
     tokens = {
         "here": await house.tenants.token(here, house.acme),
         "there": await house.tenants.token(there, house.globex),
         "in shop": await house.tenants.token(in_shop, shop),
+        "by the membership alone": await house.tenants.token(in_intranet, intranet),
         "platform": await house.tenants.token(house.member),
     }
 
@@ -234,7 +236,7 @@ async def test_who_is_removed_is_out_with_the_next_request_and_nowhere_else(hous
     assert set((await statuses()).values()) == {200}
     answer = await house.remove(house.member, by=house.admin)
     assert (answer.status, set(answer.json())) == (200, {"message"})
-    assert await statuses() == {"here": 403, "there": 200, "in shop": 200, "platform": 200}
+    assert await statuses() == {"here": 403, "there": 200, "in shop": 200, "by the membership alone": 401, "platform": 200}
     assert refused(await house.request("GET", MEMBERS, by=house.member)) == FORBIDDEN
     assert (await house.client.get("/api/organizations/globex/members", token=tokens["there"])).status == 200
     assert "member@acme.example" not in house.roles()

@@ -15,6 +15,7 @@ from adapters.postgres.identity.parting.holding import TIES
 from adapters.postgres.record.going import IS_GOING
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, UserId
@@ -222,9 +223,9 @@ def _belonging(one: Mapping[str, Any]) -> Belonging:
         role=one["role"],
         joined_at=_moment(one["joined_at"]),
         is_the_askers=one["is_the_askers"],
-        by_own_act=one["came_by"] != "added",
+        is_own=one["is_own"],
         made_the_account=one["made_the_account"],
-        knows_the_account=one["came_by"] != "added" or one["made_the_account"] or one["has_been_there"],
+        knows_the_account=one["is_own"] or one["made_the_account"] or one["has_been_there"],
     )
 
 
@@ -271,7 +272,8 @@ _PERSON: Final[LiteralString] = f"""
              select * from users where id = %(user)s
          ),
          belonging as (
-             select organizations.id, organizations.slug, memberships.role, memberships.created_at as joined_at, memberships.came_by,
+             select organizations.id, organizations.slug, memberships.role, memberships.created_at as joined_at,
+                    {IS_OWN_MEMBERSHIP} as is_own,
                     coalesce({_IS_THE_ASKERS}, false) as is_the_askers,
                     memberships.came_by = 'created' or exists (
                         select from all_services where all_services.id = person.origin_service_id and all_services.org_id = organizations.id
@@ -279,7 +281,7 @@ _PERSON: Final[LiteralString] = f"""
                     exists (
                         select from service_users
                          where service_users.user_id = person.id and service_users.org_id = organizations.id
-                           and service_users.first_login_at is not null
+                           and {has_come()}
                     ) as has_been_there
                from person
                join memberships on memberships.user_id = person.id
@@ -298,7 +300,7 @@ _SUBJECT_COLUMNS: Final[LiteralString] = f"""
                select coalesce(
                           jsonb_agg(
                               jsonb_build_object(
-                                  'organization', belonging.id, 'slug', slug, 'role', role, 'joined_at', joined_at, 'came_by', came_by,
+                                  'organization', belonging.id, 'slug', slug, 'role', role, 'joined_at', joined_at, 'is_own', is_own,
                                   'is_the_askers', is_the_askers, 'made_the_account', made_the_account, 'has_been_there', has_been_there
                               )
                               order by joined_at, belonging.id
