@@ -188,17 +188,21 @@ def test_what_was_allowed_is_asked_again_only_when_the_application_says_so() -> 
     assert step(prompts=prompt(Prompt.CONSENT), progress=replace(BEGUN, consented=True)) is Step.DONE
 
 
-def test_the_trust_of_an_organization_counts_for_its_members_alone() -> None:
+def test_the_trust_of_an_organization_counts_for_those_alone_who_are_its_members_by_their_own_act() -> None:
     trusted = replace(APPLICATION, trusted=True)
     stranger = replace(ADA, consented=None)
-    assert step(stranger, application=trusted) is Step.CONSENT
-    assert step(replace(stranger, is_member=True), application=trusted, prompts=NONE) is Step.DONE
-    assert step(replace(stranger, is_member=True), application=trusted, prompts=prompt(Prompt.CONSENT)) is Step.CONSENT
+    listed = replace(stranger, is_member=True)
+    member = replace(listed, is_own_member=True)
+    for who in (stranger, listed):
+        assert step(who, application=trusted) is Step.CONSENT
+        assert refused(who, application=trusted, prompts=NONE) is Word.CONSENT_REQUIRED
+    assert step(member, application=trusted, prompts=NONE) is Step.DONE
+    assert step(member, application=trusted, prompts=prompt(Prompt.CONSENT)) is Step.CONSENT
 
 
 @pytest.mark.parametrize("uri", ["http://127.0.0.1:51004/callback", "http://localhost/", "http://[::1]:1/", "com.example.app:/callback"])
 def test_nothing_goes_to_a_device_without_a_word(uri: str) -> None:
-    trusted, member = replace(APPLICATION, trusted=True), replace(ADA, is_member=True)
+    trusted, member = replace(APPLICATION, trusted=True), replace(ADA, is_member=True, is_own_member=True)
     asked: dict[str, Any] = {"recipient": Recipient(uri)}
     assert step(member, application=trusted, **asked) is Step.CONSENT
     assert step(replace(member, proved_at=NOW), BEGUN, trusted, **asked) is Step.CONSENT

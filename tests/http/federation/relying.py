@@ -99,8 +99,15 @@ class Relying(Neighbours):
         auth_time: datetime | None = None,
         amr: tuple[str, ...] = ("pwd",),
     ) -> str:
-        """As the authorization endpoint issues one, from the person's session."""
+        """As the authorization endpoint issues one, from the person's session, to an application that they allow it."""
         person = person or self.ada
+        self.people.change(
+            "insert into consents (id, user_id, service_id, scopes, granted_at) values (gen_random_uuid(), %s, %s, %s, now())"
+            " on conflict do nothing",
+            person.user,
+            application.service.id,
+            scopes.split(),
+        )
         approved = Approved(
             service=ServiceId(application.service.id),
             user=UserId(person.user),

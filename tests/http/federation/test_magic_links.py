@@ -356,7 +356,7 @@ async def test_an_organization_turns_them_off_for_its_members(house: Arriving, a
     globex = house.tenants.add("globex")
     owner = house.tenants.member(globex, "owner")
     people.change(
-        "insert into memberships (id, org_id, user_id, role, created_at) values (%s, %s, %s, 'member', now())",
+        "insert into memberships (id, org_id, user_id, role, created_at, own_since) values (%s, %s, %s, 'member', now(), now())",
         house.postern.foundation.ids.new(),
         globex.id,
         ada.user,

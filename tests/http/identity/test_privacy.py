@@ -63,7 +63,13 @@ class House(Inviting):
 
     def came(self, person: Person, by: str, tenant: Tenant | None = None) -> None:
         tenant = tenant or self.acme
-        self.people.change("update memberships set came_by = %s where user_id = %s and org_id = %s", by, person.user, tenant.id)
+        self.people.change(
+            "update memberships set came_by = %s, own_since = case when %s then now() end where user_id = %s and org_id = %s",
+            by,
+            by in {"founded", "accepted"},
+            person.user,
+            tenant.id,
+        )
 
     def member(self, name: str = "bob", came_by: str = "accepted") -> Person:
         person = self.resident(self.acme, "member", name)
@@ -406,20 +412,28 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Ho
     assert (await house.accept(token)).status == 200
     # An invitation that makes the account.
     await house.accept((await house.invite("new@example.org"))["token"])
+    # One that makes the account of whoever read the mail.
+    house.people.change("delete from mail_servers")
+    await house.postbox.empty()
+    await house.invite("reader@example.org")
+    (mail,) = await house.postbox.empty()
+    assert (await house.accept(token_in(link_in(mail)))).status == 200
     came = {
-        row["email"]: row["came_by"]
+        row["email"]: (row["came_by"], row["is_own"])
         for row in house.people.rows(
-            "select email, came_by from memberships join users on users.id = user_id where org_id = %s", house.acme.id
+            "select email, came_by, own_since is not null as is_own from memberships join users on users.id = user_id where org_id = %s",
+            house.acme.id,
         )
     }
     assert came == {
-        house.ada.email: "added",  # put there by the test
-        bob.email: "added",
-        carol.email: "accepted",
-        dave.email: "added",
-        erin.email: "accepted",
-        frank.email: "added",
-        "new@example.org": "created",
+        house.ada.email: ("added", True),  # put there by the test
+        bob.email: ("added", False),
+        carol.email: ("accepted", True),
+        dave.email: ("added", False),
+        erin.email: ("accepted", True),
+        frank.email: ("added", False),
+        "new@example.org": ("created", False),
+        "reader@example.org": ("created", True),
     }
     assert [(await house.forget(one, by=house.ada)).status for one in (bob, carol, dave, erin)] == [403, 200, 403, 200]
     founder = house.people.add()

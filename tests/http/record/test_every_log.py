@@ -123,8 +123,8 @@ async def test_many_memberships_cost_no_more_statements_than_one(market: Market,
         " select gen_random_uuid(), 'many-' || n, 'Many', 'active', now(), now() from generate_series(1, 200) as n"
     )
     market.people.change(
-        "insert into memberships (id, org_id, user_id, role, created_at)"
-        " select gen_random_uuid(), id, %s, 'member', now() from organizations where slug like 'many-%%'",
+        "insert into memberships (id, org_id, user_id, role, created_at, own_since)"
+        " select gen_random_uuid(), id, %s, 'member', now(), now() from organizations where slug like 'many-%%'",
         ada.user,
     )
     assert await change(OLD, NEW) == one

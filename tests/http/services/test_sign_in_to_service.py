@@ -392,7 +392,7 @@ class TestWhoHears:
 
         house.tenants.uses(house.ada, house.shop)
         await try_code()
-        house.people.change("update service_users set first_login_at = now()")
+        house.people.change("update service_users set first_login_at = now(), own_since = now()")
         await try_code()
         assert house.login_events() == [(house.ada.user, None, None, False), (house.ada.user, house.acme.id, house.shop.id, False)]
 

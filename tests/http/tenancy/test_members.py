@@ -1,7 +1,7 @@
 """Members over HTTP: who sees them, who changes them, what that does to their sessions, and what nobody may."""
 
 from collections.abc import Awaitable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -251,6 +251,7 @@ async def test_who_is_removed_is_out_with_the_next_request_and_nowhere_else(hous
 async def test_a_session_of_somebody_who_was_removed_stays_refused_when_they_come_back(house: House) -> None:
     in_acme, in_globex, in_shop = house.acme, house.globex, house.tenants.service(house.acme, "shop")
     house.tenants.join(house.member, house.globex)
+    house.tenants.uses(house.member, in_shop, first=datetime.now(UTC))
     tokens = [await house.tenants.token(house.tenants.session(house.member, place), place) for place in (in_acme, in_globex, in_shop)]
     assert (await house.remove(house.member)).status == 200
     async with house.postern.foundation.unit_of_work() as uow:

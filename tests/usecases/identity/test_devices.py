@@ -84,7 +84,8 @@ class House:
                 insert into organizations (id, slug, name, status, device_trust_days, created_at, updated_at)
                 values (%(id)s, %(id)s, '', %(status)s, %(trust_days)s, now(), now()) returning id
             )
-            insert into memberships (id, org_id, user_id, role, created_at) select id, id, %(user)s, 'member', now() from made
+            insert into memberships (id, org_id, user_id, role, created_at, own_since)
+            select id, id, %(user)s, 'member', now(), now() from made
             """,
             id=self.ids.new(),
             user=actor.user,

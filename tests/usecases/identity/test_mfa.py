@@ -102,7 +102,8 @@ class Bench:
         )
         if member is not None:
             await self.rows(
-                "insert into memberships (id, org_id, user_id, role, created_at) values (%s, %s, %s, 'member', now()) returning id",
+                "insert into memberships (id, org_id, user_id, role, created_at, own_since)"
+                " values (%s, %s, %s, 'member', now(), now()) returning id",
                 self.ids.new(),
                 organization,
                 member,
