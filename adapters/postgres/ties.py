@@ -1,6 +1,10 @@
 """Own ties and listed ones, as statements ask. An organization can list anybody: by a directory, by an invitation accepted on behalf, by an
 API key. A tie that the person did not make themselves is no consent, no rule over them elsewhere, and no news of them. `Membership`, in the
 domain, tells the idea.
+
+Other statements read ties without asking whose they are, for one of four reasons. Inside the organization and its services a tie counts
+whoever made it: `callers`, the sign-in policy, `second_factor_due`, `session_hours`. A tie holds the account against *other* tenants:
+`identity/parting/holding`. The platform's owners see everything: `platform`. And the person themselves sees where they are listed.
 """
 
 from typing import Final, LiteralString

@@ -112,9 +112,9 @@ _GROW: Final[Sequence[LiteralString]] = (
     select role, id, 'clerk', 'Clerk', now() - age, now() - age from grown_tenants
     """,
     """
-    insert into memberships (id, org_id, user_id, role, role_id, created_at)
+    insert into memberships (id, org_id, user_id, role, role_id, created_at, own_since)
     select uuidv7(-age), tenant, id, case place %% 10 when 9 then 'clerk' else built_in end, case place %% 10 when 9 then role end,
-           now() - age + interval '1 second' * place
+           now() - age + interval '1 second' * place, now() - age + interval '1 second' * place
       from grown_members
     """,
     """

@@ -102,7 +102,7 @@ def _owned(url: str, organization: UUID, owner: Person) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update all_organizations set owner_user_id = %s where id = %s", [owner.user, organization])
         connection.execute(
-            "insert into memberships (id, org_id, user_id, role, created_at) values (gen_random_uuid(), %s, %s, 'owner', now())",
+            "insert into memberships (id, org_id, user_id, role, created_at, own_since) values (gen_random_uuid(), %s, %s, 'owner', now(), now())",
             [organization, owner.user],
         )
         connection.execute(
