@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import tarfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,11 @@ from typing import Final
 import trio
 
 from ops.bench.alternating import alternate
+from ops.bench.cases.federation import codes as codes_of
+from ops.bench.cases.federation import make_shop
+from ops.bench.cases.identity import people
+from ops.bench.cases.saml import provided
+from ops.bench.fill import Person
 from ops.bench.harness import Case, DidNotStart, Options, Server, directory, environment_of, generate, serving
 from ops.bench.load import Client, Target
 from ops.bench.paired import Contestant, Side, check, each_once, ratio, take_turns
@@ -108,7 +113,52 @@ async def signin(revision: str, turns: int, options: Options) -> Sequence[Figure
     ]
 
 
-CASES: Final = {"latency": latency, "lookups": lookups, "signin": signin}
+async def codes(revision: str, turns: int, options: Options) -> Sequence[Figure]:
+    """A code exchanged for tokens: processor time of the server and of PostgreSQL."""
+
+    async def redeeming(one: Revised, persons: Sequence[Person]) -> Iterator[Target]:
+        shop = await trio.to_thread.run_sync(make_shop, one.server, persons)
+        return await trio.to_thread.run_sync(codes_of, one.server, shop, persons)
+
+    return await _each_once(revision, turns, options, "a code to tokens", redeeming)
+
+
+async def saml(revision: str, turns: int, options: Options) -> Sequence[Figure]:
+    """A SAML request of somebody who is signed in, answered by a form: processor time of the server and of PostgreSQL."""
+
+    async def exchanging(one: Revised, persons: Sequence[Person]) -> Iterator[Target]:
+        shop = await trio.to_thread.run_sync(make_shop, one.server, persons)
+        return await provided(one.server, shop.organization, persons)
+
+    return await _each_once(revision, turns, options, "a SAML exchange", exchanging)
+
+
+CASES: Final = {"latency": latency, "lookups": lookups, "signin": signin, "codes": codes, "saml": saml}
+
+
+async def _each_once(
+    revision: str,
+    turns: int,
+    options: Options,
+    what: str,
+    asking: Callable[[Revised, Sequence[Person]], Awaitable[Iterator[Target]]],
+) -> Sequence[Figure]:
+    """Requests that are good once, by people of the same number on either side."""
+    async with _pair(revision) as trees:
+        pair = []
+        for one in trees:
+            persons = await people(one.server, ASKING)
+            targets = await asking(one, persons)
+            await trio.to_thread.run_sync(one.side.postgres.settle)
+            pair.append(Contestant(one.name, one.side, each_once(targets, SIGNING_IN, options.seconds)))
+        await take_turns(pair, turns)
+    ours, before = pair
+    return [
+        *(Figure(f"{one.name}: {what}: CPU", one.median(SERVER), "µs", beside=one.described()) for one in (before, ours)),
+        Figure(f"{what}: CPU, this tree against {before.name}", ratio(ours, before, SERVER)),
+        Figure(f"{what}: PostgreSQL's CPU, this tree against {before.name}", ratio(ours, before, POSTGRES)),
+        Figure(f"{what}: requests that failed", ours.failures + before.failures, bar=at_most(0)),
+    ]
 
 
 async def _looking_up(trees: Sequence[Revised], connections: int, turns: int, seconds: float) -> Sequence[Figure]:

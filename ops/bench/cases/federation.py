@@ -138,7 +138,7 @@ def _by_wrk(server: Server, side: Side, seconds: float, connections: int, *, nam
 def make_shop(
     server: Server, persons: Sequence[Person], slug: str = "acme", *, id_token_algorithm: IdTokenAlgorithm = IdTokenAlgorithm.RS256
 ) -> Shop:
-    """A service with a secret, of an organization of this slug, where everybody has signed in."""
+    """A service with a secret, of an organization of this slug, where everybody has signed in and given consent."""
     shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal())
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         connection.execute(
@@ -159,6 +159,11 @@ def make_shop(
             "insert into service_users (service_id, user_id, org_id, first_login_at, created_at)"
             " select %s, id, %s, now(), now() from users where id = any (%s)",
             [shop.service, shop.organization, [person.user for person in persons]],
+        )
+        connection.execute(
+            "insert into consents (id, user_id, service_id, scopes, granted_at)"
+            " select gen_random_uuid(), id, %s, %s, now() from users where id = any (%s)",
+            [shop.service, list(_SCOPES), [person.user for person in persons]],
         )
         connection.execute(
             "insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at, parent_id, depth,"

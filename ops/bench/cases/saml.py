@@ -59,10 +59,7 @@ async def saml(options: Options) -> Sequence[Figure]:
         bystander = await stack.enter_async_context(serving(bystanders, database_url=postgres.create("bystander")))
         persons = await people(server, PEOPLE)
         shop = await trio.to_thread.run_sync(make_shop, server, persons)
-        await trio.to_thread.run_sync(_owned, server.database_url, shop.organization, persons[0])
-        await _configure(server, persons[0])
-        cookies = await trio.to_thread.run_sync(_browsers, server.database_url, persons)
-        exchanges = _exchanges(server, cookies)
+        exchanges = await provided(server, shop.organization, persons)
         contestant = Contestant(
             "exchange", Side(server.pid, "postern", postgres), each_once(exchanges, CONNECTIONS, max(2.0, options.seconds))
         )
@@ -98,18 +95,31 @@ async def saml(options: Options) -> Sequence[Figure]:
     ]
 
 
-def _owned(url: str, organization: UUID, owner: Person) -> None:
+async def provided(server: Server, organization: UUID, persons: Sequence[Person]) -> Iterator[Target]:
+    """The shop of this organization is a SAML identity provider, and all come to it in browsers that are signed in."""
+    await trio.to_thread.run_sync(_joined, server.database_url, organization, persons)
+    await _configure(server, persons[0])
+    return _exchanges(server, await trio.to_thread.run_sync(_browsers, server.database_url, persons))
+
+
+def _joined(url: str, organization: UUID, persons: Sequence[Person]) -> None:
+    """All are members by their own act: nobody is asked for consent. The first is the owner. Trees before migration 0040 know nothing of
+    whose a membership is.
+    """
+    owner, users = persons[0], [person.user for person in persons]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update all_organizations set owner_user_id = %s where id = %s", [owner.user, organization])
         connection.execute(
-            "insert into memberships (id, org_id, user_id, role, created_at, own_since) values (gen_random_uuid(), %s, %s, 'owner', now(), now())",
-            [organization, owner.user],
+            "insert into memberships (id, org_id, user_id, role, created_at)"
+            " select gen_random_uuid(), %s, id, case when id = %s then 'owner' else 'member' end, now() from users where id = any (%s)",
+            [organization, owner.user, users],
         )
         connection.execute(
             "insert into relations (organization_id, user_id, relation, object_type, object_id)"
-            " values (%s, %s, 'owner', 'organization', %s)",
-            [organization, owner.user, organization],
+            " select org_id, user_id, role, 'organization', org_id from memberships"
         )
+        if connection.execute("select from pg_attribute where attrelid = 'memberships'::regclass and attname = 'own_since'").rowcount:
+            connection.execute("update memberships set own_since = created_at")
 
 
 async def _configure(server: Server, owner: Person) -> None:
