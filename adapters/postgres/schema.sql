@@ -18,6 +18,7 @@ create table users (
     email_verified_at timestamptz,
     deactivated_at    timestamptz,
     password_changed_at timestamptz,
+    registered_in     bytea,                           -- the digest of its browser's secret for flows; null: by the API, or proved
     pending_email     text,                            -- takes the place of `email` when it is verified
     pending_email_key text,
     language          text        check (language ~ '^[a-z]{2,8}$'),  -- for mails and pages; null: not chosen

@@ -37,6 +37,7 @@ from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.identity.account_summaries import AccountSummaries
 from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.admission import Admission
 from core.usecases.identity.browser_sessions import BrowserSessions
 from core.usecases.identity.devices import Devices
@@ -73,6 +74,7 @@ class Identity(Frozen, kw_only=True):
     passwords: PasswordHasher
     common_passwords: CommonPasswords
     accounts: Accounts
+    address_proofs: AddressProofs
     account_passwords: AccountPasswords
     account_mails: AccountMails
     account_summaries: AccountSummaries
@@ -235,21 +237,32 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             secrets=secrets,
             base_url=settings.public_url,
         )
+        accounts = Accounts(
+            unit_of_work=new_unit_of_work,
+            rules=rules,
+            passwords=passwords,
+            destinations=PostgresDestinations(pool),
+            templates=templates,
+            links=links,
+            buckets=buckets,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+            immediate_email_changes=settings.email_change == "immediate",
+        )
         yield Identity(
             passwords=passwords,
             common_passwords=common_passwords,
-            accounts=Accounts(
-                unit_of_work=new_unit_of_work,
+            accounts=accounts,
+            address_proofs=AddressProofs(
+                new_unit_of_work,
+                accounts=accounts,
+                proofs=password_proofs,
                 rules=rules,
                 passwords=passwords,
-                destinations=PostgresDestinations(pool),
-                templates=templates,
-                links=links,
-                buckets=buckets,
+                realms=realms,
                 clock=clock,
                 ids=ids,
-                secrets=secrets,
-                immediate_email_changes=settings.email_change == "immediate",
             ),
             account_passwords=AccountPasswords(
                 unit_of_work=new_unit_of_work,

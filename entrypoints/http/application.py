@@ -27,7 +27,6 @@ from entrypoints.http.pages import (
     logos,
     logout_pages,
     passkey_pages,
-    password_pages,
     registration_pages,
     required_second_factor_pages,
     shipped_pages,
@@ -55,6 +54,7 @@ from entrypoints.http.pages.account import (
 from entrypoints.http.pages.account import passkey_pages as own_passkey_pages
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.mail_pages import MailPages
+from entrypoints.http.pages.mailed import address_proof_pages, password_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
 from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
@@ -63,6 +63,7 @@ from entrypoints.http.routes import ROUTES
 PAGES: Final = Endpoints.of(
     logos,
     password_pages,
+    address_proof_pages,
     invitation_pages,
     choice_pages,
     sign_in_pages,

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import Account, AccountPassword
+from core.domain.identity.accounts import Account, AccountPassword, Registration
 
 
 class AccountPasswordStore(Protocol):
@@ -25,9 +25,12 @@ class AccountPasswordStore(Protocol):
         now. A pending change of address ends.
         """
 
+    async def registration(self, user: UserId) -> Registration | None:
+        """None when the address is verified, or there is no such account. Finds deactivated ones, too."""
+
     async def forget_unverified(self, user: UserId, at: datetime) -> bool:
-        """Removes the password, and the origin in a service, from an account whose address nobody has proved. False when the address is
-        verified. May be repeated.
+        """Removes the password, the language and the origin in a service from an account whose address nobody has proved. False when the
+        address is verified. May be repeated.
         """
 
     async def forget(self, user: UserId, at: datetime) -> None:

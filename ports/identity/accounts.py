@@ -21,9 +21,10 @@ class AccountStore(Protocol):
         origin: ServiceId | None = None,
         *,
         origin_organization: OrganizationId | None = None,
+        registered_in: bytes | None = None,
     ) -> bool:
-        """`origin` is the service through which the account is made, if any, or the organization whose directory makes it. False when the
-        e-mail address is taken: of two callers, one gets False.
+        """`origin` is the service through which the account is made, if any, or the organization whose directory makes it; `registered_in`
+        the digest of the secret of the browser, if a page does. False when the e-mail address is taken: of two callers, one gets False.
         """
 
     async def find(self, email: Email) -> Account | None: ...
@@ -54,6 +55,11 @@ class AccountStore(Protocol):
 
     async def verify_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         """None when the account has another address by now. May be repeated."""
+
+    async def is_nobodys(self, user: UserId) -> bool:
+        """Whether nobody has ever proved an address of this active account, and nothing holds it: no organization, no service, and not the
+        platform. Called after the account is held to move.
+        """
 
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
         """True when another user has the address."""

@@ -77,7 +77,7 @@ async def test_a_verification_mail_reaches_the_mailbox(emptied_database_url: str
             (received,) = await server.wait_for(1)
     assert received.recipients == ["ada@example.org"]
     assert received.message["Subject"] == "Confirm your e-mail address"
-    assert f"{BASE_URL}/auth/verify-email?token=" in received.part("plain")
+    assert f"{BASE_URL}/ui/verify-email?token=" in received.part("plain")
     token = received.part("plain").partition("token=")[2].split()[0]
     assert f"token={token}" in received.part("html")
     log.remember(token, "ada@example.org")

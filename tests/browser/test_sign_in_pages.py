@@ -65,7 +65,9 @@ async def test_from_registering_to_the_account(plain_page: Page, postern: Poster
     await require_keyboard(page)
     await page.open(await Postbox(postern).link())
     await require_sound(page)
+    await require_keyboard(page)
+    await page.follow("Confirm the address")
+    await require_sound(page)
     await page.follow("Continue")
-    await enter(page, {"E-mail address": "bob@example.org"})
     await enter(page, {"Password": PASSWORD})
     assert await page.place() == f"{BASE_URL}/ui"

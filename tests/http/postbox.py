@@ -11,6 +11,7 @@ from core.domain.jobs import Job
 from core.domain.mail import MAIL_JOB, Mail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from entrypoints.bootstrap import Postern
+from tests.http.people import BASE_URL
 
 _LINK = re.compile(r"https?://\S+\?token=\S+")
 _LEASE = timedelta(minutes=1)
@@ -42,6 +43,10 @@ class Postbox:
         (mail,) = await self.empty()
         return link_in(mail)
 
+    async def proof(self) -> str:
+        """Of the address, by the link in the one mail that there is."""
+        return proof_by(await self.link())
+
     async def token(self) -> str:
         return token_in(await self.link())
 
@@ -69,3 +74,9 @@ def link_in(mail: Mail) -> str:
 
 def token_in(link: str) -> str:
     return link.partition("?token=")[2].partition("&")[0]
+
+
+def proof_by(link: str) -> str:
+    """Where an application leads to that builds links of its own from the mailed token: a visit proves the address."""
+    assert link.startswith(f"{BASE_URL}/ui/verify-email?token=")
+    return f"/auth/verify-email?token={token_in(link)}"

@@ -104,6 +104,13 @@ everybody                         GET    /ui/sign-in/second-factor
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
 everybody                         POST   /ui/set-password
+everybody                         GET    /ui/verify-email
+everybody                         POST   /ui/verify-email
+everybody                         GET    /ui/verify-email/done
+everybody                         GET    /ui/verify-email/new-password
+everybody                         POST   /ui/verify-email/new-password
+everybody                         GET    /ui/verify-email/not-me
+everybody                         POST   /ui/verify-email/not-me
 
 # Where applications send people
 everybody                         GET    /oauth/authorize

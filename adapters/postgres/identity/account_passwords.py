@@ -8,7 +8,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import Account, AccountPassword
+from core.domain.identity.accounts import Account, AccountPassword, Registration
 from core.domain.languages import Language
 from core.frozen import Frozen
 
@@ -18,6 +18,11 @@ class _Password(Frozen):
     password_hash: str | None
     language: str | None
     password_changed_at: datetime | None
+
+
+class _Registration(Frozen):
+    password_hash: str | None
+    registered_in: bytes | None
 
 
 class AccountPasswordRows:
@@ -41,6 +46,10 @@ class AccountPasswordRows:
         rows = await self._transaction.ask(AccountRow, _RESET_HASH, parameters)
         return rows[0].account() if rows else None
 
+    async def registration(self, user: UserId) -> Registration | None:
+        rows = await self._transaction.ask(_Registration, _FIND_REGISTRATION, {"user": user})
+        return Registration(rows[0].password_hash, rows[0].registered_in) if rows else None
+
     async def forget_unverified(self, user: UserId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at}))
 
@@ -53,6 +62,8 @@ _FIND_HASH: Final = """
       from users
      where id = %(user)s and deactivated_at is null
 """
+
+_FIND_REGISTRATION: Final = "select password_hash, registered_in from users where id = %(user)s and email_verified_at is null"
 
 _REPLACE_HASH: Final = """
     update users
@@ -67,14 +78,15 @@ _RESET_HASH: Final[LiteralString] = f"""
     update users
        set origin_service_id = case when email_verified_at is null and password_hash is not null then null else origin_service_id end,
            password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
-           email_verified_at = coalesce(email_verified_at, %(at)s)
+           email_verified_at = coalesce(email_verified_at, %(at)s), registered_in = null
      where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
  returning {ACCOUNT}
 """
 
 _FORGET_UNVERIFIED_HASH: Final = """
     update users
-       set password_hash = null, origin_service_id = null, pending_email = null, pending_email_key = null, updated_at = %(at)s
+       set password_hash = null, registered_in = null, language = null, origin_service_id = null, pending_email = null,
+           pending_email_key = null, updated_at = %(at)s
      where id = %(user)s and email_verified_at is null
  returning id
 """

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.identity.parting.holding import NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.storable import storable_text
@@ -62,6 +63,7 @@ class AccountRows:
         origin: ServiceId | None = None,
         *,
         origin_organization: OrganizationId | None = None,
+        registered_in: bytes | None = None,
     ) -> bool:
         added = await self._transaction.ask(
             IdRow,
@@ -76,6 +78,7 @@ class AccountRows:
                 "deactivated_at": account.deactivated_at,
                 "origin": origin,
                 "origin_organization": origin_organization,
+                "registered_in": registered_in,
                 "created_at": account.created_at,
                 "language": account.language and account.language.value,
             },
@@ -112,6 +115,10 @@ class AccountRows:
         rows = await self._transaction.ask(AccountRow, _VERIFY_EMAIL, {"user": user, "email_key": email.key, "at": at})
         return rows[0].account() if rows else None
 
+    async def is_nobodys(self, user: UserId) -> bool:
+        rows = await self._transaction.ask(AnswerRow, NOBODYS, {"user": user})
+        return bool(rows) and rows[0].yes
+
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
         (answer,) = await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})
         return answer.yes
@@ -146,9 +153,9 @@ class AccountRows:
 # deleted at this moment does not become the origin.
 _ADD: Final = """
     insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
-                       origin_org_id, created_at, updated_at, language)
+                       origin_org_id, registered_in, created_at, updated_at, language)
     values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s, %(deactivated_at)s,
-            (select services.id from services where services.id = %(origin)s for key share), %(origin_organization)s,
+            (select services.id from services where services.id = %(origin)s for key share), %(origin_organization)s, %(registered_in)s,
             %(created_at)s, %(created_at)s, %(language)s)
         on conflict (email_key) do nothing
  returning id
@@ -220,7 +227,7 @@ _CHOOSE_LANGUAGE: Final = """
 
 _VERIFY_EMAIL: Final[LiteralString] = f"""
     update users
-       set email_verified_at = coalesce(email_verified_at, %(at)s), updated_at = %(at)s
+       set email_verified_at = coalesce(email_verified_at, %(at)s), registered_in = null, updated_at = %(at)s
      where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
  returning {ACCOUNT}
 """

@@ -315,6 +315,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *(
             "browser_sessions.digest",
             "flows.browser_digest",
+            "users.registered_in",
             "passkey_challenges.digest",
             "oauth_states.digest",
             "oauth_states.browser_digest",

@@ -64,7 +64,7 @@ class NoAccountMail(Exception):
 
 
 class Onward(Frozen):
-    """Where a sign-in link leads to: on in the flow that it was asked for in, or to an application, or to the account pages."""
+    """Where a link leads to in the end: on in the flow that it was asked for in, or to an application, or to the account pages."""
 
     flow: str = ""
     service: str = ""

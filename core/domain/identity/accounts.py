@@ -1,5 +1,6 @@
 """Accounts: a person, by e-mail address. The rules for passwords, for account mails, and for the number of tries."""
 
+import hmac
 from datetime import datetime
 
 from core.domain.email import Email
@@ -10,7 +11,7 @@ from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.repeats import is_just_past
-from core.domain.secrets import Password
+from core.domain.secrets import Password, Token
 from core.frozen import Frozen
 
 SHORTEST_PASSWORD = 8
@@ -57,6 +58,20 @@ class AccountPassword(Frozen):
         return self.encoded is not None and is_just_past(self.changed_at, now)
 
 
+class Registration(Frozen):
+    """An account whose address nobody has proved yet, as whoever registered it left it. It has a password unless somebody else made it."""
+
+    encoded: str | None
+    browser: bytes | None = None
+    """The digest of the secret that its browser has for flows. None: it was registered otherwise."""
+
+    def was_made_in(self, browser: Token | None) -> bool:
+        """Without its password there is nothing left of what that browser did."""
+        if browser is None or self.browser is None or self.encoded is None:
+            return False
+        return hmac.compare_digest(browser.digest(), self.browser)
+
+
 class EmailChange(Frozen):
     """The current address, and the one that replaces it once it is verified, if there is one."""
 
@@ -68,6 +83,15 @@ def signed_up(user: UserId, actor: Actor, provider: str, through: Context = PLAT
     """Told to the organization whose service created the account, if one did."""
     service = {} if through.service is None else {"service_id": str(through.service)}
     return Event("user.signup.success", actor, Target("user", str(user)), through.organization, {"provider": provider, **service})
+
+
+def registration_refused(user: UserId, actor: Actor, *, removed: bool) -> Event:
+    """`removed`: the account, and not only what its registration left."""
+    return Event("user.registration.refused", actor, Target("user", str(user)), details={"account": "removed" if removed else "kept"})
+
+
+def email_change_refused(user: UserId, actor: Actor) -> Event:
+    return Event("user.email.change_refused", actor, Target("user", str(user)))
 
 
 def require_acceptable(password: Password, email: Email) -> None:

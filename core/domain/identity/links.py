@@ -21,9 +21,9 @@ class Links(Frozen):
         return f"{self.frontend_url}/sign-in" if self.frontend_url == f"{self.base_url}/ui" else self.frontend_url
 
     def redeeming(self, purpose: MailedTokenPurpose, token: Token, onward: Mapping[str, str] = MappingProxyType({})) -> str:
-        """`onward` says where a sign-in link leads to."""
+        """`onward` says where a person goes on who has signed in by the link, or proved an address by it."""
         if purpose in PROVES_ADDRESS:
-            return f"{self.base_url}/auth/verify-email?token={token.reveal()}"
+            return f"{self.base_url}/ui/verify-email?{urlencode({'token': token.reveal(), **onward})}"
         if purpose in SIGNS_IN:
             return f"{self.base_url}/ui/sign-in/link?{urlencode({'token': token.reveal(), **onward})}"
         page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"

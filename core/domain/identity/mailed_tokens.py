@@ -3,12 +3,13 @@ mailed to.
 """
 
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
+from core.domain.identity.accounts import Registration
 from core.domain.repeats import is_just_past
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -68,10 +69,57 @@ class LinkRefused(BadRequest):
     """Why a link does nothing, or no longer does anything. Only its holder learns this."""
 
 
+class LinkUnknown(LinkRefused):
+    """There never was such a link, or its account is gone."""
+
+
 def refusal_of(token: MailedToken | None) -> LinkRefused:
     """Why a link could not be redeemed."""
     if token is None:
-        return LinkRefused("This link is not valid", words="link_invalid")
+        return LinkUnknown("This link is not valid", words="link_invalid")
     if token.used_at is not None:
-        return LinkRefused("This link has been used, or a newer one has replaced it", words="link_used")
+        return link_used()
     return LinkRefused("This link has expired", words="link_expired")
+
+
+def link_used() -> LinkRefused:
+    """Also where its work has been done in another way."""
+    return LinkRefused("This link has been used, or a newer one has replaced it", words="link_used")
+
+
+class Asked(Enum):
+    """What the page asks for, besides the button."""
+
+    NOTHING = auto()
+    PASSWORD = auto()
+    """The one that was chosen at the registration; or a new one, before which everything ends that nobody has proved."""
+    NEW_PASSWORD = auto()
+    """There is none."""
+
+
+class Doubt(Frozen):
+    """A link that works, before anything is done about it."""
+
+    purpose: MailedTokenPurpose
+    email: Email
+    """The address in question."""
+    asked: Asked
+
+
+class Settled(Enum):
+    """What has become of the address in question."""
+
+    PROVED = auto()
+    REFUSED = auto()
+    """Its holder said that somebody else had named it."""
+
+
+def asked_of(link: MailedToken, registration: Registration | None, browser: Token | None) -> Asked:
+    """`registration` is of the link's account, and None once its address is proved. Raises `LinkRefused`."""
+    if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
+        return Asked.NOTHING
+    if registration is None:
+        raise link_used()
+    if registration.was_made_in(browser):
+        return Asked.NOTHING
+    return Asked.NEW_PASSWORD if registration.encoded is None else Asked.PASSWORD

@@ -248,6 +248,8 @@ _FURTHER: Final = (
         "Accounts",
         ("user.email.verified", "E-mail address verified"),
         ("user.email.change_requested", "Change of e-mail address requested"),
+        ("user.email.change_refused", "Change of e-mail address refused by the holder of the new address"),
+        ("user.registration.refused", "Registration refused by the holder of its address"),
         ("user.device.renamed", "Device renamed"),
         ("user.device.revoked", "Device revoked"),
         ("user.device.denied", "Device turned away at its code"),

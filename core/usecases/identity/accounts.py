@@ -6,7 +6,7 @@ from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward
 from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
@@ -53,11 +53,20 @@ class Accounts:
         self._immediate_email_changes = immediate_email_changes
 
     async def register(
-        self, email: Email, password: Password, organization: str, actor: Actor, service: ServiceName | None = None
+        self,
+        email: Email,
+        password: Password,
+        organization: str,
+        actor: Actor,
+        service: ServiceName | None = None,
+        *,
+        browser: Token | None = None,
+        onward: Onward = NOWHERE,
     ) -> UserId:
         """Creates an account that can sign in once its address is verified. The organization, named by its slug, lends the mail its looks.
-        The service is the origin of the account; a person becomes its user by signing in there. Raises `BadRequest`, `Conflict`, `NotFound`
-        for a service that does not exist, `OrganizationNotActive`.
+        The service is the origin of the account; a person becomes its user by signing in there. `browser` is the secret that the browser
+        keeps for its flows, where one of our pages registers the account: in that browser nobody is asked for the password to prove the
+        address. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
         """
         self._rules.require(password, email)
         context = context_in(service, None if service is None else await self._destinations.find(service))
@@ -66,9 +75,10 @@ class Accounts:
         now = self._clock.now()
         account = unverified_account(user, email, now, actor.language)
         async with self._unit_of_work() as uow:
-            if not await uow.accounts.add(account, encoded, context.service):
+            registered_in = None if browser is None else browser.digest()
+            if not await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
                 raise Conflict("This e-mail address is already registered", words="address_registered")
-            await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, account=user).as_job())
+            await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, onward, account=user).as_job())
             await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
             await uow.commit()
         return user
@@ -100,27 +110,33 @@ class Accounts:
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:
-        """Redeems the link of a verification mail or of a change of address. Returns which of the two it was."""
-        now = self._clock.now()
+        """Redeems the link of a verification mail or of a change of address, and asks for nothing else. Returns which of the two it was."""
         async with self._unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             if found is None:
                 raise refusal_of(None)
-            # Before the link's row: every change of the account takes the two in this order.
-            if found.purpose is MailedTokenPurpose.CHANGE_EMAIL:
-                await uow.accounts.hold_to_move(found.user)
-            else:
-                await uow.accounts.hold(found.user)
-            redeemed = await uow.mailed_tokens.redeem(token.digest(), PROVES_ADDRESS, now)
-            if redeemed is None:
-                raise refusal_of(await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS))
-            actor = replace(actor, user=redeemed.user)
-            if redeemed.purpose is MailedTokenPurpose.CHANGE_EMAIL:
-                await self._change(uow, redeemed.user, redeemed.email, actor)
-            else:
-                await self._verify(uow, redeemed.user, redeemed.email, actor)
+            await self.redeem(uow, found)
+            await self.settle(uow, found, actor)
             await uow.commit()
-        return redeemed.purpose
+        return found.purpose
+
+    async def redeem(self, uow: UnitOfWork, link: MailedToken) -> None:
+        """The link's one use, with its account held. Raises `LinkRefused`."""
+        # Before the link's row: every change of the account takes the two in this order.
+        if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
+            await uow.accounts.hold_to_move(link.user)
+        else:
+            await uow.accounts.hold(link.user)
+        if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self._clock.now()) is None:
+            raise refusal_of(await uow.mailed_tokens.find(link.digest, PROVES_ADDRESS))
+
+    async def settle(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
+        """The address of a redeemed link is proved from now on. Raises `LinkRefused`, and `BadRequest` when somebody else has it."""
+        actor = replace(actor, user=link.user)
+        if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
+            await self._change(uow, link.user, link.email, actor)
+        else:
+            await self._verify(uow, link.user, link.email, actor)
 
     async def look_at_link(self, token: Token) -> MailedTokenPurpose:
         """What a link would do, without doing it. Raises `BadRequest` when it no longer does anything."""
@@ -160,14 +176,15 @@ class Accounts:
         return change
 
     async def disown_unverified(self, uow: UnitOfWork, user: UserId, actor: Actor) -> bool:
-        """For a person who arrives by a verified identity or an invitation at an account whose address nobody has proved. Everything that
-        the person who registered it left behind is removed before the arrival is linked. False when the account is verified; it then keeps
-        what it has.
+        """For a person who arrives at an account whose address nobody has proved: by an invitation, by a directory, or by the link of a
+        verification mail without the password of the registration. Everything that the person who registered it left behind is removed
+        first. False when the account is verified; it then keeps what it has.
         """
         now = self._clock.now()
         await uow.accounts.hold(user)
         if not await uow.account_passwords.forget_unverified(user, now):
             return False
+        await uow.mfa.disable(user)
         await hand_over(uow, user, now)
         event = Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"})
         await uow.record_in_every_log(event, user)

@@ -4,7 +4,7 @@ Every refused attempt costs the same work: one look-up, one hash, one write. Nob
 password.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from typing import Final
 
@@ -79,6 +79,19 @@ class Arrival(Frozen):
     """Of the domain of the account's address, if an organization has proved it."""
 
 
+class Checked(Frozen):
+    """A right password."""
+
+    named: NamedAccount
+    encoded: str
+    """The hash that it was checked against; it may have been replaced meanwhile."""
+    tries: Tries
+    approach: Approach
+    context: Context
+    realm: Realm | None
+    precedence: Precedence
+
+
 class PasswordProofs:
     def __init__(
         self,
@@ -118,6 +131,30 @@ class PasswordProofs:
         where people of the domain sign in at a provider, `Unauthorized` otherwise, and `Overloaded` when too many passwords wait to be
         checked. A failure is logged.
         """
+        checked = await self._check(email, password, client, service, precedence)
+        named, encoded, tries = checked.named, checked.encoded, checked.tries
+        renewed = await self._renewed(encoded, password, checked.precedence)
+        look = self._last_look(named, encoded, renewed, tries)
+        demand = None if renewed is not None else self._demand(named, encoded, tries)
+        proof = Proof(ProofMethod.PASSWORD, PASSWORD_PROVIDER, ("pwd",), self._clock.now(), look, demand)
+        return Arrival(named, proof, checked.approach, checked.context, checked.realm)
+
+    async def of_registration(self, email: Email, password: Password, client: Client) -> Checked:
+        """The right password of an account whose address is still to be proved, for whoever shows the link that was mailed there. It counts
+        as an attempt to sign in, which the caller gives back. Raises what `make` does, but not `EmailNotVerified`.
+        """
+        return await self._check(email, password, client, None, Precedence.PROVEN, tolerated=_LEFT_TO_THE_LINK)
+
+    async def _check(
+        self,
+        email: Email,
+        password: Password,
+        client: Client,
+        service: ServiceName | None,
+        precedence: Precedence,
+        *,
+        tolerated: Collection[LoginFailure] = (),
+    ) -> Checked:
         _require_plausible(password)
         approach = await self._devices.observe(client)
         attempt = await self._attempts.find(email, approach, service)
@@ -139,6 +176,8 @@ class PasswordProofs:
             await self._give_back(tries)
             raise
         failure = failure_of(named, matches=matches)
+        if failure in tolerated:
+            failure = None
         # After the check, although no password will do: it must not be told from the time, or from the answer, for which account it would.
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
         if await self._realms.is_closed(attempt.realm) and not is_exempt:
@@ -150,11 +189,7 @@ class PasswordProofs:
                 raise EmailNotVerified
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password")
         assert named is not None and encoded is not None  # noqa: S101, PT018 - for the type checker: nobody else got here
-        renewed = await self._renewed(encoded, password, precedence)
-        look = self._last_look(named, encoded, renewed, tries)
-        demand = None if renewed is not None else self._demand(named, encoded, tries)
-        proof = Proof(ProofMethod.PASSWORD, PASSWORD_PROVIDER, ("pwd",), self._clock.now(), look, demand)
-        return Arrival(named, proof, approach, context, attempt.realm)
+        return Checked(named, encoded, tries, approach, context, attempt.realm, precedence)
 
     @staticmethod
     def _last_look(named: NamedAccount, encoded: str, renewed: str | None, tries: Tries) -> LastLook:
@@ -201,6 +236,9 @@ class PasswordProofs:
             await uow.sign_ins.give_back(tries)
             await uow.commit()
 
+
+# Whoever proves the address decides about the first, and the statement that verifies it about the second.
+_LEFT_TO_THE_LINK: Final = frozenset({LoginFailure.EMAIL_NOT_VERIFIED, LoginFailure.DEACTIVATED})
 
 WRONG_PASSWORD: Final = "The e-mail address or the password is wrong"  # noqa: S105 - a sentence
 

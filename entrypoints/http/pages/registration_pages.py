@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded
-from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
@@ -94,9 +94,13 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         email = email_field(form.email.strip(), postern.foundation.email_syntax)
     except BadRequest:
         return await refused("email", text("sign_in.no_address"))
+    # The mail leads back to it.
+    onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
         service = service_named(wanted.organization, wanted.service_slug)
-        await postern.identity.accounts.register(email, form.password, wanted.organization, call.actor, service)
+        await postern.identity.accounts.register(
+            email, form.password, wanted.organization, call.actor, service, browser=browser, onward=Onward(flow=str(onward.id))
+        )
     except BadRequest as refusal:
         return await refused("password", in_words(refusal, text))
     except Conflict:
@@ -104,11 +108,10 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         if not await postern.identity.accounts.was_just_registered(email, form.password):
             return await refused("email", text("register.taken"))
     if flow is None:
-        request = {"to": own_place(form.to)}
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
+        await postern.identity.flows.keep(onward, browser)
     else:
         await postern.identity.flows.name(flow, email)
-    return to(CHECK_MAIL, flow)
+    return to(CHECK_MAIL, onward)
 
 
 @page.get(CHECK_MAIL, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
@@ -135,7 +138,8 @@ async def resend_mail(call: Call[FlowForm, None, None, Caller | None], postern: 
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
         email = email_field(flow.email, postern.foundation.email_syntax)
-        await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, flow.wanted.organization, call.language)
+        onward = Onward(flow=str(flow.id))
+        await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, flow.wanted.organization, call.language, onward)
     return to(CHECK_MAIL, flow)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, LONG_ROLE, NOW, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
 _PASSWORD: Final[dict[str, Any]] = {
     "title": Words("choose_password.title_reset"),
@@ -11,6 +11,27 @@ _PASSWORD: Final[dict[str, Any]] = {
     "errors": {},
     "shortest": 8,
     "longest": 128,
+}
+_ADDRESS: Final[dict[str, Any]] = {
+    "action": "/ui/verify-email",
+    "fields": {"token": "token"},
+    "email": ORDINARY,
+    "changes": False,
+    "asks": "nothing",
+    "new_password": "/ui/verify-email/new-password",
+    "not_me": "/ui/verify-email/not-me",
+    "errors": {},
+    "shortest": 8,
+    "longest": 128,
+}
+_ELSEWHERE: Final = {**_ADDRESS, "asks": "password"}
+_ANEW: Final = {**_ADDRESS, "asks": "new_password"}
+_NOT_ME: Final[dict[str, Any]] = {
+    "action": "/ui/verify-email/not-me",
+    "fields": {"token": "token"},
+    "email": ORDINARY,
+    "changes": False,
+    "back": "/ui/verify-email",
 }
 _INVITATION: Final[dict[str, Any]] = {
     "action": "/ui/invitations/accept",
@@ -42,6 +63,23 @@ STATES: Final = (
         {**_PASSWORD, "errors": {"new_password": Words("refusals.password_common")}},
         ACME,
     ),
+    State("address, where it was registered", "verify_email.html", _ADDRESS, ACME),
+    State("address, elsewhere", "verify_email.html", _ELSEWHERE),
+    State(
+        "address, elsewhere, wrong password, long",
+        "verify_email.html",
+        {**_ELSEWHERE, "email": LONG, "errors": {"password": Words("verify_email.wrong_password")}},
+        ENDLESS,
+    ),
+    State("address, elsewhere, from the right", "verify_email.html", _ELSEWHERE, FROM_THE_RIGHT),
+    State("address, new password", "verify_email.html", _ANEW, PALE),
+    State("address, new password, wrong", "verify_email.html", {**_ANEW, "errors": {"repeated": Words("refusals.passwords_differ")}}, ACME),
+    State("address, new one of an account", "verify_email.html", {**_ADDRESS, "changes": True, "email": LONG}),
+    State("address, not me", "not_me.html", _NOT_ME),
+    State("address, not me, change", "not_me.html", {**_NOT_ME, "changes": True, "email": LONG}),
+    _outcome("registration refused", "registration_refused", good=True),
+    _outcome("change refused", "change_refused", good=True),
+    _refused("address refused", "link_used", "verify_email.link_refused", "password.sign_in"),
     State("invitation", "invitation.html", _INVITATION, ACME),
     State("invitation, pale", "invitation.html", _INVITATION, PALE),
     State("invitation, long", "invitation.html", {**_INVITATION, "email": LONG, "role_name": LONG_ROLE}, ENDLESS),

@@ -8,9 +8,19 @@ import pytest
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail, Onward
-from core.domain.identity.accounts import Account
+from core.domain.identity.accounts import Account, Registration
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.mailed_tokens import (
+    CHOOSES_PASSWORD,
+    PROVES_ADDRESS,
+    SIGNS_IN,
+    Asked,
+    LinkRefused,
+    MailedTokenPurpose,
+    asked_of,
+    mailed_token,
+    refusal_of,
+)
 from core.domain.jobs import CAN_WAIT
 from core.domain.mail import named_account
 from core.domain.secrets import Token
@@ -44,10 +54,10 @@ def test_every_link_is_good_for_one_thing() -> None:
 def test_links_lead_to_where_they_are_redeemed() -> None:
     links = Links("https://id.example.org", "https://app.example.org")
     assert {purpose: links.redeeming(purpose, Token("t")) for purpose in MailedTokenPurpose} == {
-        MailedTokenPurpose.VERIFY_EMAIL: "https://id.example.org/auth/verify-email?token=t",
+        MailedTokenPurpose.VERIFY_EMAIL: "https://id.example.org/ui/verify-email?token=t",
         MailedTokenPurpose.SIGN_IN: "https://id.example.org/ui/sign-in/link?token=t",
         MailedTokenPurpose.MAGIC_LINK: "https://id.example.org/ui/sign-in/link?token=t",
-        MailedTokenPurpose.CHANGE_EMAIL: "https://id.example.org/auth/verify-email?token=t",
+        MailedTokenPurpose.CHANGE_EMAIL: "https://id.example.org/ui/verify-email?token=t",
         MailedTokenPurpose.RESET_PASSWORD: "https://app.example.org/reset-password?token=t",
         MailedTokenPurpose.SET_PASSWORD: "https://app.example.org/set-password?token=t",
     }
@@ -93,3 +103,39 @@ def test_the_job_names_the_account_that_it_was_asked_for_by() -> None:
     asked = AskedMail(AccountMail.SET_PASSWORD, ADA.email, account=ADA.id)
     assert named_account(asked.as_job().payload) == ADA.id
     assert AskedMail.of_job(asked.as_job().payload) == asked
+
+
+VERIFIES, CHANGES = (mailed_token(Token("t"), purpose, USER, ADA.email, NOW) for purpose in sorted(PROVES_ADDRESS, reverse=True))
+HERE, ELSEWHERE = Token("this browser"), Token("another browser")
+
+
+@pytest.mark.parametrize(
+    ("registration", "browser", "asked"),
+    [
+        (Registration("hash", HERE.digest()), HERE, Asked.NOTHING),
+        (Registration("hash", HERE.digest()), ELSEWHERE, Asked.PASSWORD),
+        (Registration("hash", HERE.digest()), None, Asked.PASSWORD),
+        (Registration("hash"), HERE, Asked.PASSWORD),
+        (Registration("hash"), None, Asked.PASSWORD),
+        # Of what that browser did, nothing is left.
+        (Registration(None, HERE.digest()), HERE, Asked.NEW_PASSWORD),
+        (Registration(None), None, Asked.NEW_PASSWORD),
+    ],
+)
+def test_the_link_of_a_registration_asks_for_its_password_but_where_it_was_made(
+    registration: Registration, browser: Token | None, asked: Asked
+) -> None:
+    assert asked_of(VERIFIES, registration, browser) is asked
+    assert asked_of(CHANGES, registration, browser) is Asked.NOTHING
+
+
+@pytest.mark.parametrize("browser", [None, HERE])
+def test_the_link_of_a_registration_does_nothing_to_an_account_that_is_proved(browser: Token | None) -> None:
+    with pytest.raises(LinkRefused):
+        asked_of(VERIFIES, None, browser)
+    assert asked_of(CHANGES, None, browser) is Asked.NOTHING
+
+
+def test_the_link_that_proves_an_address_says_where_to_go_on() -> None:
+    link = Links("https://id.example.org", "https://app.example.org").redeeming(MailedTokenPurpose.VERIFY_EMAIL, Token("t"), {"flow": "f"})
+    assert link == "https://id.example.org/ui/verify-email?token=t&flow=f"

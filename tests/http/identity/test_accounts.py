@@ -11,7 +11,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.people import BASE_URL, People, Person
-from tests.http.postbox import Postbox, link_in, token_in
+from tests.http.postbox import Postbox, link_in, proof_by, token_in
 
 GOOD = "a long and quiet afternoon"
 REGISTER, RESEND = "/api/auth/register", "/api/auth/resend-verification"
@@ -63,7 +63,7 @@ async def test_whoever_registers_gets_a_mail_and_an_account_that_waits_for_its_l
     assert set(answer.json()) == {"message"}
     (mail,) = await postbox.empty()
     assert mail.to == "Ada@Example.org"
-    assert link_in(mail).startswith(f"{BASE_URL}/auth/verify-email?token=")
+    assert link_in(mail).startswith(f"{BASE_URL}/ui/verify-email?token=")
     (user,) = await rows(postern, "select * from users")
     assert (user["email"], user["email_key"], user["email_verified_at"]) == ("Ada@Example.org", "ada@example.org", None)
     assert user["password_hash"].startswith("$argon2id$")
@@ -178,7 +178,7 @@ async def test_an_active_organization_lends_the_mail_its_looks(client: Client, p
 
 async def test_the_link_verifies_once(client: Client, postern: Postern, postbox: Postbox) -> None:
     await register(client)
-    link = (await postbox.link()).removeprefix(BASE_URL)
+    link = await postbox.proof()
     first = await client.get(link)
     assert (first.status, first.header("content-type")) == (200, "text/html; charset=utf-8")
     assert "is confirmed" in first.body.decode()
@@ -194,7 +194,7 @@ async def test_the_link_verifies_once(client: Client, postern: Postern, postbox:
 
 async def test_a_look_at_the_link_leaves_it_usable(client: Client, postern: Postern, postbox: Postbox) -> None:
     await register(client)
-    link = (await postbox.link()).removeprefix(BASE_URL)
+    link = await postbox.proof()
     for _ in range(2):
         answer = await client.request("HEAD", link)
         assert (answer.status, answer.body) == (200, b"")
@@ -221,7 +221,7 @@ async def test_a_link_that_was_cut_off_is_refused_by_a_page(query: str, client: 
 
 async def test_a_link_lasts_a_day(client: Client, people: People, postbox: Postbox, postern: Postern) -> None:
     await register(client)
-    link = (await postbox.link()).removeprefix(BASE_URL)
+    link = await postbox.proof()
     people.change("update mailed_tokens set expires_at = now()")
     answer = await client.get(link)
     assert answer.status == 400
@@ -231,7 +231,7 @@ async def test_a_link_lasts_a_day(client: Client, people: People, postbox: Postb
 
 async def test_the_page_loads_nothing_from_elsewhere_and_runs_nothing(client: Client, postbox: Postbox) -> None:
     await register(client)
-    for answer in [await client.get((await postbox.link()).removeprefix(BASE_URL)), await client.get("/auth/verify-email?token=x")]:
+    for answer in [await client.get(await postbox.proof()), await client.get("/auth/verify-email?token=x")]:
         policy = answer.header("content-security-policy") or ""
         assert "default-src 'none'" in policy
         assert "script-src" not in policy
@@ -255,7 +255,7 @@ async def test_a_wrong_purpose_opens_nothing(client: Client, people: People, pos
 
 async def test_a_deactivated_account_is_not_verified(client: Client, people: People, postern: Postern, postbox: Postbox) -> None:
     await register(client)
-    link = (await postbox.link()).removeprefix(BASE_URL)
+    link = await postbox.proof()
     people.change("update users set deactivated_at = now()")
     assert (await client.get(link)).status == 400
     assert (await rows(postern, "select email_verified_at, used_at from users, mailed_tokens"))[0] == {
@@ -266,7 +266,7 @@ async def test_a_deactivated_account_is_not_verified(client: Client, people: Peo
 
 async def test_of_fifty_who_open_the_link_at_once_one_verifies(client: Client, postbox: Postbox) -> None:
     await register(client)
-    link = (await postbox.link()).removeprefix(BASE_URL)
+    link = await postbox.proof()
     statuses: list[int] = []
 
     async def visit(number: int) -> None:
@@ -294,9 +294,9 @@ async def test_of_fifty_who_register_an_address_at_once_one_gets_it(client: Clie
 
 async def test_a_new_verification_mail_replaces_the_old_link(client: Client, postbox: Postbox) -> None:
     await register(client)
-    old = (await postbox.link()).removeprefix(BASE_URL)
+    old = await postbox.proof()
     assert (await client.post(RESEND, {"email": "ADA@example.org"})).status == 200
-    new = (await postbox.link()).removeprefix(BASE_URL)
+    new = await postbox.proof()
     assert new != old
     assert (await client.get(old)).status == 400
     assert (await client.get(new)).status == 200
@@ -362,7 +362,7 @@ class TestChangeOfAddress:
         assert (new.to, old.to) == ("New@example.org", "old@example.org")
         assert "New@example.org" in old.text
         assert "token=" not in old.text + old.html
-        page = await client.get(link_in(new).removeprefix(BASE_URL))
+        page = await client.get(proof_by(link_in(new)))
         assert page.status == 200
         assert "new e-mail address" in page.body.decode()
         profile = (await client.get("/api/user", token=token)).json()
@@ -374,13 +374,13 @@ class TestChangeOfAddress:
         assert (user["email_key"], user["pending_email"], user["pending_email_key"]) == ("new@example.org", None, None)
         audited = await rows(postern, "select action from audit_log order by id")
         assert [one["action"] for one in audited] == ["user.email.change_requested", "user.email.changed"]
-        assert (await client.get(link_in(new).removeprefix(BASE_URL))).status == 400
+        assert (await client.get(proof_by(link_in(new)))).status == 400
 
     async def test_the_last_wish_counts(self, client: Client, token: str, postbox: Postbox) -> None:
         await self.change(client, token, "first@example.org")
         first = {mail.to: mail for mail in await postbox.empty()}["first@example.org"]
         await self.change(client, token, "second@example.org")
-        assert (await client.get(link_in(first).removeprefix(BASE_URL))).status == 400
+        assert (await client.get(proof_by(link_in(first)))).status == 400
         assert (await client.get("/api/user", token=token)).json()["email"] == "old@example.org"
 
     async def test_the_address_in_force_withdraws_a_change(self, client: Client, token: str, postbox: Postbox, postern: Postern) -> None:
@@ -389,7 +389,7 @@ class TestChangeOfAddress:
         answer = await self.change(client, token, "old@example.org")
         assert answer.status == 200
         assert "pending_email" not in answer.json()
-        assert (await client.get(link_in(mails["new@example.org"]).removeprefix(BASE_URL))).status == 400
+        assert (await client.get(proof_by(link_in(mails["new@example.org"])))).status == 400
         assert (await rows(postern, "select pending_email from users")) == [{"pending_email": None}]
 
     async def test_a_taken_address_is_refused_and_nobody_is_mailed(
@@ -405,14 +405,14 @@ class TestChangeOfAddress:
         other = await people.token(people.add("other@example.org"))
         await self.change(client, other, "wanted@example.org")
         assert (await self.change(client, token, "wanted@example.org")).status == 200
-        links = [link_in(mail).removeprefix(BASE_URL) for mail in await postbox.empty() if mail.to == "wanted@example.org"]
+        links = [proof_by(link_in(mail)) for mail in await postbox.empty() if mail.to == "wanted@example.org"]
         assert [(await client.get(link)).status for link in links] == [200, 400]
 
     async def test_whoever_registers_first_keeps_the_address(self, client: Client, token: str, postbox: Postbox, postern: Postern) -> None:
         await self.change(client, token, "wanted@example.org")
         link = {mail.to: mail for mail in await postbox.empty()}["wanted@example.org"]
         await register(client, "wanted@example.org")
-        answer = await client.get(link_in(link).removeprefix(BASE_URL))
+        answer = await client.get(proof_by(link_in(link)))
         assert answer.status == 400
         assert (await client.get("/api/user", token=token)).json()["email"] == "old@example.org"
         assert len(await rows(postern, "select from mailed_tokens where used_at is null")) == 1
@@ -422,7 +422,7 @@ class TestChangeOfAddress:
         reset = await postbox.token()
         await self.change(client, token, "new@example.org")
         mails = {mail.to: mail for mail in await postbox.empty()}
-        assert (await client.get(link_in(mails["new@example.org"]).removeprefix(BASE_URL))).status == 200
+        assert (await client.get(proof_by(link_in(mails["new@example.org"])))).status == 200
         answer = await client.post("/api/auth/reset-password", {"token": reset, "new_password": GOOD})
         assert answer.status == 400
 
@@ -453,7 +453,7 @@ class TestChangeOfAddress:
     async def test_of_fifty_who_confirm_at_once_one_does(self, client: Client, token: str, postbox: Postbox) -> None:
         await self.change(client, token, "new@example.org")
         mails = {mail.to: mail for mail in await postbox.empty()}
-        link = link_in(mails["new@example.org"]).removeprefix(BASE_URL)
+        link = proof_by(link_in(mails["new@example.org"]))
         statuses: list[int] = []
 
         async def visit(number: int) -> None:

@@ -33,6 +33,8 @@ def browser(postern: Postern) -> Tabs:
         ("/ui/reset-password?token=x", 400, *FORGOTTEN),
         ("/ui/set-password?token=x", 400, *FORGOTTEN),
         ("/ui/sign-in/link?token=x", 400, *SIGN_IN),
+        ("/ui/verify-email?token=x", 400, *SIGN_IN),
+        ("/ui/verify-email/not-me?token=x", 400, *SIGN_IN),
         ("/ui/invitations/accept?token=x", 400, *SIGN_IN),
         ("/ui/nope", 404, *HOME),
         ("/nothing-here", 404, *HOME),

@@ -15,8 +15,8 @@ from tests.conftest import CapturedLog
 from tests.http.client import Received
 from tests.http.inviting import ACCEPT, Inviting
 from tests.http.locks import behind
-from tests.http.people import BASE_URL, People, Person
-from tests.http.postbox import link_in
+from tests.http.people import People, Person
+from tests.http.postbox import link_in, proof_by
 from tests.http.signing_in import unlimited
 
 _ACCOUNT: Final = "select from users where id = %s for update"
@@ -142,7 +142,7 @@ async def test_moving_an_account_by_the_mailed_link(house: House, database_url: 
     link = next(link_in(mail) for mail in await house.postbox.empty() if mail.to == "new@example.org")
 
     async def prove() -> Received:
-        return await house.client.get(link.removeprefix(BASE_URL))
+        return await house.client.get(proof_by(link))
 
     first = ("select from users where id = %s for key share", bob.user)
     then = ("select from mailed_tokens where user_id = %s for update", bob.user)

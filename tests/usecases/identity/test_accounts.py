@@ -10,9 +10,10 @@ from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, NotFound, Unauthorized
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.devices import Client
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.languages import Language
 from core.domain.mail import MAIL_JOB
@@ -23,6 +24,7 @@ from entrypoints.settings import read
 from tests.meanwhile import meanwhile
 
 EMAIL, OTHER = Email("ada@example.org"), Email("new@example.org")
+CLIENT = Client("192.0.2.1", "", None, None)
 GOOD, NEW = Password("a long and quiet afternoon"), Password("a fresh and lively password")
 
 
@@ -175,3 +177,52 @@ async def test_a_person_chooses_a_language_or_leaves_it_to_the_browser(postern: 
         await uow.commit()
     with pytest.raises(NotFound):
         await postern.identity.accounts.choose_language(ada, Language.FRENCH)
+
+
+class TestBetweenLookAndProof:
+    """The page of a mailed link: while a password is checked or hashed, the account changes."""
+
+    async def test_the_password_that_was_checked_is_gone(self, postern: Postern, monkeypatch: pytest.MonkeyPatch, ada: UserId) -> None:
+        link = await token(postern, AccountMail.VERIFICATION, ada)
+        change = "update users set password_hash = 'another' returning id"
+        meanwhile(monkeypatch, postern.identity.passwords, "verify", lambda: rows(postern, change))
+        with pytest.raises(Unauthorized):
+            await postern.identity.address_proofs.prove(link, None, GOOD, CLIENT)
+        assert await self._untouched(postern)
+
+    async def test_the_address_was_proved_in_another_way(self, postern: Postern, monkeypatch: pytest.MonkeyPatch, ada: UserId) -> None:
+        link = await token(postern, AccountMail.VERIFICATION, ada)
+        change = "update users set email_verified_at = now() returning id"
+        for method in ("verify", "hash"):
+            meanwhile(monkeypatch, postern.identity.passwords, method, lambda: rows(postern, change))
+        with pytest.raises(Unauthorized):
+            await postern.identity.address_proofs.prove(link, None, GOOD, CLIENT)
+        await rows(postern, "update users set email_verified_at = null returning id")
+        with pytest.raises(LinkRefused, match="used"):
+            await postern.identity.address_proofs.prove_with_new_password(link, NEW, SYSTEM)
+        # Nothing of it happened: whoever has proved it keeps their password.
+        assert (await rows(postern, "select password_changed_at from users")) == [{"password_changed_at": None}]
+        assert await rows(postern, "select from mailed_tokens where used_at is null")
+        with pytest.raises(LinkRefused, match="used"):
+            await postern.identity.address_proofs.refuse(link, SYSTEM)
+        assert await rows(postern, "select from users") == [{}]
+
+    async def test_an_account_that_goes_away(self, postern: Postern, ada: UserId) -> None:
+        link = await token(postern, AccountMail.VERIFICATION, ada)
+        await rows(postern, "update users set deactivated_at = now() returning id")
+        with pytest.raises(LinkRefused):
+            await postern.identity.address_proofs.prove(link, None, GOOD, CLIENT)
+        with pytest.raises(LinkRefused):
+            await postern.identity.address_proofs.prove_with_new_password(link, NEW, SYSTEM)
+        assert await self._untouched(postern)
+        # Whom the platform has deactivated does not come back by registering anew.
+        await postern.identity.address_proofs.refuse(link, SYSTEM)
+        assert await rows(postern, "select password_hash, deactivated_at is null as active from users") == [
+            {"password_hash": None, "active": False}
+        ]
+
+    @staticmethod
+    async def _untouched(postern: Postern) -> bool:
+        (user,) = await rows(postern, "select email_verified_at, password_hash from users")
+        links = await rows(postern, "select from mailed_tokens where used_at is null")
+        return user["email_verified_at"] is None and user["password_hash"] is not None and len(links) == 1

@@ -40,3 +40,11 @@ BELONGS_HERE_ALONE: Final[LiteralString] = f"""
       join memberships on memberships.user_id = users.id and memberships.org_id = %(organization)s
      where users.id = %(user)s
 """
+
+# An address that somebody has proved is remembered when the account gives it up.
+NOBODYS: Final[LiteralString] = f"""
+    select users.email_verified_at is null and users.deactivated_at is null and not {held_by("true")}
+           and not exists (select from former_addresses where former_addresses.user_id = users.id) as yes
+      from users
+     where users.id = %(user)s
+"""

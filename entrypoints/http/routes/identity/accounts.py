@@ -82,8 +82,8 @@ class ProfileChange(msgspec.Struct, frozen=True):
 async def register(call: Call[Registration], postern: Postern) -> Message:
     """Register an account
 
-    We send a mail with a link that verifies the address; nobody can sign in before it is opened. An account that is registered for a
-    service becomes a user of that service when it first signs in there.
+    We send a mail with a link to a page that verifies the address, and asks for the password. Nobody can sign in before. An account that is
+    registered for a service becomes a user of that service when it first signs in there.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
@@ -107,9 +107,10 @@ async def resend_verification(call: Call[AddressInQuestion], postern: Postern) -
 
 @page.get("/auth/verify-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("registration",))
 async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
-    """Open the link in a verification mail
+    """Verify an address
 
-    Answers with a page. The link that confirms a new address leads here too. HEAD checks the link without using it up.
+    For applications that build links of their own, from the token of a mail that verifies an address or a new one. Our own links lead to a
+    page that asks first, since programs that check mail open its links. Answers with a page. HEAD checks the token without using it up.
     """
     sign_in = postern.foundation.links.sign_in
     try:

@@ -1,0 +1,250 @@
+"""`/ui/verify-email`: where the mails lead to that confirm an address. Opening the link shows what it is about, and changes nothing, since
+programs open links, too. In the browser that registered, a button is enough; elsewhere the password of the registration is asked for, or a
+new one is chosen.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+from urllib.parse import urlencode
+from uuid import UUID
+
+import msgspec
+
+from core.domain.branding import POSTERN
+from core.domain.errors import BadRequest, Overloaded, RateLimited, Unauthorized
+from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.flows import Flow, FlowOver
+from core.domain.identity.mailed_tokens import Asked, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
+from core.domain.identity.realms import ProviderRequired
+from core.domain.secrets import Password, Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import flow_secret
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, page
+from entrypoints.http.pages.flows import NO_ERRORS, PASSWORD, AnyCall, flow_of
+from entrypoints.http.pages.refusals import in_words
+
+_VERIFY: Final = "/ui/verify-email"
+_NEW_PASSWORD: Final = "/ui/verify-email/new-password"  # noqa: S105 - an address
+_NOT_ME: Final = "/ui/verify-email/not-me"
+_DONE: Final = "/ui/verify-email/done"
+
+_Outcome = Literal["address_confirmed", "address_changed", "registration_refused", "change_refused"]
+_OUTCOMES: Final[Mapping[tuple[MailedTokenPurpose, Settled], _Outcome]] = {
+    (MailedTokenPurpose.VERIFY_EMAIL, Settled.PROVED): "address_confirmed",
+    (MailedTokenPurpose.CHANGE_EMAIL, Settled.PROVED): "address_changed",
+    (MailedTokenPurpose.VERIFY_EMAIL, Settled.REFUSED): "registration_refused",
+    (MailedTokenPurpose.CHANGE_EMAIL, Settled.REFUSED): "change_refused",
+}
+
+
+class AddressLink(msgspec.Struct, frozen=True):
+    token: Token = Token("")
+    flow: str = ""
+    """The flow that the person registered in."""
+
+
+class AddressForm(msgspec.Struct, frozen=True):
+    token: Token = Token("")
+    flow: str = ""
+    password: Password = Password("")
+
+
+class NewPasswordForm(msgspec.Struct, frozen=True):
+    token: Token = Token("")
+    flow: str = ""
+    new_password: Password = Password("")
+    repeated: Password = Password("")
+
+
+class Done(msgspec.Struct, frozen=True):
+    what: _Outcome = "address_confirmed"
+    flow: UUID | None = None
+
+
+def _advice(refused: Refused) -> str | Advised:
+    if isinstance(refused, ProviderRequired):
+        return Advised("refusals.provider_required_advice", TO_SIGN_IN)
+    return Advised("verify_email.link_refused", TO_SIGN_IN) if isinstance(refused, LinkRefused) else ""
+
+
+@page.get(_VERIFY, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
+async def show_address_proof(call: Call[None, AddressLink], postern: Postern) -> bytes:
+    """Ask whether an address is one's own
+
+    Looks the link up and leaves it usable, however often a program opens it.
+    """
+    return await _ask(call, postern, call.query)
+
+
+@page.post(
+    _VERIFY,
+    caller=ANYONE,
+    limit=UNLIMITED,
+    attempt=PAGE_SIGN_INS,
+    policy=WITH_FORM,
+    advice=_advice,
+    refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
+)
+async def send_address_proof(call: Call[AddressForm], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
+    """Confirm that an address is one's own"""
+    form = call.body
+    link = AddressLink(form.token, form.flow)
+    try:
+        purpose = await postern.identity.address_proofs.prove(form.token, _browser(call, postern), form.password, call.client)
+    except LinkRefused:
+        repeated = await _once_more(call, postern, link, Settled.PROVED)
+        if repeated is None:
+            raise
+        return repeated
+    except (Unauthorized, BadRequest) as refusal:
+        if refusal.words not in {"password_missing", "wrong_password"}:
+            raise
+        text = shipped_pages().text(call.language)
+        said = in_words(refusal, text) if refusal.words == "password_missing" else text("verify_email.wrong_password")
+        return Answer(await _ask(call, postern, link, {"password": said}), 400)
+    return await _done(call, postern, link, _OUTCOMES[purpose, Settled.PROVED])
+
+
+@page.get(_NEW_PASSWORD, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
+async def show_new_password(call: Call[None, AddressLink], postern: Postern) -> bytes:
+    """Ask for another password than that of the registration"""
+    return await _ask(call, postern, call.query, anew=True)
+
+
+@page.post(
+    _NEW_PASSWORD,
+    caller=ANYONE,
+    limit=UNLIMITED,
+    attempt=PAGE_SIGN_INS,
+    policy=WITH_FORM,
+    advice=_advice,
+    refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
+)
+async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
+    """Confirm that an address is one's own, and replace what was registered with it"""
+    form = call.body
+    link = AddressLink(form.token, form.flow)
+    field = "new_password"
+    try:
+        if form.new_password.reveal() != form.repeated.reveal():
+            field = "repeated"
+            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
+        await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
+    except LinkRefused:
+        repeated = await _once_more(call, postern, link, Settled.PROVED, form.new_password)
+        if repeated is None:
+            raise
+        return repeated
+    except BadRequest as refusal:
+        return Answer(await _ask(call, postern, link, {field: in_words(refusal, shipped_pages().text(call.language))}, anew=True), 400)
+    return await _done(call, postern, link, "address_confirmed")
+
+
+@page.get(_NOT_ME, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
+async def show_refusal_of_address(call: Call[None, AddressLink], postern: Postern) -> bytes:
+    """Ask whether somebody else has named one's address"""
+    link = call.query
+    doubt = await postern.identity.address_proofs.look(link.token, _browser(call, postern), refusing=True)
+    return shipped_pages().page(
+        "not_me.html",
+        call.language,
+        action=_NOT_ME,
+        fields=_fields(link),
+        email=doubt.email.address,
+        changes=doubt.purpose is MailedTokenPurpose.CHANGE_EMAIL,
+        back=_place(_VERIFY, link),
+    )
+
+
+@page.post(
+    _NOT_ME, caller=ANYONE, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, RateLimited)
+)
+async def send_refusal_of_address(call: Call[AddressForm], postern: Postern) -> Answer[NoBody]:
+    """Say that somebody else has named one's address"""
+    link = AddressLink(call.body.token)
+    try:
+        purpose = await postern.identity.address_proofs.refuse(link.token, call.actor)
+    except LinkUnknown:
+        # It went with the account, a click ago.
+        return await _done(call, postern, link, "registration_refused")
+    except LinkRefused:
+        repeated = await _once_more(call, postern, link, Settled.REFUSED)
+        if repeated is None:
+            raise
+        return repeated
+    return await _done(call, postern, link, _OUTCOMES[purpose, Settled.REFUSED])
+
+
+@page.get(_DONE, caller=ANYONE, limit=UNLIMITED, refuses=(BadRequest,))
+def address_settled(call: Call[None, Done], postern: Postern) -> bytes:
+    """Say what has become of an address"""
+    done = call.query
+    onward = postern.foundation.links.sign_in if done.flow is None else f"{PASSWORD}?flow={done.flow}"
+    refused = done.what in {"registration_refused", "change_refused"}
+    return shipped_pages().outcome(done.what, call.language, good=True, onward="" if refused else onward)
+
+
+async def _ask(call: AnyCall, postern: Postern, link: AddressLink, errors: Mapping[str, str] = NO_ERRORS, *, anew: bool = False) -> bytes:
+    doubt = await postern.identity.address_proofs.look(link.token, _browser(call, postern))
+    flow = await _registered_in(call, postern, link)
+    asked = Asked.NEW_PASSWORD if anew and doubt.purpose is MailedTokenPurpose.VERIFY_EMAIL else doubt.asked
+    return shipped_pages().page(
+        "verify_email.html",
+        call.language,
+        brand=POSTERN if flow is None else flow.branding,
+        action=_NEW_PASSWORD if asked is Asked.NEW_PASSWORD else _VERIFY,
+        fields=_fields(link),
+        email=doubt.email.address,
+        changes=doubt.purpose is MailedTokenPurpose.CHANGE_EMAIL,
+        asks=asked.name.lower(),
+        new_password=_place(_NEW_PASSWORD, link),
+        not_me=_place(_NOT_ME, link),
+        errors=errors,
+        shortest=SHORTEST_PASSWORD,
+        longest=LONGEST_PASSWORD,
+    )
+
+
+async def _once_more(
+    call: AnyCall, postern: Postern, link: AddressLink, settled: Settled, password: Password | None = None
+) -> Answer[NoBody] | None:
+    """Of two clicks, the second finds the link used, and is answered as the first. None: the link has not just done the same."""
+    found = await postern.identity.address_proofs.just_settled(link.token)
+    if found is None or found[1] is not settled:
+        return None
+    used = found[0]
+    if password is not None and not await postern.identity.account_passwords.was_just_chosen(used.user, password):
+        return None
+    return await _done(call, postern, link, _OUTCOMES[used.purpose, settled])
+
+
+async def _done(call: AnyCall, postern: Postern, link: AddressLink, what: _Outcome) -> Answer[NoBody]:
+    flow = await _registered_in(call, postern, link)
+    onward = {} if flow is None else {"flow": str(flow.id)}
+    return redirect(f"{_DONE}?{urlencode({'what': what, **onward})}")
+
+
+async def _registered_in(call: AnyCall, postern: Postern, link: AddressLink) -> Flow | None:
+    """The flow that the person registered in, if it is this browser's and goes on."""
+    try:
+        return await flow_of(call, postern, link.flow) if link.flow else None
+    except FlowOver:
+        return None
+
+
+def _browser(call: AnyCall, postern: Postern) -> Token | None:
+    return flow_secret(call.request, postern.foundation.public_url)
+
+
+def _fields(link: AddressLink) -> Mapping[str, str]:
+    return {"token": link.token.reveal(), **({"flow": link.flow} if link.flow else {})}
+
+
+def _place(path: str, link: AddressLink) -> str:
+    return f"{path}?{urlencode(_fields(link))}"
