@@ -13,7 +13,8 @@ from adapters.postgres.upkeep.housekeeping import sweeps
 from tests.http.browsing import PageReader, Tab
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, SESSION_COOKIE, Arriving, is_page, left, posted, told
-from tests.http.people import Person
+from tests.http.people import BASE_URL, Person
+from tests.http.postbox import Postbox, token_in
 from tests.http.signing_in import PASSWORD, enable_mfa
 
 
@@ -663,6 +664,21 @@ async def test_a_newcomer_may_be_led_to_an_account_of_their_own(house: Arriving,
         assert tab.place.startswith("/ui/register?flow=")
         assert tab.status == 200
     assert house.codes() == []
+
+
+async def test_a_newcomer_who_confirms_their_address_gets_on_to_the_application(house: Arriving) -> None:
+    """In the tab that the mail opens."""
+    browser = house.browser()
+    tab = await browser.tab().open(house.asking(prompt="create"))
+    await tab.send(email="bob@example.org", password=PASSWORD)
+    link = await Postbox(house.postern).link()
+    house.log.remember(token_in(link))
+    mailed = await (await browser.tab().open(link.removeprefix(BASE_URL))).send()
+    assert "is confirmed" in mailed.page.text
+    await mailed.open(mailed.page.links[-1])
+    assert mailed.page.inputs["email"]["value"] == "bob@example.org"
+    await mailed.send(password=PASSWORD)
+    assert house.code(left(await mailed.send(answer="allow"))["code"])
 
 
 async def test_what_was_pushed_and_never_fetched_is_swept(house: Arriving) -> None:
