@@ -258,12 +258,14 @@ def second_factor_due(person: LiteralString) -> LiteralString:
 
 
 def second_factor_due_in(organization: LiteralString, person: LiteralString) -> LiteralString:
-    """The same for a statement that reads neither: for this person in this organization."""
+    """The same for a statement of its own: for this person in this organization. They are asked for before the tables come into view: the
+    statement around it may have tables of the same names, and a column that it means would be taken for one of these.
+    """
     return f"""(
-               select {second_factor_due(person)}
-                 from organizations
-                 join memberships on memberships.org_id = organizations.id and memberships.user_id = {person}
-                where organizations.id = {organization}
+               select {second_factor_due("asked.person")}
+                 from (select {organization} as organization, {person} as person) as asked
+                 join organizations on organizations.id = asked.organization
+                 join memberships on memberships.org_id = asked.organization and memberships.user_id = asked.person
            )"""
 
 

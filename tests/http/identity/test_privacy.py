@@ -281,6 +281,37 @@ async def test_an_owner_counts_only_where_their_organization_lets_them_in(house:
     assert house.is_untouched(bob)
 
 
+async def test_an_owner_may_belong_to_other_organizations(house: House) -> None:
+    bob = house.member()
+    third = house.tenants.add("third")
+    for tenant, role in ((house.globex, "admin"), (third, "member")):
+        house.tenants.join(house.ada, tenant, role)
+        # They ask for a second factor at once, which is no matter of acme's.
+        house.people.change(
+            "update organizations set mfa_required_since = now() - interval '1 year', mfa_grace_days = 0 where id = %s", tenant.id
+        )
+    package = (await house.export(bob, by=house.ada)).ok()
+    assert [one["organization_slug"] for one in package["memberships"]] == ["acme"]
+    # Whom another organization has, too, its owner alone forgets there; an administrator's or a member's place opens nothing.
+    house.tenants.join(bob, third)
+    assert (await house.forget(bob, by=house.ada)).status == 403
+    assert house.is_untouched(bob)
+    house.people.change("delete from memberships where user_id = %s and org_id = %s", bob.user, third.id)
+    assert (await house.forget(bob, by=house.ada)).status == 200
+
+
+@pytest.mark.parametrize("here", [True, False])
+async def test_only_the_rule_of_that_organization_decides_over_its_owner(house: House, here: bool) -> None:
+    bob = house.member()
+    house.tenants.join(house.ada, house.globex, "admin")
+    ruling = house.acme if here else house.globex
+    house.people.change(
+        "update organizations set mfa_required_since = now() - interval '1 year', mfa_grace_days = 0 where id = %s", ruling.id
+    )
+    assert (await house.export(bob, by=house.ada)).status == (403 if here else 200)
+    assert (await house.forget(bob, by=house.ada)).status == (403 if here else 200)
+
+
 async def test_a_long_list_of_sign_ins_is_streamed_and_has_an_end(house: House) -> None:
     bob = house.member()
     house.signs_in(bob, 2 * PAGE + 7)
