@@ -36,6 +36,7 @@ from tests.http.inviting import Inviting
 from tests.http.locks import behind
 from tests.http.people import People, Person
 from tests.http.postbox import link_in, token_in
+from tests.http.routing import own_provider
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
 from tests.http.tenants import Tenant, UsedService
 
@@ -229,6 +230,46 @@ async def test_what_directories_say_is_part_of_it(house: House) -> None:
     assert (await house.export(bob, by=house.ada)).ok()["directory_profiles"] == [acme]
     (await house.forget(bob, by=house.governor)).ok()
     assert house.people.rows("select from provisioned_users") == []
+
+
+async def test_an_owner_sees_the_identities_that_belong_to_their_organization_alone(house: House) -> None:
+    bob = house.member()
+    third = house.tenants.add("third")
+    seen: dict[Tenant, set[str]] = {}
+    for tenant, shared in ((house.acme, "codehost"), (house.globex, "websuite"), (third, "officesuite")):
+        if tenant is not house.acme:
+            house.tenants.join(bob, tenant)
+        own = own_provider(house.people, tenant)
+        house.people.change(
+            """
+            insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at)
+            values (gen_random_uuid(), %s, %s, %s, 'https://login.example', %s, 'bob@work.example', %s, now())
+            """,
+            *(bob.user, str(own), own, f"at {tenant.slug}'s", own),
+        )
+        # And one at a provider of everybody's, which lets a service of the organization do something there.
+        house.people.connect(bob, shared, subject=f"for {tenant.slug}")
+        house.people.change(
+            """
+            insert into identity_grants (id, identity_id, service_id, client_id, scopes, updated_at)
+            select gen_random_uuid(), id, %s, 'c', '{}', now() from identities where provider = %s
+            """,
+            *(house.tenants.service(tenant, "shop").id, shared),
+        )
+        seen[tenant] = {f"at {tenant.slug}'s", f"for {tenant.slug}"}
+
+    async def subjects(by: Person, place: Tenant | None = None) -> set[str]:
+        token = await house.tenants.token(by, place)
+        package = (await house.client.get(f"/api/privacy/export/{bob.user}", token=token)).ok()
+        return {one["provider_user_id"] for one in package["oauth_identities"]}
+
+    assert await subjects(house.ada) == seen[house.acme]
+    assert await subjects(house.rival) == seen[house.globex]
+    # An owner of two sees what belongs to both, or to the one that they are signed in to.
+    house.tenants.join(house.ada, third, "owner")
+    assert await subjects(house.ada) == seen[house.acme] | seen[third]
+    assert await subjects(house.tenants.session(house.ada, third), third) == seen[third]
+    assert await subjects(bob) == await subjects(house.governor) == set[str]().union(*seen.values())
 
 
 async def test_nobody_else_has_anything(house: House) -> None:
