@@ -1,0 +1,133 @@
+"""Several organizations: what is asked of one, or done to it, is as if there were no other; by people who belong to three of them, each in
+another way.
+
+A statement that forgets which organization it is about is seen here: it finds three of everything.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import pytest
+import trio
+
+from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
+from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from core.domain.secrets import Password
+from core.domain.services import services as services_domain
+from core.domain.tenancy import organizations as organizations_domain
+from core.usecases.purge import Purge
+from entrypoints.bootstrap import Postern
+from tests.http import conftest as http
+from tests.http.client import Received
+from tests.http.people import People
+from tests.http.signing_in import PASSWORD, unlimited
+from tests.http.tenants import Tenants
+from tests.security.organizations.walk import CHANGES, EXPORTS, OUTSIDE, Step, Walker, about_one_organization, reads
+from tests.security.organizations.world import NOBODYS, WHOSE, Row, World
+
+database_url, postern, people = http.database_url, http.postern, http.people
+
+# Moments of the reading itself, and the ids of documents.
+_MOMENTS: Final = re.compile(
+    rb'(?:validUntil|ID)="[^"]*"|"(?:timestamp|last_used_at|metadata_fetched_at|lag_seconds)":(?:"[^"]*"|null|\d+)'
+)
+# What outlives an organization: its audit log; for a few minutes, who is on the way to a provider; and a choice that somebody has made in a
+# browser, which counts for nothing then.
+_AUDIT: Final = frozenset(("audit_entries", "audit_personal", "audit_links", "audit_pending"))
+_OUTLIVES: Final = _AUDIT | {"oauth_states", "browser_sessions"}
+# Rows of nobody's that any change may leave.
+_ALWAYS: Final = frozenset(("jobs",))
+
+
+@pytest.fixture
+def world(postern: Postern, people: People) -> World:
+    return World(postern, people)
+
+
+@pytest.fixture
+async def walker(world: World, postern: Postern, people: People) -> Walker:
+    digest = await postern.identity.passwords.hash(Password(PASSWORD))
+    people.change("update users set password_hash = %s where id = %s", digest, world.bob.user)
+    return Walker(world, people, Tenants(postern, people), unlimited(postern), PASSWORD)
+
+
+def test_whatever_is_about_one_organization_is_asked() -> None:
+    tried = {f"{step.method} {step.path}" for step in (*reads(), *CHANGES)}
+    assert about_one_organization() - OUTSIDE == tried & about_one_organization()
+
+
+async def test_every_organization_has_rows_of_every_kind(world: World, people: People) -> None:
+    tables = {row["tablename"] for row in people.rows("select tablename from pg_tables where schemaname = 'public'")}
+    # A new table is one of an organization, or of nobody's.
+    assert tables == {*WHOSE, *NOBODYS}
+    found = {(table, whose) for table, whose, _ in world.rows()}
+    houses = world.houses.values()
+    assert [(table, house.slug) for table in WHOSE for house in houses if (table, str(house.tenant.id)) not in found] == []
+
+
+async def answers(walker: Walker, steps: Iterable[Step]) -> dict[Step, tuple[int, bytes]]:
+    """Without what is another moment each time."""
+    asked: dict[Step, Received] = {step: await walker.ask(step) for step in steps}
+    return {step: (answer.status, _MOMENTS.sub(b"", answer.body)) for step, answer in asked.items()}
+
+
+@pytest.mark.parametrize("steps", [reads, lambda: EXPORTS], ids=["lists", "exports"])
+async def test_what_is_read_is_as_if_there_were_no_other(world: World, walker: Walker, steps: Callable[[], Iterable[Step]]) -> None:
+    walked = list(steps())
+    among_others = await answers(walker, walked)
+    assert [f"{step}: {answer}" for step, answer in among_others.items() if not _is_expected(step, answer[0])] == []
+    world.without_others()
+    alone = await answers(walker, walked)
+    assert [f"{step}: {among_others[step]}, but alone {alone[step]}" for step in walked if among_others[step] != alone[step]] == []
+
+
+def _is_expected(step: Step, status: int) -> bool:
+    """Whoever has fewer rights is refused some of it."""
+    return status == (step.refused or 200) or (status == 403 and step.by in {"quinn", "bob", "cleo"})
+
+
+async def test_a_change_of_one_leaves_the_others_as_they_were(world: World, walker: Walker, people: People) -> None:
+    faults: list[str] = []
+    before = world.rows()
+    for step in CHANGES:
+        if step.first:
+            people.change(step.first)
+            before = world.rows()
+        answer = await walker.ask(step)
+        after = world.rows()
+        faults += _faults_of(world, step, answer, before ^ after)
+        before = after
+    assert faults == []
+
+
+def _faults_of(world: World, step: Step, answer: Received, changed: Iterable[Row]) -> list[str]:
+    if answer.status != (step.refused or answer.status) or (answer.status >= 300 and not step.refused):
+        return [f"{step}: {answer.status} {answer.body!r}"]
+    return [f"{step}: {fault}" for fault in (*among_others(world, changed), *_touched(step, changed))]
+
+
+def among_others(world: World, changed: Iterable[Row]) -> list[str]:
+    """The rows that belong to another organization, or mention one."""
+    own = {str(house.tenant.id) for house in world.others} | {str(one.id) for house in world.others for one in (house.shop, house.app)}
+    return [f"{table}: {text}" for table, whose, text in changed if whose in own or any(identifier in text for identifier in own)]
+
+
+def _touched(step: Step, changed: Iterable[Row]) -> list[str]:
+    """Rows of people and of the platform that the step has no business with."""
+    return [f"{table}: {text}" for table, _, text in changed if table in NOBODYS and table not in _ALWAYS and table not in step.touches]
+
+
+async def test_what_remains_of_one_goes_alone(world: World, postern: Postern, people: People) -> None:
+    house, pool = world.asked, postern.foundation.pool
+    for table, remains, job, owner in (
+        ("all_services", PostgresServiceRemains(pool), services_domain.purge_job, house.app.id),
+        ("all_services", PostgresServiceRemains(pool), services_domain.purge_job, house.shop.id),
+        ("all_organizations", PostgresOrganizationRemains(pool), organizations_domain.purge_job, house.tenant.id),
+    ):
+        people.change(f"update {table} set deleted_at = now() where id = %s", owner)
+        before = world.rows()
+        assert await Purge(postern.foundation.unit_of_work, remains, job).run(owner, trio.lowlevel.checkpoint)
+        assert among_others(world, before ^ world.rows()) == []
+        assert people.rows(f"select from {table} where id = %s", owner) == []
+    assert {table for table, whose, _ in world.rows() if whose == str(house.tenant.id)} <= _OUTLIVES

@@ -1,0 +1,377 @@
+"""Requests about one organization: each names it by a slug in its path, or by a key or token of its own."""
+
+from base64 import b64encode
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from entrypoints.http.machinery.endpoints import parameters
+from entrypoints.http.routes import ROUTES
+from tests.http.client import Client, Pairs, Received
+from tests.http.people import People, Person
+from tests.http.tenants import Tenants
+from tests.security.organizations.world import House, World
+
+ORGANIZATION: Final = "/api/organizations/{org_slug}"
+SHOP: Final = ORGANIZATION + "/services/{service_slug}"
+USER: Final = "{user_id}"
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    method: str
+    path: str
+    """As it is declared; what it names is the organization's own, and `user_id` is Bob."""
+    body: Any = None
+    """Texts in braces are ids of the organization's."""
+    by: str = "ada"
+    """Somebody, or somebody in the organization or in its shop; or a credential."""
+    query: str = ""
+    ids: Mapping[str, str] | None = None
+    """What the path names instead."""
+    refused: int = 0
+    """The status, where nothing may happen."""
+    touches: Collection[str] = ()
+    """Tables of people and of the platform that it may change."""
+    first: str = ""
+    """A statement that makes it possible, in all organizations."""
+
+    def __str__(self) -> str:
+        told = [f"?{self.query}"] if self.query else []
+        told += [str(value) for value in (self.body, self.ids) if value]
+        return f"{self.method} {self.path} by {self.by} {' '.join(told)}"
+
+
+# Of those, who may see what: the owner of this one, who is less elsewhere; one who is more elsewhere; a member and user; and a user alone.
+READERS: Final = ("ada", "quinn", "bob", "cleo")
+QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
+    f"{ORGANIZATION}/users": ("search=people", "service_id={shop}", "search=bob&service_id={shop}"),
+    f"{ORGANIZATION}/members": ("role=clerk", "role=member"),
+    f"{ORGANIZATION}/services": ("service_type=web",),
+    f"{ORGANIZATION}/invitations": ("status=pending",),
+    f"{ORGANIZATION}/join-requests": ("status=pending",),
+    f"{ORGANIZATION}/audit-log": (
+        *("action=user.joined", "target_type=user", "target_type=user&target_id={bob}", "actor_id={ada}", "success=true"),
+        "since=2020-01-01T00:00:00Z",
+    ),
+    f"{ORGANIZATION}/webhooks/{{webhook_id}}/deliveries": ("delivered=true", "event_type=user.joined"),
+    "/api/service/subscriptions": ("status=active",),
+    "/scim/v2/Users": tuple(
+        f"filter={quote(text)}"
+        for text in (
+            'userName eq "bob@people.example"',
+            'externalId eq "x-bob@people.example"',
+            'emails.value co "people"',
+            'userName sw "b"',
+            "active eq false",
+            'id eq "{bob}"',
+        )
+    ),
+    "/scim/v2/Groups": ("filter=" + quote('displayName eq "A company"'),),
+}
+# What is not about one organization, or is asked elsewhere: without another server there is no answer.
+OUTSIDE: Final = frozenset(
+    (
+        f"POST {ORGANIZATION}/smtp/test",
+        f"POST {ORGANIZATION}/siem/test",
+        f"POST {ORGANIZATION}/domain/verify",
+        f"POST {ORGANIZATION}/domain-routes/{{domain_id}}/verify",
+        f"POST {ORGANIZATION}/upstream-providers",
+        f"POST {ORGANIZATION}/billing/portal",
+        f"POST {SHOP}/checkout",
+        f"POST {SHOP}/saml/metadata",
+        # Refused, whatever there is.
+        "POST /scim/v2/Groups",
+        "DELETE /scim/v2/Groups/{group_id}",
+        "POST /scim/v2/Bulk",
+        # About nobody.
+        "GET /scim/v2/ServiceProviderConfig",
+        "GET /scim/v2/ResourceTypes",
+        "GET /scim/v2/ResourceTypes/{name}",
+        "GET /scim/v2/Schemas",
+        "GET /scim/v2/Schemas/{urn}",
+    )
+)
+
+
+def about_one_organization() -> set[str]:
+    """All that is declared so."""
+    kinds = {"_Key": "key", "_Directory": "directory"}
+    return {
+        str(one)
+        for one in ROUTES
+        if "org_slug" in parameters(one.path) or "org_id" in parameters(one.path) or type(one.caller).__name__ in kinds
+    }
+
+
+def reads() -> Iterator[Step]:
+    for one in ROUTES:
+        name = type(one.caller).__name__
+        if one.method != "GET" or str(one) in OUTSIDE:
+            continue
+        readers = ("key",) if name == "_Key" else ("directory",) if name == "_Directory" else READERS if "org_slug" in one.path else ()
+        for by in readers:
+            for query in ("", *QUERIES.get(one.path, ())) if by in {"ada", "key", "directory"} else ("",):
+                yield Step("GET", one.path, by=by, query=query)
+    for place in ("Users/", "Groups/", ""):
+        yield Step("POST", f"/scim/v2/{place}.search", {"filter": 'id eq "{bob}"' if place == "Users/" else None}, by="directory")
+    yield Step("GET", "/scim/v2/Users/{user_id}", by="directory", ids={"user_id": "{dan}"})
+    # In a session of the organization, or of its shop.
+    for by in ("bob in organization", "bob in shop", "cleo in shop", "ada in organization"):
+        yield Step("GET", "/api/user", by=by)
+    for by in ("bob in shop", "cleo in shop"):
+        yield Step("GET", "/api/subscription", by=by)
+
+
+# They are on record themselves.
+EXPORTS: Final = (
+    Step("GET", "/api/privacy/export/{user_id}"),
+    Step("GET", "/api/privacy/export/{user_id}", by="ada in organization"),
+    Step("GET", "/api/privacy/export/{user_id}", ids={"user_id": "{quinn}"}),
+    Step("GET", "/api/privacy/export/{user_id}", ids={"user_id": "{cleo}"}, refused=403),
+)
+_DEVICES: Final = ("devices",)
+_LED: Final = """
+    insert into domain_routes (id, org_id, domain, token, own_provider, login_policy, join_policy, created_at, updated_at)
+    select gen_random_uuid(), org_id, 'led.example', 't', id, 'password_allowed', 'off', now(), now()
+      from upstream_providers where name <> 'New'
+"""
+_PENDING: Final = "update all_organizations set status = 'pending'"
+CHANGES: Final = (
+    Step("POST", f"{ORGANIZATION}/services", {"slug": "another", "name": "Another", "service_type": "web"}),
+    Step("PATCH", SHOP, {"name": "Renamed"}),
+    Step("POST", f"{SHOP}/client-secrets"),
+    Step("POST", f"{SHOP}/api-keys", {"name": "Another", "permissions": ["read:users"]}),
+    Step("POST", f"{SHOP}/plans", {"name": "Another", "price_cents": 0, "currency": "usd"}),
+    Step("PATCH", f"{SHOP}/plans/{{plan_id}}", {"name": "Renamed"}),
+    Step("DELETE", f"{SHOP}/plans/{{plan_id}}", ids={"plan_id": "{unused_plan}"}),
+    Step("POST", f"{SHOP}/saml", {"enabled": True, "entity_id": "https://another.example", "acs_url": "https://another.example/acs"}),
+    Step("POST", f"{SHOP}/saml/certificate", query="activate=false"),
+    Step("POST", f"{SHOP}/saml/certificate/activate"),
+    Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Another"}),
+    Step("PATCH", ORGANIZATION, {"name": "Another name"}),
+    Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456"}),
+    Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
+    Step(
+        "POST",
+        f"{ORGANIZATION}/smtp",
+        {"host": "smtp.new.example", "port": 587, "username": "u", "password": "p", "from_email": "it@new.example"},
+    ),
+    Step("POST", f"{ORGANIZATION}/domain", {"domain": "new.example"}),
+    Step("POST", f"{ORGANIZATION}/oauth-credentials/{{provider}}", {"client_id": "new", "client_secret": "s"}),
+    Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Renamed", "enabled": False}),
+    Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "new.example", "upstream_provider_id": "{upstream_providers}"}),
+    Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"join_policy": "on", "upstream_provider_id": None}),
+    Step("PATCH", f"{ORGANIZATION}/members/{{user_id}}", {"role": "clerk"}),
+    Step("POST", f"{ORGANIZATION}/invitations", {"email": "another@people.example", "role": "clerk"}),
+    Step("POST", f"{ORGANIZATION}/invitations/{{invitation_id}}"),
+    Step("POST", f"{ORGANIZATION}/invitations/{{invitation_id}}/accept", ids={"invitation_id": "{invitation 1}"}),
+    Step("POST", "/api/invitations/decline", {"token": "{slug} third@people.example"}, by="joan", touches=("server_secrets",)),
+    Step("POST", f"{ORGANIZATION}/join-requests/{{request_id}}/decline", ids={"request_id": "{another_request}"}),
+    Step("POST", f"{ORGANIZATION}/webhooks", {"name": "New", "url": "https://new.example/", "events": ["user.joined"]}),
+    Step("PATCH", f"{ORGANIZATION}/webhooks/{{webhook_id}}", {"name": "Renamed"}),
+    Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/rotate-secret"),
+    Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/test"),
+    Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/redeliver"),
+    Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/replay", {"since": "2020-01-01T00:00:00Z"}),
+    Step("POST", f"{ORGANIZATION}/siem", {"name": "New", "provider_type": "generic", "endpoint_url": "https://new.example/"}),
+    Step("POST", f"{ORGANIZATION}/roles", {"slug": "new", "name": "New", "permissions": ["services.view"]}),
+    Step("PATCH", f"{ORGANIZATION}/roles/{{role_id}}", {"name": "Renamed", "permissions": ["org.members.view"]}),
+    Step("POST", f"{ORGANIZATION}/select"),
+    Step("POST", f"{ORGANIZATION}/select", by="quinn"),
+    Step("PATCH", "/api/service/info", {"name": "Renamed by key"}, by="key"),
+    Step("POST", "/api/service/users", {"email": "joan@people.example"}, by="key"),
+    Step("POST", "/api/service/users", {"email": "nobody-yet@people.example"}, by="key", touches=("users",)),
+    Step("PATCH", "/api/service/users/{user_id}", {}, by="key"),
+    Step("POST", "/api/service/subscriptions", {"user_id": "{cleo}", "plan_id": "{plans}"}, by="key"),
+    Step("PATCH", "/api/service/subscriptions/{user_id}", {"status": "past_due"}, by="key"),
+    Step("POST", "/scim/v2/Users", {"userName": "from-directory@people.example", "externalId": "new"}, by="directory", touches=("users",)),
+    Step("POST", "/scim/v2/Users", {"userName": "cleo@people.example", "externalId": "cleo"}, by="directory"),
+    Step("PUT", "/scim/v2/Users/{user_id}", {"userName": "bob@people.example", "displayName": "Robert"}, by="directory"),
+    Step("PATCH", "/scim/v2/Users/{user_id}", {"Operations": [{"op": "replace", "value": {"displayName": "Bobby"}}]}, by="directory"),
+    Step(
+        *("PATCH", "/scim/v2/Groups/{group_id}"),
+        {"Operations": [{"op": "add", "path": "members", "value": [{"value": "{dan}"}]}]},
+        by="directory",
+    ),
+    Step("PATCH", "/scim/v2/Groups/{group_id}", {"Operations": [{"op": "replace", "value": {"externalId": "another"}}]}, by="directory"),
+    Step("POST", "/oauth/token", {"grant_type": "client_credentials"}, by="client"),
+    Step(
+        "POST",
+        "/oauth/token",
+        {"grant_type": "authorization_code", "code": "code of {slug}", "redirect_uri": "https://app.example/back"},
+        by="client",
+    ),
+    Step(
+        "POST",
+        "/oauth/token",
+        {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": "device of {slug}"},
+        by="client",
+        refused=400,
+    ),
+    Step("POST", "/auth/device/code", {"scope": "openid"}, by="client", touches=("server_secrets",)),
+    Step("POST", "/oauth/par", {"redirect_uri": "https://app.example/back", "response_type": "code", "scope": "openid"}, by="client"),
+    Step(
+        "POST",
+        "/api/auth/login",
+        {"email": "bob@people.example", "password": "{password}", "org_slug": "{slug}", "service_slug": "shop"},
+        by="nobody",
+        touches=_DEVICES,
+    ),
+    Step("POST", "/api/auth/logout", by="bob in organization"),
+    Step("POST", "/api/platform/organizations/{org_id}/suspend", {"reason": "Late"}, by="governor"),
+    Step("POST", "/api/platform/organizations/{org_id}/activate", by="governor", first="update all_organizations set status = 'suspended'"),
+    Step("PATCH", "/api/platform/organizations/{org_id}/tier", {"tier_id": "01900000-0000-7000-8000-000000000001"}, by="governor"),
+    Step("POST", "/api/platform/organizations/{org_id}/approve", {}, by="governor", first=_PENDING),
+    Step("POST", "/api/platform/organizations/{org_id}/reject", {"reason": "No"}, by="governor", first=_PENDING),
+    # And what ends.
+    Step("DELETE", f"{ORGANIZATION}/users/{{user_id}}/sessions", first="update all_organizations set status = 'active'"),
+    # Of somebody who is in other organizations, too, and of one who is not.
+    Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/mfa", {"reason": "Lost it"}, refused=403),
+    Step(
+        "DELETE",
+        f"{ORGANIZATION}/members/{{user_id}}/mfa",
+        {"reason": "Lost it"},
+        ids={"user_id": "{member}"},
+        touches=("mfa_secrets", "mfa_events", "backup_codes", "devices"),
+    ),
+    Step("POST", f"{ORGANIZATION}/join-requests/{{request_id}}/approve"),
+    Step("POST", f"{ORGANIZATION}/members/{{user_id}}", ids={"user_id": "{quinn}"}),
+    Step("DELETE", "/api/service/subscriptions/{user_id}", by="key"),
+    Step("DELETE", "/api/service/users/{user_id}", by="key", ids={"user_id": "{cleo}"}),
+    Step("DELETE", f"{SHOP}/saml"),
+    Step(
+        "PUT",
+        "/scim/v2/Groups/{group_id}",
+        {"displayName": "A company", "externalId": "yet another", "members": [{"value": "{bob}"}, {"value": "{ada}"}]},
+        by="directory",
+        touches=("users", "sessions"),
+    ),
+    Step("DELETE", "/scim/v2/Users/{user_id}", by="directory"),
+    Step("DELETE", f"{ORGANIZATION}/roles/{{role_id}}", ids={"role_id": "{unused_role}"}),
+    Step("DELETE", f"{ORGANIZATION}/webhooks/{{webhook_id}}"),
+    Step("DELETE", f"{ORGANIZATION}/siem"),
+    Step("DELETE", f"{ORGANIZATION}/smtp"),
+    Step("DELETE", f"{ORGANIZATION}/domain"),
+    Step("DELETE", f"{ORGANIZATION}/oauth-credentials/{{provider}}"),
+    Step("DELETE", f"{ORGANIZATION}/domain-routes/{{domain_id}}"),
+    Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", refused=409, first=_LED),
+    Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", first="delete from domain_routes"),
+    Step("DELETE", f"{ORGANIZATION}/scim-tokens/{{token_id}}"),
+    Step("DELETE", f"{SHOP}/client-secrets/{{client_secret_id}}"),
+    Step("DELETE", f"{SHOP}/api-keys/{{api_key_id}}"),
+    Step("DELETE", SHOP),
+    Step("DELETE", ORGANIZATION),
+    Step(
+        "POST",
+        f"{ORGANIZATION}/transfer-ownership",
+        {"new_owner_user_id": "{admin}"},
+        first="update all_organizations set deleted_at = null",
+    ),
+    Step(
+        "DELETE",
+        "/api/platform/organizations/{org_id}",
+        by="governor",
+    ),
+)
+# What a path names, by the table whose row of the organization it is.
+_NAMED: Final[Mapping[str, str]] = {
+    "role_id": "roles",
+    "invitation_id": "invitation 0",
+    "request_id": "join_requests",
+    "webhook_id": "webhooks",
+    "delivery_id": "webhook_deliveries",
+    "provider_id": "upstream_providers",
+    "domain_id": "domain_routes",
+    "token_id": "scim_tokens",
+    "api_key_id": "api_keys",
+    "client_secret_id": "client_secrets",
+    "plan_id": "plans",
+}
+
+
+class Walker:
+    def __init__(self, world: World, people: People, tenants: Tenants, client: Client, password: str) -> None:
+        self._world = world
+        self._people = people
+        self._tenants = tenants
+        self._client = client
+        self._password = password
+
+    async def ask(self, step: Step) -> Received:
+        house = self._world.asked
+        known = self._known(house)
+        path = step.path
+        named = {
+            **known,
+            **{name: str(house.ids[of]) for name, of in _NAMED.items()},
+            **dict.fromkeys(("org_id", "group_id"), known["org_id"]),
+        }
+        for name, value in (step.ids or {}).items():
+            named[name] = _filled(value, known)
+        for name in parameters(path):
+            path = path.replace(f"{{{name}}}", named[name])
+        if step.query:
+            path += "?" + _filled(step.query, known, quoted=True)
+        body = _filled(step.body, known)
+        headers: Pairs = (("user-agent", "walker/1"),)
+        token = None
+        match step.by:
+            case "nobody":
+                pass
+            case "key":
+                headers = (*headers, ("x-api-key", house.key))
+            case "directory":
+                token = house.directory
+            case "client":
+                pair = b64encode(f"{house.client}:{quote(house.secret)}".encode()).decode()
+                headers = (*headers, ("authorization", f"Basic {pair}"), ("content-type", "application/x-www-form-urlencoded"))
+                body = "&".join(f"{name}={quote(value, safe='')}" for name, value in body.items()).encode()
+            case _:
+                token = await self._token(step.by, house)
+        return await self._client.request(step.method, path, body=body, token=token, headers=headers)
+
+    async def _token(self, by: str, house: House) -> str:
+        name, _, place = by.partition(" in ")
+        person: Person = getattr(self._world, name, None) or getattr(house, name)
+        if not place:
+            return await self._tenants.token(person)
+        where = house.shop if place == "shop" else house.tenant
+        column, identifier = ("service_id", house.shop.id) if place == "shop" else ("organization_id", house.tenant.id)
+        (row, *_) = self._people.rows(
+            f"select id from sessions where user_id = %s and {column} = %s and ({place == 'shop'} or service_id is null) order by id",
+            *(person.user, identifier),
+        )
+        return await self._tenants.token(Person(person.user, row["id"], person.email), where)
+
+    def _known(self, house: House) -> Mapping[str, str]:
+        world = self._world
+        people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max")}
+        return {
+            **{name: str(one) for name, one in house.ids.items()},
+            **{name: str(one.user) for name, one in people.items()},
+            "admin": str(house.admin.user),
+            "member": str(house.member.user),
+            "user_id": str(world.bob.user),
+            "org_slug": house.slug,
+            "slug": house.slug,
+            "service_slug": house.shop.slug,
+            "shop": str(house.shop.id),
+            "org_id": str(house.tenant.id),
+            "provider": "codehost",
+            "password": self._password,
+        }
+
+
+def _filled(value: Any, known: Mapping[str, str], *, quoted: bool = False) -> Any:
+    if isinstance(value, dict):
+        return {name: _filled(one, known) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, known) for one in value]
+    if isinstance(value, str):
+        for name, text in known.items():
+            value = value.replace(f"{{{name}}}", text)
+            if quoted:
+                value = value.replace(quote(f"{{{name}}}"), text)
+    return value

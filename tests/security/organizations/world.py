@@ -1,0 +1,484 @@
+"""Three organizations with everything that an organization can have, and the same people in all of them. Whatever may have the same name in
+several organizations has it: what a statement finds by a name alone, it finds three times.
+
+The one in the middle is asked, so that neither the first row of a table nor the last is the right one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from core.domain.secrets import Token
+from core.domain.services.api_keys import Permission
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from tests.http.people import People, Person
+from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
+
+FIRST, ASKED, LAST = "acme", "globex", "initech"
+SLUGS: Final = (FIRST, ASKED, LAST)
+# Whose a row is, of each table whose rows are an organization's. The row is called `one`.
+_OF_SERVICE: Final = "(select org_id from all_services where all_services.id = one.service_id)"
+_OF_SESSION: Final = "(select organization_id from sessions where sessions.id = one.session_id)"
+_OF_ENTRY: Final = "(select organization_id from audit_entries where audit_entries.id = one.entry_id)"
+_OF_EXPORT: Final = "(select org_id from siem_configurations where siem_configurations.id = one.export_id)"
+WHOSE: Final[Mapping[str, str]] = {
+    "audit_personal": _OF_ENTRY,
+    "audit_links": _OF_ENTRY,
+    "audit_pending": _OF_ENTRY,
+    "audit_entries": "one.organization_id",
+    "refresh_tokens": _OF_SESSION,
+    "browser_sessions": "coalesce(one.chosen_organization, " + _OF_SESSION + ")",
+    "webhook_deliveries": "(select org_id from webhooks where webhooks.id = one.webhook_id)",
+    "sign_in_pending": _OF_EXPORT,
+    "sign_in_links": _OF_EXPORT,
+    "identities": "(select org_id from upstream_providers where upstream_providers.id = one.upstream_provider_id)",
+    "oauth_states": "one.realm_id",
+    **dict.fromkeys(("events", "login_events", "uncounted_logins", "preauthentications", "relations", "sessions"), "one.organization_id"),
+    **dict.fromkeys(
+        (
+            *("saml_sessions", "saml_exchanges", "saml_requests", "saml_certificates", "saml_configurations", "identity_grants"),
+            *("client_secrets", "api_keys", "service_user_marks", "subscriptions", "plans", "billing_checkouts", "consents", "flows"),
+            *("authorization_codes", "device_codes", "pushed_requests", "client_assertions", "logout_notices", "logout_receivers"),
+        ),
+        _OF_SERVICE,
+    ),
+    **dict.fromkeys(
+        (
+            *("login_counts", "service_users", "billing_subscriptions", "billing_customers", "former_services", "domain_routes"),
+            *("memberships", "invitations", "join_requests", "former_members", "scim_tokens", "provisioned_users", "scim_groups"),
+            *("scim_exchanges", "mail_servers", "logos", "domains", "oauth_credentials", "webhooks", "siem_configurations"),
+            *("upstream_providers", "roles", "all_services"),
+        ),
+        "one.org_id",
+    ),
+    "all_organizations": "one.id",
+}
+# Of people and of the platform.
+NOBODYS: Final = frozenset(
+    (
+        *("users", "devices", "former_addresses", "privacy_requests", "mfa_secrets", "backup_codes", "passkeys", "mfa_events"),
+        *("mailed_tokens", "impersonations", "passkey_challenges", "platform_login_counts", "tiers", "jobs", "rate_limit_buckets"),
+        *("schema_migrations", "server_secrets", "all_signing_keys", "provider_outages", "billing_events", "billing_sweeps"),
+        "logout_expiry",
+    )
+)
+_EMPTY: Final[Mapping[str, Any]] = {"text": "", "bool": False, "_text": [], "jsonb": Jsonb({}), "timestamptz": "now", "json": Jsonb({})}
+_PEM: Final = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
+
+
+@dataclass
+class House:
+    tenant: Tenant
+    shop: UsedService
+    app: UsedService
+    clerk: OwnRole
+    owner: Person
+    admin: Person
+    member: Person
+    customer: Person
+    key: str
+    directory: str
+    """A SCIM token."""
+    secret: str
+    """Of the shop, as a client."""
+    client: str
+    ids: dict[str, UUID] = field(default_factory=dict)
+    """Of one row of each table."""
+
+    @property
+    def slug(self) -> str:
+        return self.tenant.slug
+
+
+Row = tuple[str, str, str]
+"""The table, whose the row is, and its text."""
+
+
+class World:
+    """Ada is an administrator of acme, the owner of globex, and a clerk of initech; Bob is a member of all three, and uses their services;
+    Cleo uses the services and is no member; Quinn owns acme and is a member of globex; Dan is deactivated by each directory; Joan asks to
+    join each.
+    """
+
+    def __init__(self, postern: Postern, people: People) -> None:
+        self._postern = postern
+        self._people = people
+        self._tenants = Tenants(postern, people)
+        self._columns = self._required_columns()
+        self._number = 0
+        self.ada, self.bob, self.cleo, self.quinn, self.dan, self.joan, self.max, self.zoe, self.governor = map(
+            self._registered, ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "zoe", "governor")
+        )
+        people.change("update users set is_platform_owner = true where id = %s", self.governor.user)
+        self.houses = {slug: self._house(slug) for slug in SLUGS}
+        for house in self.houses.values():
+            self._furnish(house)
+        self.asked = self.houses[ASKED]
+        self.others = [house for slug, house in self.houses.items() if slug != ASKED]
+
+    def _required_columns(self) -> Mapping[str, Mapping[str, str]]:
+        """Those of each table that have to be given, with their types."""
+        found: dict[str, dict[str, str]] = {}
+        for row in self._people.rows(
+            """
+            select relname, attname, typname
+              from pg_attribute
+              join pg_class on pg_class.oid = attrelid and relkind = 'r' and relnamespace = 'public'::regnamespace
+              join pg_type on pg_type.oid = atttypid
+             where attnum > 0 and not attisdropped and attnotnull and not atthasdef
+            """
+        ):
+            found.setdefault(row["relname"], {})[row["attname"]] = row["typname"]
+        return found
+
+    def _put(self, table: str, **columns: Any) -> UUID:
+        """A row; what is not given is made up. Returns its id, if it has one."""
+        required = self._columns[table]
+        identifier: UUID = columns.get("id") or self._id()
+        if "id" in required and required["id"] == "uuid":
+            columns["id"] = identifier
+        for name, kind in required.items():
+            if name not in columns:
+                columns[name] = self._made_up(table, name, kind, columns)
+        self._people.change(
+            f"insert into {table} ({', '.join(columns)}) values ({', '.join(['%s'] * len(columns))})",
+            *(Jsonb(value) if isinstance(value, dict) else value for value in columns.values()),
+        )
+        return identifier
+
+    def _made_up(self, table: str, name: str, kind: str, columns: Mapping[str, Any]) -> Any:
+        self._number += 1
+        if name.startswith("sealed_") and "id" in columns:
+            return self._people.sealed("secret", f"{table}.{name}:{columns['id']}")
+        if name in {"expires_at", "current_period_end"}:
+            return "tomorrow"
+        if kind == "bytea":
+            return Token(f"{table} {self._number}").digest()
+        if kind == "uuid":
+            return self._id()
+        return _EMPTY.get(kind, 0)
+
+    def _id(self) -> UUID:
+        return self._postern.foundation.ids.new()
+
+    def _registered(self, name: str) -> Person:
+        person = self._people.add(f"{name}@people.example")
+        self._people.change(
+            "update users set email_verified_at = now(), created_at = now() - interval '9 years' where id = %s", person.user
+        )
+        self._put("refresh_tokens", session_id=person.session)
+        device = self._put("devices", user_id=person.user, device_type="browser", name="Laptop", token_digest=Token(name).digest())
+        self._people.change("update sessions set device_id = %s where id = %s", device, person.session)
+        self._people.connect(person, "websuite", subject=name)
+        return person
+
+    def _house(self, slug: str) -> House:
+        tenant = self._tenants.add(slug, name="A company")
+        # Of the same names, and each with some of its own rights.
+        clerk = self._tenants.role(tenant, "clerk", [Capability.MEMBERS_VIEW, Capability.END_USERS_VIEW])
+        shop, app = (self._tenants.service(tenant, name) for name in ("shop", "app"))
+        owners = {FIRST: self.quinn, ASKED: self.ada}
+        owner = owners.get(slug) or self._registered(f"iris-of-{slug}")
+        house = House(
+            tenant=tenant,
+            shop=shop,
+            app=app,
+            clerk=clerk,
+            owner=owner,
+            admin=self._registered(f"admin-of-{slug}"),
+            member=self._registered(f"member-of-{slug}"),
+            customer=self._registered(f"customer-of-{slug}"),
+            key=f"sk_{slug:.4}_0123456789abcdef",
+            directory=f"scim_live_{slug}_0123456789abcdef",
+            secret=f"secret of {slug}",
+            client=str(self._people.rows("select client_id from services where id = %s", shop.id)[0]["client_id"]),
+        )
+        self._join(house, owner, "owner")
+        self._join(house, house.admin, "admin")
+        self._join(house, house.member, "member")
+        if slug != ASKED:
+            self._join(house, self.ada, "admin" if slug == FIRST else clerk)
+        else:
+            self._join(house, self.quinn, "member")
+        self._join(house, self.bob, clerk if slug == FIRST else "member")
+        return house
+
+    def _join(self, house: House, person: Person, role: str | OwnRole) -> None:
+        self._tenants.join(person, house.tenant, role)
+        self._people.change(
+            "update memberships set came_by = 'accepted', created_at = now() - interval '1 year' where org_id = %s and user_id = %s",
+            *(house.tenant.id, person.user),
+        )
+
+    def _furnish(self, house: House) -> None:
+        self._settings_of(house)
+        self._people_of(house)
+        self._record_of(house)
+        self._federation_of(house)
+        self._billing_of(house)
+
+    def _settings_of(self, house: House) -> None:
+        org, ids = house.tenant.id, house.ids
+        self._people.change(
+            "update organizations set max_users = 900, max_services = 90, logo_url = 'https://a.example/', tier_id = %s where id = %s",
+            *("01900000-0000-7000-8000-000000000002", org),
+        )
+        ids["mail_servers"] = self._put(
+            "mail_servers", org_id=org, host="smtp.example", port=587, username="u", from_email=f"it@{house.slug}.example"
+        )
+        self._put("logos", org_id=org, digest=f"digest of {house.slug}", media_type="image/png", content=b"png")
+        self._put("domains", org_id=org, domain=f"{house.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
+        ids["upstream_providers"] = provider = self._put(
+            "upstream_providers", org_id=org, name="Ours", issuer="https://login.example", client_id="c", enabled=True
+        )
+        for name in ("codehost", "websuite"):
+            self._put("oauth_credentials", org_id=org, provider=name, client_id=f"{name} of {house.slug}")
+        ids["domain_routes"] = self._put(
+            "domain_routes",
+            org_id=org,
+            domain=f"{house.slug}.example",
+            verified_at="now",
+            next_check_at="tomorrow",
+            own_provider=provider,
+            login_policy="password_allowed",
+            join_policy="ask",
+        )
+        self._put("domain_routes", org_id=org, domain="unproved.example", login_policy="password_allowed", join_policy="off")
+        ids["webhooks"] = self._put(
+            "webhooks", org_id=org, name="CRM", url=f"https://{house.slug}.example/", events=["user.joined", "role.created"]
+        )
+        self._put("webhooks", org_id=org, name="All", url="https://all.example/", events=["user.removed", "user.invited", "webhook.test"])
+        ids["siem_configurations"] = self._put(
+            "siem_configurations",
+            org_id=org,
+            name="SIEM",
+            provider_type="generic",
+            endpoint_url=f"https://{house.slug}.example/",
+            batch_size=10,
+            sign_ins=1,
+        )
+        ids["scim_tokens"] = self._put(
+            "scim_tokens", org_id=org, name="D", prefix=house.directory.rpartition("_")[0], digest=Token(house.directory).digest()
+        )
+        self._put("scim_groups", org_id=org, external_id="group")
+        self._put("scim_exchanges", org_id=org, token_name="D", method="GET", path=f"/scim/v2/{house.slug}", status=200)
+        self._put("former_services", id=self._id(), org_id=org, name="Old")
+        ids["client_secrets"] = self._put(
+            "client_secrets", service_id=house.shop.id, prefix="x", digest=Token(house.secret).digest(), created_by=house.owner.user
+        )
+        ids["api_keys"] = self._put(
+            "api_keys",
+            service_id=house.shop.id,
+            name="key",
+            prefix=house.key[:8],
+            digest=Token(house.key).digest(),
+            permissions=[one.value for one in Permission],
+            created_by=house.owner.user,
+        )
+        self._people.change(
+            """
+            update all_services
+               set redirect_uris = '{https://app.example/back}', backchannel_logout_uri = 'https://app.example/out', codehost_scopes = '{a}'
+             where org_id = %s
+            """,
+            org,
+        )
+        ids["roles"] = house.clerk.id
+        ids["unused_role"] = self._tenants.role(house.tenant, "unused", [Capability.MEMBERS_VIEW]).id
+
+    def _people_of(self, house: House) -> None:
+        org, ids, slug = house.tenant.id, house.ids, house.slug
+        for person in (self.ada, self.bob, self.cleo, self.dan, house.customer):
+            for service in (house.shop, house.app) if person is self.bob else (house.shop,):
+                self._tenants.uses(person, service)
+                self._people.change(
+                    "update service_users set first_login_at = now() - interval '1 day', last_login_at = now() where service_id = %s",
+                    service.id,
+                )
+        for person in (self.ada, self.bob, self.cleo, house.customer):
+            for place in (house.tenant, house.shop):
+                session = self._tenants.session(person, place)
+                if place is house.tenant and person is self.cleo:
+                    continue
+                self._put("refresh_tokens", session_id=session.session)
+                if place is house.shop:
+                    self._put("saml_sessions", session_id=session.session, service_id=house.shop.id, name_id="n", name_id_format="f")
+        browser = self._tenants.session(self.bob).session
+        self._put("browser_sessions", session_id=browser, chosen_organization=org)
+        for person, is_member, is_away in ((self.ada, True, False), (self.bob, True, False), (self.dan, False, True)):
+            self._put(
+                "provisioned_users",
+                org_id=org,
+                user_id=person.user,
+                external_id=f"x-{person.email}",
+                work_email=f"{person.user}@{slug}.example",
+                display_name=f"Somebody of {slug}",
+                is_member=is_member,
+                is_deactivated=is_away,
+            )
+        ids["join_requests"] = self._put("join_requests", org_id=org, user_id=self.joan.user, email=self.joan.email, status="pending")
+        self._people.change("update users set origin_org_id = %s where id = %s", org, house.member.user)
+        self._put("mfa_secrets", user_id=house.member.user, enabled_at="now", sealed_secret=b"s")
+        ids["another_request"] = self._put(
+            "join_requests", org_id=org, user_id=self.governor.user, email=self.governor.email, status="pending"
+        )
+        self._put("former_members", org_id=org, user_id=self.zoe.user, removed_at="now")
+        for number, (email, role, role_id) in enumerate(
+            (("new@people.example", "member", None), (self.max.email, "clerk", house.clerk.id), ("third@people.example", "admin", None))
+        ):
+            ids[f"invitation {number}"] = self._put(
+                "invitations",
+                org_id=org,
+                email=email,
+                email_key=email,
+                role=role,
+                role_id=role_id,
+                invited_by=house.owner.user,
+                token_digest=Token(f"{slug} {email}").digest(),
+                status="pending",
+            )
+        provider = ids["upstream_providers"]
+        for person in (self.ada, self.bob):
+            identity = self._put(
+                "identities",
+                user_id=person.user,
+                provider=str(provider),
+                upstream_provider_id=provider,
+                issuer="https://login.example",
+                subject=person.email,
+                came_through=provider,
+            )
+            self._put("identity_grants", identity_id=identity, service_id=house.shop.id, client_id="c")
+        (shared,) = self._people.rows("select id from identities where user_id = %s and provider = 'websuite'", self.bob.user)
+        self._put("identity_grants", identity_id=shared["id"], service_id=house.shop.id, client_id=f"websuite of {slug}")
+
+    def _record_of(self, house: House) -> None:
+        org, ids = house.tenant.id, house.ids
+        for person in (self.ada, self.bob, house.customer):
+            for service, provider, success in ((house.shop, "password", True), (None, "websuite", True), (house.app, "codehost", False)):
+                ids["login_events"] = self._put(
+                    "login_events",
+                    user_id=person.user,
+                    organization_id=org,
+                    service_id=service and service.id,
+                    provider=provider,
+                    success=success,
+                    address="198.51.100.7",
+                )
+        self._put("login_counts", org_id=org, hour="yesterday", service_id=house.shop.id, provider="password", logins=7)
+        self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
+        self._put("sign_in_links", export_id=ids["siem_configurations"], sequence=1, event_id=self._id())
+        for number, action in enumerate(("user.joined", "role.created", "user.removed")):
+            entry = self._put(
+                "audit_entries",
+                organization_id=org,
+                actor_id=self.ada.user,
+                action=action,
+                target_type="user",
+                target_id=str(self.bob.user),
+                success=True,
+                details={"number": number},
+            )
+            self._put("audit_personal", entry_id=entry, actor_id=self.ada.user, address="198.51.100.7", user_agent=f"Of {house.slug}")
+            if number:
+                self._put("audit_links", chain_id=org, sequence=number, entry_id=entry)
+            else:
+                self._put("audit_pending", entry_id=entry, chain_id=org)
+            event = self._put(
+                "events", name=action, organization_id=org, actor_id=self.ada.user, target_type="user", target_id=str(self.bob.user)
+            )
+            ids["webhook_deliveries"] = self._put(
+                "webhook_deliveries", webhook_id=ids["webhooks"], event_id=event, event_name=action, delivered_at="now", status_code=200
+            )
+
+    def _federation_of(self, house: House) -> None:
+        shop, ids = house.shop.id, house.ids
+        for person in (self.ada, self.bob, self.cleo):
+            self._put("consents", user_id=person.user, service_id=shop, scopes=["openid", "email"])
+        self._put(
+            "authorization_codes",
+            service_id=shop,
+            user_id=self.bob.user,
+            parent_id=self.bob.session,
+            redirect_uri="https://app.example/back",
+            scopes=["openid"],
+            digest=Token(f"code of {house.slug}").digest(),
+        )
+        self._put("device_codes", service_id=shop, scopes=["openid"], poll_interval=5, digest=Token(f"device of {house.slug}").digest())
+        self._put("pushed_requests", service_id=shop)
+        self._put("client_assertions", service_id=shop, digest=b"the same")
+        self._put("logout_receivers", service_id=shop)
+        ids["logout_notices"] = self._put("logout_notices", service_id=shop, user_id=self.bob.user)
+        self._put("flows", purpose="account", service_id=shop)
+        self._put("preauthentications", user_id=self.bob.user, organization_id=house.tenant.id, service_id=shop)
+        self._put(
+            "oauth_states",
+            provider="websuite",
+            user_id=self.bob.user,
+            session_id=self.bob.session,
+            client_id="c",
+            realm_id=house.tenant.id,
+        )
+        self._put(
+            "saml_configurations",
+            service_id=shop,
+            enabled=True,
+            entity_id="https://sp.example",
+            acs_url="https://sp.example/acs",
+            metadata_fetched_at="now",
+        )
+        for state in ("active", "next"):
+            # Nobody reads it but to show it.
+            self._put(
+                "saml_certificates",
+                service_id=shop,
+                state=state,
+                certificate=_PEM.format(house.slug),
+                valid_until="tomorrow",
+                created_at="yesterday",
+            )
+        self._put("saml_requests", service_id=shop, digest=b"the same")
+        self._put("saml_exchanges", service_id=shop, kind="authn_request", binding="post", succeeded=True, status="s", reason=house.slug)
+
+    def _billing_of(self, house: House) -> None:
+        shop, ids, org = house.shop.id, house.ids, house.tenant.id
+        ids["plans"], ids["dear_plan"] = (
+            self._put("plans", service_id=shop, name=name, price_cents=cents, currency="usd") for name, cents in (("Free", 0), ("Pro", 900))
+        )
+        ids["unused_plan"] = self._put("plans", service_id=shop, name="Unused", price_cents=5, currency="usd")
+        for person in (self.ada, self.bob, house.customer):
+            subscription = self._put("subscriptions", service_id=shop, user_id=person.user, plan_id=ids["plans"], status="active")
+            self._put(
+                "billing_subscriptions",
+                external_id=f"sub {subscription}",
+                org_id=org,
+                service_id=shop,
+                user_id=person.user,
+                plan_id=ids["plans"],
+                subscription_id=subscription,
+                is_over=True,
+            )
+        self._put("billing_customers", org_id=org, external_id=f"customer of {house.slug}")
+        self._put("billing_checkouts", service_id=shop, user_id=self.bob.user)
+
+    def rows(self) -> frozenset[Row]:
+        """All rows of the database."""
+        columns = "'{0}' as place, ({1})::text as whose, to_jsonb(one)::text as text from {0} as one"
+        tables = [(table, whose) for table, whose in WHOSE.items()] + [(table, "null") for table in NOBODYS - {"rate_limit_buckets"}]
+        statement = " union all ".join("select " + columns.format(table, whose) for table, whose in tables)
+        return frozenset((row["place"], row["whose"] or "", row["text"]) for row in self._people.rows(statement))
+
+    def without_others(self) -> None:
+        """The same world, in which only one organization was ever founded."""
+        others = [house.tenant.id for house in self.others]
+        for table, whose in WHOSE.items():
+            self._people.change(f"delete from {table} as one where ({whose}) = any (%s)", others)
+
+    def whose(self, rows: Iterable[Row]) -> set[str]:
+        """The slugs of the organizations that these rows belong to."""
+        slugs = {str(house.tenant.id): slug for slug, house in self.houses.items()}
+        return {slugs.get(whose, whose) for _, whose, _ in rows}
