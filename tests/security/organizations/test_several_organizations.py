@@ -23,7 +23,7 @@ from tests.http.client import Received
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, unlimited
 from tests.http.tenants import Tenants
-from tests.security.organizations.walk import CHANGES, EXPORTS, OUTSIDE, Step, Walker, about_one_organization, reads
+from tests.security.organizations.walk import CHANGES, EXPORTS, OUTSIDE, Step, Walker, about_one_organization, reads, with_ids_of_others
 from tests.security.organizations.world import NOBODYS, WHOSE, Row, World
 
 database_url, postern, people = http.database_url, http.postern, http.people
@@ -116,6 +116,19 @@ def among_others(world: World, changed: Iterable[Row]) -> list[str]:
 def _touched(step: Step, changed: Iterable[Row]) -> list[str]:
     """Rows of people and of the platform that the step has no business with."""
     return [f"{table}: {text}" for table, _, text in changed if table in NOBODYS and table not in _ALWAYS and table not in step.touches]
+
+
+async def test_ids_of_others_name_nothing(world: World, walker: Walker) -> None:
+    faults: list[str] = []
+    before = world.rows()
+    for step in with_ids_of_others():
+        answer = await walker.ask(step)
+        if answer.status != step.refused:
+            faults.append(f"{step}: {answer.status} {answer.body!r}")
+    changed = {table for table, _, _ in before ^ world.rows()}
+    assert faults == []
+    # What was refused is on record for those who look after a directory.
+    assert changed <= {"scim_exchanges"}
 
 
 async def test_what_remains_of_one_goes_alone(world: World, postern: Postern, people: People) -> None:

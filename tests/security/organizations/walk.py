@@ -43,6 +43,20 @@ class Step:
         return f"{self.method} {self.path} by {self.by} {' '.join(told)}"
 
 
+# What a path names, by the table whose row of the organization it is.
+_NAMED: Final[Mapping[str, str]] = {
+    "role_id": "roles",
+    "invitation_id": "invitation 0",
+    "request_id": "join_requests",
+    "webhook_id": "webhooks",
+    "delivery_id": "webhook_deliveries",
+    "provider_id": "upstream_providers",
+    "domain_id": "domain_routes",
+    "token_id": "scim_tokens",
+    "api_key_id": "api_keys",
+    "client_secret_id": "client_secrets",
+    "plan_id": "plans",
+}
 # Of those, who may see what: the owner of this one, who is less elsewhere; one who is more elsewhere; a member and user; and a user alone.
 READERS: Final = ("ada", "quinn", "bob", "cleo")
 QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -120,7 +134,7 @@ def reads() -> Iterator[Step]:
     # In a session of the organization, or of its shop.
     for by in ("bob in organization", "bob in shop", "cleo in shop", "ada in organization"):
         yield Step("GET", "/api/user", by=by)
-    for by in ("bob in shop", "cleo in shop"):
+    for by in ("bob in shop", "bob in app", "cleo in shop"):
         yield Step("GET", "/api/subscription", by=by)
 
 
@@ -275,20 +289,61 @@ CHANGES: Final = (
         by="governor",
     ),
 )
-# What a path names, by the table whose row of the organization it is.
-_NAMED: Final[Mapping[str, str]] = {
-    "role_id": "roles",
-    "invitation_id": "invitation 0",
-    "request_id": "join_requests",
-    "webhook_id": "webhooks",
-    "delivery_id": "webhook_deliveries",
-    "provider_id": "upstream_providers",
-    "domain_id": "domain_routes",
-    "token_id": "scim_tokens",
-    "api_key_id": "api_keys",
-    "client_secret_id": "client_secrets",
-    "plan_id": "plans",
-}
+
+_THEIRS: Final = ({"user_id": "{first member}"}, {"user_id": "{first customer}"})
+_ANOTHER_SERVICE: Final = {"service_slug": "app"}
+# The same where the id is in the body or in the query.
+_WITH_FIELDS: Final = (
+    Step("GET", f"{ORGANIZATION}/users", query="service_id={first shop}", refused=404),
+    Step(
+        "POST", f"{ORGANIZATION}/domain-routes", {"domain": "a.example", "upstream_provider_id": "{first upstream_providers}"}, refused=400
+    ),
+    Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"upstream_provider_id": "{first upstream_providers}"}, refused=400),
+    # Both of the others have a client there.
+    Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "a.example", "upstream_provider_id": "officesuite"}, refused=400),
+    Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"upstream_provider_id": "officesuite"}, refused=400),
+    Step("POST", f"{ORGANIZATION}/invitations", {"email": "a@people.example", "role": "theirs"}, refused=400),
+    Step("PATCH", f"{ORGANIZATION}/members/{{user_id}}", {"role": "theirs"}, refused=400),
+    Step("POST", f"{ORGANIZATION}/transfer-ownership", {"new_owner_user_id": "{first member}"}, refused=400),
+    Step("POST", "/api/service/subscriptions", {"user_id": "{cleo}", "plan_id": "{first plans}"}, by="key", refused=403),
+    Step("POST", "/api/service/subscriptions", {"user_id": "{first customer}", "plan_id": "{plans}"}, by="key", refused=404),
+    Step(
+        *("PATCH", "/scim/v2/Groups/{group_id}"),
+        {"Operations": [{"op": "add", "path": "members", "value": [{"value": "{first member}"}]}]},
+        by="directory",
+        refused=400,
+    ),
+    Step("GET", "/scim/v2/Groups/{group_id}", by="directory", ids={"group_id": "{first org_id}"}, refused=404),
+    Step(
+        "PATCH",
+        "/scim/v2/Groups/{group_id}",
+        {"Operations": [{"op": "replace", "value": {"externalId": "x"}}]},
+        by="directory",
+        ids={"group_id": "{first org_id}"},
+        refused=404,
+    ),
+    Step("GET", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
+    Step("PATCH", f"{ORGANIZATION}/services/{{service_slug}}", {"name": "X"}, ids={"service_slug": "only-of-acme"}, refused=404),
+    Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
+)
+
+
+def with_ids_of_others() -> Iterator[Step]:
+    """The same with an id of another organization, or of another service: there is no such thing, and nothing happens."""
+    for one in (*reads(), *CHANGES):
+        names = parameters(one.path)
+        if one.by not in {"ada", "key", "directory"} or one.ids or one.query or "org_id" in names:
+            continue
+        others = [{name: f"{{first {of}}}"} for name, of in _NAMED.items() if name == names[-1]] if names else []
+        if "user_id" in names:
+            others += _THEIRS
+        if names and names[-1] in {"api_key_id", "client_secret_id", "plan_id"}:
+            others.append(_ANOTHER_SERVICE)
+        if names and names[-1] == "delivery_id":
+            others.append({"webhook_id": "{another_webhook}"})
+        for ids in others:
+            yield Step(one.method, one.path, one.body, one.by, ids=ids, refused=404)
+    yield from _WITH_FIELDS
 
 
 class Walker:
@@ -337,15 +392,19 @@ class Walker:
         person: Person = getattr(self._world, name, None) or getattr(house, name)
         if not place:
             return await self._tenants.token(person)
-        where = house.shop if place == "shop" else house.tenant
-        column, identifier = ("service_id", house.shop.id) if place == "shop" else ("organization_id", house.tenant.id)
+        where = {"shop": house.shop, "app": house.app}.get(place, house.tenant)
+        service = None if where is house.tenant else where.id
         (row, *_) = self._people.rows(
-            f"select id from sessions where user_id = %s and {column} = %s and ({place == 'shop'} or service_id is null) order by id",
-            *(person.user, identifier),
+            "select id from sessions where user_id = %s and organization_id = %s and service_id is not distinct from %s order by id",
+            *(person.user, house.tenant.id, service),
         )
         return await self._tenants.token(Person(person.user, row["id"], person.email), where)
 
     def _known(self, house: House) -> Mapping[str, str]:
+        of_first = {f"first {name}": text for name, text in self._known_of(self._world.others[0]).items()}
+        return {**self._known_of(house), **of_first}
+
+    def _known_of(self, house: House) -> Mapping[str, str]:
         world = self._world
         people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max")}
         return {
@@ -353,6 +412,7 @@ class Walker:
             **{name: str(one.user) for name, one in people.items()},
             "admin": str(house.admin.user),
             "member": str(house.member.user),
+            "customer": str(house.customer.user),
             "user_id": str(world.bob.user),
             "org_slug": house.slug,
             "slug": house.slug,

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.roles import Capability
@@ -235,7 +236,7 @@ class World:
         ids["upstream_providers"] = provider = self._put(
             "upstream_providers", org_id=org, name="Ours", issuer="https://login.example", client_id="c", enabled=True
         )
-        for name in ("codehost", "websuite"):
+        for name in ("codehost", "websuite") if house.slug == ASKED else ("codehost", "websuite", "officesuite"):
             self._put("oauth_credentials", org_id=org, provider=name, client_id=f"{name} of {house.slug}")
         ids["domain_routes"] = self._put(
             "domain_routes",
@@ -251,7 +252,9 @@ class World:
         ids["webhooks"] = self._put(
             "webhooks", org_id=org, name="CRM", url=f"https://{house.slug}.example/", events=["user.joined", "role.created"]
         )
-        self._put("webhooks", org_id=org, name="All", url="https://all.example/", events=["user.removed", "user.invited", "webhook.test"])
+        ids["another_webhook"] = self._put(
+            "webhooks", org_id=org, name="All", url="https://all.example/", events=[one.name for one in WEBHOOK_EVENTS]
+        )
         ids["siem_configurations"] = self._put(
             "siem_configurations",
             org_id=org,
@@ -288,6 +291,10 @@ class World:
             org,
         )
         ids["roles"] = house.clerk.id
+        if house.slug != ASKED:
+            # Names that this organization alone does not have.
+            self._tenants.role(house.tenant, "theirs", list(Capability))
+            self._tenants.service(house.tenant, "only-of-acme")
         ids["unused_role"] = self._tenants.role(house.tenant, "unused", [Capability.MEMBERS_VIEW]).id
 
     def _people_of(self, house: House) -> None:
@@ -300,7 +307,7 @@ class World:
                     service.id,
                 )
         for person in (self.ada, self.bob, self.cleo, house.customer):
-            for place in (house.tenant, house.shop):
+            for place in (house.tenant, house.shop, house.app):
                 session = self._tenants.session(person, place)
                 if place is house.tenant and person is self.cleo:
                     continue
