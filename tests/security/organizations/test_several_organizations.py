@@ -5,7 +5,8 @@ A statement that forgets which organization it is about is seen here: it finds t
 """
 
 import re
-from collections.abc import Callable, Iterable
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import pytest
@@ -23,8 +24,18 @@ from tests.http.client import Received
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, unlimited
 from tests.http.tenants import Tenants
-from tests.security.organizations.walk import CHANGES, EXPORTS, OUTSIDE, Step, Walker, about_one_organization, reads, with_ids_of_others
-from tests.security.organizations.world import NOBODYS, WHOSE, Row, World
+from tests.security.organizations.walk import (
+    CHANGES,
+    EXPORTS,
+    NAMED_ALIKE,
+    OUTSIDE,
+    Step,
+    Walker,
+    about_one_organization,
+    reads,
+    with_ids_of_others,
+)
+from tests.security.organizations.world import FIRST, LAST, NOBODYS, WHOSE, Row, World
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -82,6 +93,14 @@ async def test_what_is_read_is_as_if_there_were_no_other(world: World, walker: W
     assert [f"{step}: {among_others[step]}, but alone {alone[step]}" for step in walked if among_others[step] != alone[step]] == []
 
 
+async def test_what_is_read_of_a_service_is_as_if_there_were_no_other(world: World, walker: Walker) -> None:
+    walked = [step for step in reads() if step.is_of_shop]
+    among_others = await answers(walker, walked)
+    world.without_other_service()
+    alone = await answers(walker, walked)
+    assert [f"{step}: {among_others[step]}, but alone {alone[step]}" for step in walked if among_others[step] != alone[step]] == []
+
+
 def _is_expected(step: Step, status: int) -> bool:
     """Whoever has fewer rights is refused some of it."""
     return status == (step.refused or 200) or (status == 403 and step.by in {"quinn", "bob", "cleo"})
@@ -104,18 +123,27 @@ async def test_a_change_of_one_leaves_the_others_as_they_were(world: World, walk
 def _faults_of(world: World, step: Step, answer: Received, changed: Iterable[Row]) -> list[str]:
     if answer.status != (step.refused or answer.status) or (answer.status >= 300 and not step.refused):
         return [f"{step}: {answer.status} {answer.body!r}"]
-    return [f"{step}: {fault}" for fault in (*among_others(world, changed), *_touched(step, changed))]
+    if tells := [text for text in _texts(answer.body) if any(other in text for other in (FIRST, LAST, *world.ids_of_others()))]:
+        return [f"{step}: {tells}"]
+    apart = {str(world.asked.app.id)} if step.is_of_shop else set()
+    return [f"{step}: {fault}" for fault in (*among_others(world, changed, apart), *_touched(step, changed))]
 
 
-def among_others(world: World, changed: Iterable[Row]) -> list[str]:
-    """The rows that belong to another organization, or mention one."""
-    own = {str(house.tenant.id) for house in world.others} | {str(one.id) for house in world.others for one in (house.shop, house.app)}
-    return [f"{table}: {text}" for table, whose, text in changed if whose in own or any(identifier in text for identifier in own)]
+def among_others(world: World, changed: Iterable[Row], apart: Collection[str] = ()) -> list[str]:
+    """The rows that belong to another organization, or mention something of one's or what is apart."""
+    others = {*apart, *world.ids_of_others()}
+    return [f"{table}: {text}" for table, whose, text in changed if whose in others or any(identifier in text for identifier in others)]
 
 
 def _touched(step: Step, changed: Iterable[Row]) -> list[str]:
     """Rows of people and of the platform that the step has no business with."""
     return [f"{table}: {text}" for table, _, text in changed if table in NOBODYS and table not in _ALWAYS and table not in step.touches]
+
+
+async def test_names_and_limits_are_the_organizations_own(world: World, walker: Walker) -> None:
+    world.let_others_fill_up()
+    answers = {str(step): await walker.ask(step) for step in NAMED_ALIKE}
+    assert {step: answer.body for step, answer in answers.items() if answer.status >= 300} == {}
 
 
 async def test_ids_of_others_name_nothing(world: World, walker: Walker) -> None:
@@ -129,6 +157,12 @@ async def test_ids_of_others_name_nothing(world: World, walker: Walker) -> None:
     assert faults == []
     # What was refused is on record for those who look after a directory.
     assert changed <= {"scim_exchanges"}
+
+
+def _texts(body: bytes) -> list[str]:
+    """What an answer says, and the claims of the tokens in it."""
+    claims = [part.split(b".")[1] for part in re.findall(rb"eyJ[\w-]+\.[\w-]+\.[\w-]+", body)]
+    return [body.decode(), *(urlsafe_b64decode(one + b"==").decode() for one in claims)]
 
 
 async def test_what_remains_of_one_goes_alone(world: World, postern: Postern, people: People) -> None:

@@ -37,6 +37,11 @@ class Step:
     first: str = ""
     """A statement that makes it possible, in all organizations."""
 
+    @property
+    def is_of_shop(self) -> bool:
+        """Of this service of the organization's, and of no other."""
+        return "{service_slug}" in self.path or self.by in {"key", "client"} or self.by.endswith(" in shop")
+
     def __str__(self) -> str:
         told = [f"?{self.query}"] if self.query else []
         told += [str(value) for value in (self.body, self.ids) if value]
@@ -146,6 +151,8 @@ EXPORTS: Final = (
     Step("GET", "/api/privacy/export/{user_id}", ids={"user_id": "{cleo}"}, refused=403),
 )
 _DEVICES: Final = ("devices",)
+# What goes with somebody who is forgotten.
+_OF_PEOPLE: Final = ("users", "devices", "mfa_secrets", "backup_codes", "mfa_events", "former_addresses", "privacy_requests")
 _LED: Final = """
     insert into domain_routes (id, org_id, domain, token, own_provider, login_policy, join_policy, created_at, updated_at)
     select gen_random_uuid(), org_id, 'led.example', 't', id, 'password_allowed', 'off', now(), now()
@@ -251,6 +258,8 @@ CHANGES: Final = (
         touches=("mfa_secrets", "mfa_events", "backup_codes", "devices"),
     ),
     Step("POST", f"{ORGANIZATION}/join-requests/{{request_id}}/approve"),
+    *(Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": of}, refused=403) for of in ("{bob}", "{cleo}", "{first member}")),
+    Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": "{member}"}, touches=_OF_PEOPLE),
     Step("POST", f"{ORGANIZATION}/members/{{user_id}}", ids={"user_id": "{quinn}"}),
     Step("DELETE", "/api/service/subscriptions/{user_id}", by="key"),
     Step("DELETE", "/api/service/users/{user_id}", by="key", ids={"user_id": "{cleo}"}),
@@ -325,6 +334,17 @@ _WITH_FIELDS: Final = (
     Step("GET", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
     Step("PATCH", f"{ORGANIZATION}/services/{{service_slug}}", {"name": "X"}, ids={"service_slug": "only-of-acme"}, refused=404),
     Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
+)
+
+# Under names that the others have.
+NAMED_ALIKE: Final = (
+    Step("POST", f"{ORGANIZATION}/webhooks", {"name": "Theirs", "url": "https://new.example/", "events": ["user.joined"]}),
+    Step("PATCH", f"{ORGANIZATION}/webhooks/{{webhook_id}}", {"name": "Theirs 2"}),
+    Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Theirs"}),
+    Step("POST", f"{ORGANIZATION}/roles", {"slug": "theirs", "name": "Theirs", "permissions": ["services.view"]}),
+    Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "theirs.example"}),
+    Step("POST", f"{ORGANIZATION}/services", {"slug": "only-of-acme", "name": "Theirs", "service_type": "web"}),
+    Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Theirs"}),
 )
 
 

@@ -4,17 +4,21 @@ several organizations has it: what a statement finds by a name alone, it finds t
 The one in the middle is asked, so that neither the first row of a table nor the last is the right one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from core.domain.federation.scim.tokens import MOST_TOKENS
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
-from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.domain_routes import MOST_ROUTES
+from core.domain.tenancy.roles import MOST_ROLES, Capability
+from core.domain.tenancy.upstream_providers import MOST_PROVIDERS
+from core.domain.tenancy.webhooks import MOST_WEBHOOKS
 from entrypoints.bootstrap import Postern
 from tests.http.people import People, Person
 from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
@@ -225,7 +229,7 @@ class World:
     def _settings_of(self, house: House) -> None:
         org, ids = house.tenant.id, house.ids
         self._people.change(
-            "update organizations set max_users = 900, max_services = 90, logo_url = 'https://a.example/', tier_id = %s where id = %s",
+            "update organizations set max_users = 900, max_services = 3, logo_url = 'https://a.example/', tier_id = %s where id = %s",
             *("01900000-0000-7000-8000-000000000002", org),
         )
         ids["mail_servers"] = self._put(
@@ -270,22 +274,29 @@ class World:
         self._put("scim_groups", org_id=org, external_id="group")
         self._put("scim_exchanges", org_id=org, token_name="D", method="GET", path=f"/scim/v2/{house.slug}", status=200)
         self._put("former_services", id=self._id(), org_id=org, name="Old")
-        ids["client_secrets"] = self._put(
-            "client_secrets", service_id=house.shop.id, prefix="x", digest=Token(house.secret).digest(), created_by=house.owner.user
-        )
-        ids["api_keys"] = self._put(
-            "api_keys",
-            service_id=house.shop.id,
-            name="key",
-            prefix=house.key[:8],
-            digest=Token(house.key).digest(),
-            permissions=[one.value for one in Permission],
-            created_by=house.owner.user,
-        )
+        for service, key, secret in ((house.shop, house.key, house.secret), (house.app, f"sk_app_{house.slug}", f"app {house.slug}")):
+            ids[f"client_secrets of {service.slug}"] = self._put(
+                "client_secrets", service_id=service.id, prefix=service.slug, digest=Token(secret).digest(), created_by=house.owner.user
+            )
+            ids[f"api_keys of {service.slug}"] = self._put(
+                "api_keys",
+                service_id=service.id,
+                name=f"key of {service.slug}",
+                prefix=f"{service.slug}_{house.slug}",
+                digest=Token(key).digest(),
+                permissions=[one.value for one in Permission],
+                created_by=house.owner.user,
+            )
+            self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
+            self._put("saml_exchanges", service_id=service.id, kind="response", binding="post", succeeded=True, reason=service.slug)
+            self._put("plans", service_id=service.id, name=f"Only of {service.slug}", price_cents=7, currency="usd")
+            self._put("consents", user_id=self.quinn.user, service_id=service.id, scopes=["openid"])
+        ids["client_secrets"], ids["api_keys"] = ids["client_secrets of shop"], ids["api_keys of shop"]
         self._people.change(
             """
             update all_services
-               set redirect_uris = '{https://app.example/back}', backchannel_logout_uri = 'https://app.example/out', codehost_scopes = '{a}'
+               set sign_in_policy = case slug when 'app' then 'members' else sign_in_policy end,
+                   redirect_uris = '{https://app.example/back}', backchannel_logout_uri = 'https://app.example/out', codehost_scopes = '{a}'
              where org_id = %s
             """,
             org,
@@ -298,7 +309,7 @@ class World:
         ids["unused_role"] = self._tenants.role(house.tenant, "unused", [Capability.MEMBERS_VIEW]).id
 
     def _people_of(self, house: House) -> None:
-        org, ids, slug = house.tenant.id, house.ids, house.slug
+        org, slug = house.tenant.id, house.slug
         for person in (self.ada, self.bob, self.cleo, self.dan, house.customer):
             for service in (house.shop, house.app) if person is self.bob else (house.shop,):
                 self._tenants.uses(person, service)
@@ -327,6 +338,18 @@ class World:
                 is_member=is_member,
                 is_deactivated=is_away,
             )
+        self._newcomers_of(house)
+        self._identities_of(house)
+
+    def _newcomers_of(self, house: House) -> None:
+        org, ids, slug = house.tenant.id, house.ids, house.slug
+        # They are to become members, or to leave: what others have about them stays.
+        for person in (self.max, self.joan, self.quinn):
+            self._tenants.session(person, house.tenant)
+            self._tenants.session(person, house.app)
+            if house.slug != ASKED or person is self.quinn:
+                is_member = person is self.quinn and house.slug != LAST
+                self._put("provisioned_users", org_id=org, user_id=person.user, is_member=is_member, external_id=f"x-{person.email}")
         ids["join_requests"] = self._put("join_requests", org_id=org, user_id=self.joan.user, email=self.joan.email, status="pending")
         self._people.change("update users set origin_org_id = %s where id = %s", org, house.member.user)
         self._put("mfa_secrets", user_id=house.member.user, enabled_at="now", sealed_secret=b"s")
@@ -348,7 +371,9 @@ class World:
                 token_digest=Token(f"{slug} {email}").digest(),
                 status="pending",
             )
-        provider = ids["upstream_providers"]
+
+    def _identities_of(self, house: House) -> None:
+        slug, provider = house.slug, house.ids["upstream_providers"]
         for person in (self.ada, self.bob):
             identity = self._put(
                 "identities",
@@ -378,8 +403,17 @@ class World:
                 )
         self._put("login_counts", org_id=org, hour="yesterday", service_id=house.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
-        self._put("sign_in_links", export_id=ids["siem_configurations"], sequence=1, event_id=self._id())
-        for number, action in enumerate(("user.joined", "role.created", "user.removed")):
+        for sequence in range(1, 2 if house.slug == ASKED else 5):
+            self._put("sign_in_links", export_id=ids["siem_configurations"], sequence=sequence, event_id=self._id())
+        for person in (self.cleo, self.dan):
+            entry = self._put(
+                "audit_entries", organization_id=org, action="user.x", target_type="user", target_id=str(person.user), success=True
+            )
+            self._put("audit_personal", entry_id=entry, address="198.51.100.7")
+            self._put("audit_pending", entry_id=entry, chain_id=org)
+        # The others have more of everything that is numbered.
+        more = () if house.slug == ASKED else ("user.updated", "role.updated")
+        for number, action in enumerate(("user.joined", "role.created", "user.removed", *more)):
             entry = self._put(
                 "audit_entries",
                 organization_id=org,
@@ -403,7 +437,7 @@ class World:
             )
 
     def _federation_of(self, house: House) -> None:
-        shop, ids = house.shop.id, house.ids
+        shop = house.shop.id
         for person in (self.ada, self.bob, self.cleo):
             self._put("consents", user_id=person.user, service_id=shop, scopes=["openid", "email"])
         self._put(
@@ -419,7 +453,6 @@ class World:
         self._put("pushed_requests", service_id=shop)
         self._put("client_assertions", service_id=shop, digest=b"the same")
         self._put("logout_receivers", service_id=shop)
-        ids["logout_notices"] = self._put("logout_notices", service_id=shop, user_id=self.bob.user)
         self._put("flows", purpose="account", service_id=shop)
         self._put("preauthentications", user_id=self.bob.user, organization_id=house.tenant.id, service_id=shop)
         self._put(
@@ -449,7 +482,6 @@ class World:
                 created_at="yesterday",
             )
         self._put("saml_requests", service_id=shop, digest=b"the same")
-        self._put("saml_exchanges", service_id=shop, kind="authn_request", binding="post", succeeded=True, status="s", reason=house.slug)
 
     def _billing_of(self, house: House) -> None:
         shop, ids, org = house.shop.id, house.ids, house.tenant.id
@@ -457,15 +489,16 @@ class World:
             self._put("plans", service_id=shop, name=name, price_cents=cents, currency="usd") for name, cents in (("Free", 0), ("Pro", 900))
         )
         ids["unused_plan"] = self._put("plans", service_id=shop, name="Unused", price_cents=5, currency="usd")
+        plan = ids["plans"] if house.slug == ASKED else ids["dear_plan"]
         for person in (self.ada, self.bob, house.customer):
-            subscription = self._put("subscriptions", service_id=shop, user_id=person.user, plan_id=ids["plans"], status="active")
+            subscription = self._put("subscriptions", service_id=shop, user_id=person.user, plan_id=plan, status="active")
             self._put(
                 "billing_subscriptions",
                 external_id=f"sub {subscription}",
                 org_id=org,
                 service_id=shop,
                 user_id=person.user,
-                plan_id=ids["plans"],
+                plan_id=plan,
                 subscription_id=subscription,
                 is_over=True,
             )
@@ -479,11 +512,40 @@ class World:
         statement = " union all ".join("select " + columns.format(table, whose) for table, whose in tables)
         return frozenset((row["place"], row["whose"] or "", row["text"]) for row in self._people.rows(statement))
 
+    def let_others_fill_up(self) -> None:
+        """With as much as an organization may have."""
+        for house in self.others:
+            org = house.tenant.id
+            for name in ("Theirs", *(f"Theirs {number}" for number in range(MOST_WEBHOOKS))):
+                self._put("webhooks", org_id=org, name=name, url="https://a.example/", events=["user.joined"])
+            for name in ("Theirs", *map(str, range(MOST_TOKENS))):
+                self._put("scim_tokens", org_id=org, name=name, prefix=f"{house.slug} {name}", digest=Token(f"{org} {name}").digest())
+            for name in ("Theirs", *map(str, range(MOST_PROVIDERS))):
+                self._put("upstream_providers", org_id=org, name=name, issuer="https://login.example", client_id="c", enabled=True)
+            for number in range(MOST_ROLES):
+                self._put("roles", org_id=org, slug=f"role-{number}", name="Theirs")
+            for domain in ("theirs.example", *(f"{number}.example" for number in range(MOST_ROUTES))):
+                self._put("domain_routes", org_id=org, domain=domain, login_policy="password_allowed", join_policy="off")
+
+    def ids_of_others(self) -> Collection[str]:
+        """Of what another organization has."""
+        return {
+            str(one)
+            for house in self.others
+            for one in (house.tenant.id, house.shop.id, house.app.id, house.admin.user, house.member.user, *house.ids.values())
+        }
+
     def without_others(self) -> None:
         """The same world, in which only one organization was ever founded."""
         others = [house.tenant.id for house in self.others]
         for table, whose in WHOSE.items():
             self._people.change(f"delete from {table} as one where ({whose}) = any (%s)", others)
+
+    def without_other_service(self) -> None:
+        """The same world, in which the organization has the shop alone."""
+        for table, whose in WHOSE.items():
+            if whose == _OF_SERVICE or table in {"service_users", "sessions", "billing_subscriptions"}:
+                self._people.change(f"delete from {table} as one where service_id = %s", self.asked.app.id)
 
     def whose(self, rows: Iterable[Row]) -> set[str]:
         """The slugs of the organizations that these rows belong to."""
