@@ -150,6 +150,12 @@ EXPORTS: Final = (
     Step("GET", "/api/privacy/export/{user_id}", ids={"user_id": "{quinn}"}),
     Step("GET", "/api/privacy/export/{user_id}", ids={"user_id": "{cleo}"}, refused=403),
 )
+
+
+def _moved(name: str) -> Mapping[str, Any]:
+    return {"Operations": [{"op": "replace", "value": {"userName": f"{name}-moved@people.example"}}]}
+
+
 _DEVICES: Final = ("devices",)
 # What goes with somebody who is forgotten.
 _OF_PEOPLE: Final = ("users", "devices", "mfa_secrets", "backup_codes", "mfa_events", "former_addresses", "privacy_requests")
@@ -248,7 +254,12 @@ CHANGES: Final = (
     Step("POST", "/api/platform/organizations/{org_id}/reject", {"reason": "No"}, by="governor", first=_PENDING),
     # And what ends.
     Step("DELETE", f"{ORGANIZATION}/users/{{user_id}}/sessions", first="update all_organizations set status = 'active'"),
-    # Of somebody who is in other organizations, too, and of one who is not.
+    # An account that a directory did not make, or that is known elsewhere, is not its to move.
+    Step("PATCH", "/scim/v2/Users/{user_id}", _moved("bob"), by="directory", refused=400),
+    Step("PATCH", "/scim/v2/Users/{user_id}", _moved("nat"), by="directory", ids={"user_id": "{nat}"}, refused=400),
+    Step("PATCH", "/scim/v2/Users/{user_id}", _moved("member"), by="directory", ids={"user_id": "{member}"}, touches=_OF_PEOPLE),
+    # Of somebody who is in other organizations, too; of one whom another has made; and of one who is here alone.
+    Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/mfa", {"reason": "Lost it"}, ids={"user_id": "{nat}"}, refused=403),
     Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/mfa", {"reason": "Lost it"}, refused=403),
     Step(
         "DELETE",
@@ -352,7 +363,7 @@ def with_ids_of_others() -> Iterator[Step]:
     """The same with an id of another organization, or of another service: there is no such thing, and nothing happens."""
     for one in (*reads(), *CHANGES):
         names = parameters(one.path)
-        if one.by not in {"ada", "key", "directory"} or one.ids or one.query or "org_id" in names:
+        if one.by not in {"ada", "key", "directory"} or one.query or one.refused or "privacy" in one.path or "org_id" in names:
             continue
         others = [{name: f"{{first {of}}}"} for name, of in _NAMED.items() if name == names[-1]] if names else []
         if "user_id" in names:
@@ -426,7 +437,7 @@ class Walker:
 
     def _known_of(self, house: House) -> Mapping[str, str]:
         world = self._world
-        people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max")}
+        people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "nat")}
         return {
             **{name: str(one) for name, one in house.ids.items()},
             **{name: str(one.user) for name, one in people.items()},

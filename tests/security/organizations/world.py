@@ -4,6 +4,7 @@ several organizations has it: what a statement finds by a name alone, it finds t
 The one in the middle is asked, so that neither the first row of a table nor the last is the right one.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -115,8 +116,8 @@ class World:
         self._tenants = Tenants(postern, people)
         self._columns = self._required_columns()
         self._number = 0
-        self.ada, self.bob, self.cleo, self.quinn, self.dan, self.joan, self.max, self.zoe, self.governor = map(
-            self._registered, ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "zoe", "governor")
+        self.ada, self.bob, self.cleo, self.quinn, self.dan, self.joan, self.max, self.nat, self.zoe, self.governor = map(
+            self._registered, ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "nat", "zoe", "governor")
         )
         people.change("update users set is_platform_owner = true where id = %s", self.governor.user)
         self.houses = {slug: self._house(slug) for slug in SLUGS}
@@ -124,6 +125,10 @@ class World:
             self._furnish(house)
         self.asked = self.houses[ASKED]
         self.others = [house for slug, house in self.houses.items() if slug != ASKED]
+        self._settle_nat()
+        owners = {str(house.tenant.id) for house in self.others}
+        kept = [json.loads(text) for _, whose, text in self.rows() if whose in owners]
+        self._ids_of_others = {str(row["id"]) for row in kept if "id" in row} | {str(one.user) for one in self._only_elsewhere()}
 
     def _required_columns(self) -> Mapping[str, Mapping[str, str]]:
         """Those of each table that have to be given, with their types."""
@@ -528,12 +533,18 @@ class World:
                 self._put("domain_routes", org_id=org, domain=domain, login_policy="password_allowed", join_policy="off")
 
     def ids_of_others(self) -> Collection[str]:
-        """Of what another organization has."""
-        return {
-            str(one)
-            for house in self.others
-            for one in (house.tenant.id, house.shop.id, house.app.id, house.admin.user, house.member.user, *house.ids.values())
-        }
+        """Of everything that another organization has, and of its own people."""
+        return self._ids_of_others
+
+    def _only_elsewhere(self) -> list[Person]:
+        return [one for house in self.others for one in (house.admin, house.member, house.customer)]
+
+    def _settle_nat(self) -> None:
+        """With an account that acme's directory has made; globex alone has him now."""
+        self._join(self.asked, self.nat, "member")
+        self._people.change("update users set origin_org_id = %s where id = %s", self.houses[FIRST].tenant.id, self.nat.user)
+        self._put("provisioned_users", org_id=self.asked.tenant.id, user_id=self.nat.user, is_member=True)
+        self._put("mfa_secrets", user_id=self.nat.user, enabled_at="now", sealed_secret=b"s")
 
     def without_others(self) -> None:
         """The same world, in which only one organization was ever founded."""
