@@ -338,7 +338,34 @@ async def test_an_owner_may_belong_to_other_organizations(house: House) -> None:
     assert (await house.forget(bob, by=house.ada)).status == 403
     assert house.is_untouched(bob)
     house.people.change("delete from memberships where user_id = %s and org_id = %s", bob.user, third.id)
+    # Nor does it where bob is no member, and uses a service.
+    now = house.postern.foundation.clock.now()
+    house.tenants.uses(bob, house.tenants.service(third, "shop"), first=now, last=now)
+    assert (await house.forget(bob, by=house.ada)).status == 403
+    assert house.is_untouched(bob)
+    house.people.change("delete from service_users where user_id = %s", bob.user)
     assert (await house.forget(bob, by=house.ada)).status == 200
+
+
+@pytest.mark.parametrize("way", ["made", "came"])
+async def test_what_an_account_did_at_one_organization_is_not_known_to_another(house: House, way: str) -> None:
+    bob = house.member(came_by="added")
+    house.tenants.join(bob, house.globex)
+    now = house.postern.foundation.clock.now()
+    house.people.change("update users set created_at = now() - interval '9 years' where id = %s", bob.user)
+
+    async def is_known() -> bool:
+        package = (await house.export(bob, by=house.ada)).ok()
+        return bool(package["created_at"] != package["memberships"][0]["joined_at"])
+
+    for tenant in (house.globex, house.acme):
+        assert not await is_known()
+        service = house.tenants.service(tenant, "shop")
+        if way == "made":
+            house.people.change("update users set origin_service_id = %s where id = %s", service.id, bob.user)
+        else:
+            house.tenants.uses(bob, service, first=now, last=now)
+    assert await is_known()
 
 
 @pytest.mark.parametrize("here", [True, False])
