@@ -237,6 +237,19 @@ async def test_one_proof_is_enough_for_the_domain_and_its_route(house: House) ->
     assert (await house.verify(route))["verified"]
 
 
+async def test_a_route_does_not_get_the_token_of_another_organizations_domain(house: House) -> None:
+    token = uuid4().hex
+    # Whoever publishes it has proved the domain for that organization, and for no other.
+    house.people.change(
+        """
+        insert into domains (id, org_id, domain, token, created_at, updated_at)
+        select gen_random_uuid(), id, %s, %s, now(), now() from organizations where slug = 'globex'
+        """,
+        *(NAME, token),
+    )
+    assert (await house.make())["verification_token"] != token
+
+
 async def test_of_two_who_prove_it_one_has_it(house: House) -> None:
     ours, theirs = await house.make(), await house.make(of="globex")
     house.publish(ours, theirs)
