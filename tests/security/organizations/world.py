@@ -363,7 +363,12 @@ class World:
         )
         self._put("former_members", org_id=org, user_id=self.zoe.user, removed_at="now")
         for number, (email, role, role_id) in enumerate(
-            (("new@people.example", "member", None), (self.max.email, "clerk", house.clerk.id), ("third@people.example", "admin", None))
+            (
+                ("new@people.example", "member", None),
+                (self.max.email, "clerk", house.clerk.id),
+                ("third@people.example", "admin", None),
+                (self.quinn.email, "member", None),
+            )
         ):
             ids[f"invitation {number}"] = self._put(
                 "invitations",
