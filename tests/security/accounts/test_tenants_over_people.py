@@ -76,7 +76,9 @@ async def test_what_somebody_does_elsewhere_is_not_told_either(market: Market, s
 
 async def test_who_has_come_by_themselves_is_shown_as_they_are(market: Market, shop: Backend, ada: Person) -> None:
     await shop.create(ADA)
-    market.people.change("update service_users set first_login_at = now(), last_login_at = now() where user_id = %s", ada.user)
+    market.people.change(
+        "update service_users set first_login_at = now(), last_login_at = now(), own_since = now() where user_id = %s", ada.user
+    )
     found = await told(market, shop, ada)
     assert {datetime.fromisoformat(value) for value in found["created_at"]} == {LONG_AGO}
     assert (found["mfa_enabled"], found["email_verified"]) == ([True] * 4, [True])
