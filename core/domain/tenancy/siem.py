@@ -24,8 +24,16 @@ MOST_IN_A_BATCH: Final = 1000
 
 _FIELD_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FIELD_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
-# The request is framed and addressed by us.
-_OURS: Final = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection", "accept-encoding", "user-agent"})
+# The request is framed, described and addressed by us, and what speaks to the next hop, or holds the request up, is not for whom
+# credentials are (RFC 9110, sections 7.6, 7.8, 10.1.1, 13 and 14).
+_OURS: Final = frozenset(
+    {
+        *("host", "date", "user-agent", "accept-encoding", "content-length", "content-type", "content-encoding", "content-range"),
+        *("connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "via", "max-forwards"),
+        *("proxy-connection", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization"),
+        *("expect", "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"),
+    }
+)
 
 
 class Provider(StrEnum):
@@ -134,7 +142,7 @@ def credential(field: str, text: str | None) -> Secret | None:
 
 
 def require_usable(credentials: Credentials) -> None:
-    """Raises `BadRequest` for a header that is ours to write."""
+    """Raises `BadRequest` for a header that is ours to write, or to leave out."""
     if any(name.lower() in _OURS for name in authentication(Provider.GENERIC, credentials)):
         raise BadRequest("auth_header: this header is not for credentials")
 

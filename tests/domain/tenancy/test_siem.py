@@ -79,12 +79,29 @@ def test_credentials_travel_where_the_provider_looks(provider: Provider, credent
     assert authentication(provider, credentials) == headers
 
 
-@pytest.mark.parametrize("header", ["Host: x", "content-length: 0", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        *("Host: x", "content-length: 0", "Content-Type: text/html", "User-Agent: x", "Accept-Encoding: gzip", "Date: x"),
+        # What speaks to the next hop, or about the connection (RFC 9110, sections 7.6 to 7.8, and what it names obsolete).
+        *("Connection: close", "Transfer-Encoding: chunked", "TE: trailers", "Trailer: x", "Upgrade: h2c", "HTTP2-Settings: x"),
+        *("Keep-Alive: timeout=600", "Proxy-Connection: close", "Proxy-Authorization: Basic x", "Proxy-Authenticate: Basic"),
+        *("Max-Forwards: 0", "Via: 1.1 x"),
+        # What the receiver is to do with the request before it is there, with which part, or if.
+        *("Expect: 100-continue", "expect: x", "Range: bytes=0-1", "If-Match: x", "If-None-Match: *", "If-Unmodified-Since: x"),
+        *("Content-Encoding: gzip", "Content-Range: bytes 0-1/2"),
+    ],
+)
 def test_headers_of_ours_are_not_for_credentials(header: str) -> None:
     with pytest.raises(BadRequest):
         require_usable(Credentials(None, Secret(header)))
     with pytest.raises(BadRequest):
         require_usable(Credentials(Secret("k"), Secret(header.partition(":")[0])))
+
+
+@pytest.mark.parametrize("header", ["Authorization: Basic x", "X-Api-Key: x", "DD-API-KEY: x", "Cookie: a=b", "TE-Token: x", "X-Expect: x"])
+def test_other_headers_are(header: str) -> None:
+    require_usable(Credentials(None, Secret(header)))
 
 
 def test_credentials_are_read_back_as_they_were_sealed() -> None:

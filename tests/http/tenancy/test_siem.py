@@ -214,6 +214,10 @@ async def test_it_is_made_shown_changed_and_removed(house: House) -> None:
         *(("batch_size", value) for value in (0, -1, 1001)),
         *(("api_key", value) for value in ("a\r\nb: c", "x" * 2001, "schlüssel", " ")),
         *(("auth_header", value) for value in ("a\nb", "Host: evil.example", "content-length: 0", "Transfer-Encoding: chunked")),
+        *(
+            ("auth_header", value)
+            for value in ("Expect: 100-continue", "upgrade: h2c", "TE: trailers", "Connection: close", "Keep-Alive: 1")
+        ),
     ],
 )
 async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:

@@ -56,7 +56,8 @@ class SiemBody(msgspec.Struct, frozen=True):
     """The provider's key or token. If you leave it out, it stays as it is, as long as provider and host do; null removes it."""
     auth_header: _Credential | msgspec.UnsetType | None = msgspec.UNSET
     """What else to send: the value of `Authorization`, or `Name: value`, or beside an `api_key` just the name of the header that carries
-    the key. It stays as the key does.
+    the key. A header that frames the request or steers its connection (`Host`, `Expect`, `Upgrade`, `TE` and the like) is refused. It stays
+    as the key does.
     """
     batch_size: Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_IN_A_BATCH}), example(500)] | None = None
     """How many entries leave together at most, 1 to 1000. 500, if you leave it out."""
