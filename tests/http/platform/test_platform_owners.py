@@ -178,9 +178,7 @@ async def test_an_impersonation_that_begins_at_this_moment_ends_with_the_others(
         connection.execute("select from users where id = any(%s) order by id for share", ([bob.user, house.grace.user],))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(promote)
-            with trio.move_on_after(0.2):
-                while not answers:
-                    await trio.sleep(0.01)
+            await house.people.somebody_waits()
             assert not answers, "it did not wait"
             connection.execute(
                 "insert into sessions (id, user_id, impersonator_id, impersonation_id, created_at, last_seen_at, expires_at)"
@@ -267,9 +265,7 @@ async def test_an_owner_who_goes_at_this_moment_decides_nothing_more(house: Hous
         connection.execute(f"update users set {change} where id = %s".encode(), (house.grace.user,))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(decide)
-            with trio.move_on_after(0.2):
-                while not answers:
-                    await trio.sleep(0.01)
+            await house.people.somebody_waits()
             assert not answers, "it did not wait"
             connection.commit()
     assert (answers[0].status, answers[0].error_code) == (403, "FORBIDDEN")
@@ -288,9 +284,7 @@ async def test_a_user_whom_the_command_line_promotes_at_this_moment_is_promoted_
         connection.execute("update users set is_platform_owner = true where id = %s", (ada.user,))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(promote)
-            with trio.move_on_after(0.2):
-                while not answers:
-                    await trio.sleep(0.01)
+            await house.people.somebody_waits()
             assert not answers, "it did not wait"
             connection.commit()
     assert (answers[0].status, answers[0].json()["user"]["is_platform_owner"]) == (200, True)
