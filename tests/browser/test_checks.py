@@ -45,6 +45,19 @@ async def test_a_good_page_passes(shown: tuple[Page, list[str]]) -> None:
     assert await require_keyboard(page) == ["One", "Two"]
 
 
+async def test_the_walk_by_keyboard_leaves_no_focus_behind(shown: tuple[Page, list[str]]) -> None:
+    """A Chromium with windows goes from the last to the first again, and what shows with the focus alone would stand there in the next
+    check: a link that skips to the content covers what is below it.
+    """
+    page, content = shown
+    content[0] = '<p><a href="/one">One</a> <button type="button">Two</button></p>'
+    await page.open("/")
+    around = "addEventListener('keydown', e => { if (document.activeElement.localName === 'button') { e.preventDefault();"
+    await page.evaluate(around + " document.querySelector('a').focus(); } }); true")
+    assert await require_keyboard(page) == ["One", "Two"]
+    assert await page.focused() == ""
+
+
 async def test_bad_contrast_and_missing_labels_are_found(shown: tuple[Page, list[str]]) -> None:
     page, content = shown
     content[0] = '<p><font color="#cccccc">Pale</font></p><form><input name="nameless"></form>'
