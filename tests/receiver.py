@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ssl import SSLContext
+from typing import Final
 
 import h11
 import trio
@@ -35,6 +36,23 @@ async def trickling(stream: trio.abc.Stream, _call: Call) -> bool:
     while True:
         await stream.send_all(b"x")
         await trio.sleep(1)
+
+
+def endlessly(begins: bytes, goes_on: bytes) -> Answer:
+    async def answer(stream: trio.abc.Stream, _call: Call) -> bool:
+        await stream.send_all(begins)
+        while True:
+            await stream.send_all(goes_on)
+
+    return answer
+
+
+# What costs more to read than it says.
+CRUMBS: Final[Mapping[str, Answer]] = {
+    "interim heads": endlessly(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 100),
+    "chunks of a byte": endlessly(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 500),
+    "lines of a byte": endlessly(b"HTTP/1.1 200 OK\r\n", b"a:\r\n" * 500),
+}
 
 
 async def hanging_up(_stream: trio.abc.Stream, _call: Call) -> bool:

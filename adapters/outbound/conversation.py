@@ -22,7 +22,9 @@ MOST_CRUMBS: Final = 1024
 SMALLEST: Final = 16
 """So many bytes an answer has on average in each of its chunks, and in each piece that arrives, once it has had `MOST_CRUMBS` of them."""
 # Together they take half a millisecond.
-_EVENTS_A_TURN: Final = 32
+_PARTS_A_TURN: Final = 32
+_PAUSE: Final = 0.05
+"""Behind so many crumbs: whoever sends them has a hundredth of a processor, however many there are, and however often we call."""
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 
 
@@ -43,7 +45,7 @@ class _Conversation(httpcore.AsyncHTTP11Connection):
     MAX_INCOMPLETE_EVENT_SIZE = LONGEST_HEAD
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
-        self._interim = self._chunks = self._events = self._reads = self._said = 0
+        self._interim = self._chunks = self._reads = self._said = 0
         return await super().handle_async_request(request)
 
     async def _receive_event(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - httpcore's own; the client has one deadline over all
@@ -58,11 +60,9 @@ class _Conversation(httpcore.AsyncHTTP11Connection):
         elif isinstance(event, h11.Data):
             self._said += len(event.data)
             # A chunk that a read cuts in two is one.
-            self._chunks += event.chunk_end
-            self._require_substance(self._chunks)
-        self._events += 1
-        if self._events % _EVENTS_A_TURN == 0:
-            await trio.lowlevel.checkpoint()
+            if event.chunk_end:
+                self._chunks += 1
+                await self._weigh(self._chunks)
         return event
 
     def _next_event(self) -> Any:
@@ -88,7 +88,7 @@ class _Conversation(httpcore.AsyncHTTP11Connection):
                 raise httpcore.RemoteProtocolError("no answer")
             self._said += len(data)
         self._reads += 1
-        self._require_substance(self._reads)
+        await self._weigh(self._reads)
         self._h11_state.receive_data(data)
 
     def _is_at_head(self) -> bool:
@@ -100,6 +100,10 @@ class _Conversation(httpcore.AsyncHTTP11Connection):
         if waiting.count(b"\n", 0, len(waiting) if end is None else end.start() + 1) > MOST_LINES:
             raise Excessive("too many lines")
 
-    def _require_substance(self, parts: int) -> None:
-        if parts > MOST_CRUMBS and self._said < parts * SMALLEST:
+    async def _weigh(self, parts: int) -> None:
+        """After each part that has arrived."""
+        are_crumbs = self._said < parts * SMALLEST
+        if are_crumbs and parts > MOST_CRUMBS:
             raise Excessive("too many crumbs")
+        if parts % _PARTS_A_TURN == 0:
+            await trio.sleep(_PAUSE if are_crumbs else 0)

@@ -1,5 +1,6 @@
 """The guarded client, against receivers on loopback: where it connects, and what it makes of answers."""
 
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from ports.outbound import Failure, OutboundAnswer, OutboundFailed, OutboundRequ
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
 from tests.http.running_server import Certificate
+from tests.places import ROOT
 from tests.receiver import Call, answering, hanging_up, receiving, trickling
 
 LOOPBACK = (ip_network("127.0.0.1/32"),)
@@ -82,6 +84,16 @@ async def calling(**settings: Any) -> AsyncIterator[Calling]:
         yield made
     finally:
         await made.client.aclose()
+
+
+def test_nothing_else_of_the_server_speaks_http_to_others() -> None:
+    """What holds for this client holds for every call: to receivers, providers, published keys, places of logos."""
+    speaks = re.compile(r"^\s*(?:import|from) (?:httpcore|httpx|aiohttp|requests|urllib3|urllib\.request|http\.client)\b", re.MULTILINE)
+    floors = ("core", "ports", "adapters", "actors", "entrypoints")
+    files = (file for floor in floors for file in (ROOT / floor).rglob("*.py") if speaks.search(file.read_text()))
+    others = {file.relative_to(ROOT) for file in files if file.parent != ROOT / "adapters/outbound"}
+    # The command that starts the demo, and the application that it starts.
+    assert {str(other) for other in others} == {"entrypoints/cli/demo.py", "entrypoints/demo/application.py"}
 
 
 async def test_a_call_arrives_as_it_was_meant() -> None:

@@ -1,6 +1,6 @@
 """Answers that cost more to read than they say: they are refused after little work, and others have their turn meanwhile."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import chain, repeat
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import httpcore
 import pytest
 import trio
+import trio.testing
 
 from adapters.outbound.client import LONGEST_ANSWER, GuardedClient, PlainClient
 from adapters.outbound.conversation import LONGEST_HEAD, MOST_CRUMBS, MOST_INTERIM, MOST_LINES, READ, SMALLEST
@@ -26,7 +27,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
 class Nobody:
-    async def addresses(self, host: str) -> Iterable[Address]:
+    async def addresses(self, host: str) -> Sequence[Address]:
         raise AssertionError(host)
 
 
@@ -41,6 +42,7 @@ class Scripted(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
 
     async def connect_tcp(self, *_others: Any, **_more: Any) -> httpcore.AsyncNetworkStream:
         await trio.lowlevel.checkpoint()
+        _jump(0.0)
         return self
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - httpcore's own
@@ -61,11 +63,19 @@ class Scripted(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         return None
 
 
+def _jump(threshold: float) -> None:
+    """The clock of a test jumps once there is a connection. Before, a thread is at work, and nobody has anything to do meanwhile."""
+    clock = trio.lowlevel.current_clock()
+    if isinstance(clock, trio.testing.MockClock):
+        clock.autojump_threshold = threshold
+
+
 async def answered(network: Scripted) -> OutboundAnswer:
     client = GuardedClient(Dialer(Nobody(), EVERYWHERE, network=network))
     try:
         return await client.post(OutboundRequest(DESTINATION, b"body"), LONG)
     finally:
+        _jump(float("inf"))
         await client.aclose()
 
 
@@ -103,12 +113,14 @@ async def test_each_answer_has_its_own_interim_heads() -> None:
     await client.aclose()
 
 
+@pytest.mark.usefixtures("mock_clock")
 async def test_chunks_of_a_byte_are_refused_after_a_thousand() -> None:
     network = await require_refused(chain([CHUNKED], repeat(chunk(b"x") * 10_000)))
     assert len(network.reads) <= 1 + -(-MOST_CRUMBS * len(chunk(b"x")) // READ)
     await require_refused([CHUNKED, chunk(b"x" * (SMALLEST - 1)) * (LONGEST_ANSWER // SMALLEST), END])
 
 
+@pytest.mark.usefixtures("mock_clock")
 async def test_many_chunks_are_an_answer_if_they_are_no_crumbs() -> None:
     for size in (SMALLEST, 100):
         answer = await answered(Scripted([CHUNKED, chunk(b"x" * size) * 3000, END]))
@@ -118,6 +130,7 @@ async def test_many_chunks_are_an_answer_if_they_are_no_crumbs() -> None:
     assert answer.body == b"x" * (MOST_CRUMBS - 24)
 
 
+@pytest.mark.usefixtures("mock_clock")
 async def test_one_byte_at_a_time_is_refused_after_a_thousand_in_a_head_and_in_a_body() -> None:
     endless = b"HTTP/1.1 200 OK\r\nx: " + b"a" * (8 << 10)
     network = await require_refused(bytes([one]) for one in endless)
@@ -129,12 +142,14 @@ async def test_one_byte_at_a_time_is_refused_after_a_thousand_in_a_head_and_in_a
     assert len(network.reads) <= MOST_CRUMBS + 10
 
 
+@pytest.mark.usefixtures("mock_clock")
 async def test_an_answer_that_arrives_slowly_is_an_answer() -> None:
     whole = b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n" + b"x" * 900
     answer = await answered(Scripted(bytes([one]) for one in whole))
     assert (answer.status, answer.body) == (200, b"x" * 900)
 
 
+@pytest.mark.usefixtures("mock_clock")
 async def test_what_surrounds_the_content_says_nothing() -> None:
     """Each chunk brings a line that is longer than all that it holds."""
     network = await require_refused(chain([CHUNKED], repeat(chunk(b"x", b";" + b"e" * 10_000))))
@@ -184,6 +199,21 @@ async def test_nothing_is_read_at_once_that_would_keep_others_waiting(pieces: It
     assert set(network.reads) == {READ}
     # Each task has one turn in each round of the loop, so this does not depend on the machine.
     assert turns >= len(network.reads) + parts // 32
+
+
+async def test_crumbs_are_read_at_a_pace(mock_clock: trio.testing.MockClock) -> None:
+    """So that twenty who send them, as often as they are called, leave the processor to others."""
+    for pieces in (
+        [CHUNKED, chunk(b"x") * 10_000],
+        chain([b"HTTP/1.1 200 OK\r\nx: "], repeat(b"a")),
+    ):
+        began = mock_clock.current_time()
+        await require_refused(pieces)
+        assert 1.5 < mock_clock.current_time() - began < 1.7
+    # An answer in chunks that say something is read as quickly as it comes.
+    began = mock_clock.current_time()
+    await answered(Scripted([CHUNKED, chunk(b"x" * SMALLEST) * 3000, END]))
+    assert mock_clock.current_time() == began
 
 
 async def test_a_refused_answer_is_not_asked_for_again() -> None:

@@ -24,7 +24,7 @@ from tests.http.client import refused
 from tests.http.federation.relying import REVOKE, Application, Relying, claims_of
 from tests.http.people import BASE_URL, People, Person
 from tests.http.signing_in import unlimited
-from tests.receiver import answering, hanging_up, receiving
+from tests.receiver import CRUMBS, answering, hanging_up, receiving
 
 DEAD: Final = "http://127.0.0.1:1/"
 EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
@@ -339,6 +339,15 @@ async def test_a_refusal_is_final(house: House) -> None:
         await house.ended()
         refusal = await house.settled()
     assert (refusal["delivered"], refusal["next_retry_at"], refusal["delivery_error"]) == (False, None, "answered 400")
+
+
+@pytest.mark.parametrize("crumbs", CRUMBS)
+async def test_who_answers_in_crumbs_has_not_received(house: House, crumbs: str) -> None:
+    async with receiving(CRUMBS[crumbs]) as receiver, house.dispatching():
+        await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
+        await house.ended()
+        settled = await house.settled()
+    assert (settled["delivered"], settled["delivery_error"]) == (False, "malformed_answer")
 
 
 async def test_who_never_receives_is_given_up(house: House) -> None:

@@ -14,7 +14,7 @@ from tests.http.client import Received
 from tests.http.federation.relying import Relying, oauth
 from tests.http.federation.test_clients import asserting
 from tests.meanwhile import meanwhile
-from tests.receiver import Receiver, answering, hanging_up, receiving
+from tests.receiver import CRUMBS, Receiver, answering, hanging_up, receiving
 
 OLD, NEW = generate_private_key(SECP256R1()), generate_private_key(SECP256R1())
 JSON: Final = "content-type: application/json"
@@ -199,8 +199,9 @@ async def test_own_keys_that_are_replaced_meanwhile_count_no_more(publishing: Pu
         (answering(200, b" " * 70_000), "answers with more than 64 KiB"),
         (published({"kty": "oct", "k": "AAAA"}), "publishes no RSA key of 2048 to 4096 bits, and no EC key on P-256, for signatures"),
         (hanging_up, "the host gave no answer in HTTP"),
+        *((crumbs, "the host gave no answer in HTTP") for crumbs in CRUMBS.values()),
     ],
-    ids=["missing", "redirect", "no JSON", "deep", "no set", "too long", "no key for this", "nothing"],
+    ids=["missing", "redirect", "no JSON", "deep", "no set", "too long", "no key for this", "nothing", *CRUMBS],
 )
 async def test_what_is_no_key_set_is_refused_in_words(publishing: Publishing, answer: Any, words: str) -> None:
     publishing.receiver.answer = answer

@@ -18,7 +18,7 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.pictures import gif, png
-from tests.receiver import answering, hanging_up, receiving
+from tests.receiver import CRUMBS, answering, hanging_up, receiving
 
 UNSET: Final = {"logo_url": None, "primary_color": None}
 
@@ -135,6 +135,7 @@ async def test_a_suspended_organization_shows_none(house: House) -> None:
         (answering(302, b"", "Location: http://169.254.169.254/"), "redirects are not followed"),
         (answering(404, png()), "answered 404"),
         (hanging_up, "no answer in HTTP"),
+        *((crumbs, "no answer in HTTP") for crumbs in CRUMBS.values()),
     ],
 )
 async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(house: House, answer: Any, words: str) -> None:

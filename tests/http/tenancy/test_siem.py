@@ -34,8 +34,9 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenant
+from tests.patience import PATIENCE
 from tests.places import ROOT
-from tests.receiver import Call, Receiver, answering, receiving
+from tests.receiver import CRUMBS, Call, Receiver, answering, receiving
 
 # Nobody listens there.
 DEAD: Final = "http://127.0.0.1:1/"
@@ -303,6 +304,21 @@ async def test_the_receiver_is_tried(house: House) -> None:
     assert len(house.audited("siem.tested")) == 4
     # It is no entry, and moves nothing.
     assert (await house.health())["last_delivered_at"] is None
+
+
+@pytest.mark.parametrize("crumbs", CRUMBS)
+async def test_a_receiver_that_answers_in_crumbs_has_not_received(house: House, crumbs: str) -> None:
+    await house.happens(3)
+    async with receiving(CRUMBS[crumbs]) as receiver:
+        await house.configured(url(receiver))
+        assert (await house.ask("POST", "/test")).ok(200) == {"success": False, "message": "malformed_answer"}
+        async with house.forwarding():
+            await receiver.until(2)
+            with trio.fail_after(PATIENCE):
+                while (await house.health())["last_error"] is None:
+                    await trio.sleep(0.01)
+    told = await house.health()
+    assert (told["last_error"], told["last_delivered_at"]) == ("malformed_answer", None)
 
 
 async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(house: House, tmp_path: Path) -> None:

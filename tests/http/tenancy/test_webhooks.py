@@ -27,7 +27,7 @@ from tests.http.cast import Neighbours
 from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
-from tests.receiver import Call, answering, hanging_up, receiving, trickling
+from tests.receiver import CRUMBS, Call, answering, hanging_up, receiving, trickling
 
 ACME: Final = "/api/organizations/acme/webhooks"
 # Nobody listens there.
@@ -347,6 +347,16 @@ async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(hou
         await house.settled(others[2])
         for other in others:
             assert {one["delivered"] for one in await house.deliveries(other)} == {False}
+
+
+@pytest.mark.parametrize("crumbs", CRUMBS)
+async def test_who_answers_in_crumbs_has_not_received(house: House, crumbs: str) -> None:
+    async with receiving(CRUMBS[crumbs]) as receiver, house.dispatching():
+        webhook = await house.made(url(receiver.port))
+        await house.happens()
+        delivery = await house.settled(webhook)
+    assert (delivery["delivered"], delivery["response_status_code"], delivery["delivery_error"]) == (False, None, "malformed_answer")
+    assert len(receiver.calls) == 1
 
 
 async def test_attempts_end_after_five(house: House) -> None:
