@@ -7,6 +7,7 @@ from ops.bench import upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
+    answers,
     attacks,
     billing,
     clients,
@@ -66,6 +67,7 @@ CASES: Final[Mapping[str, Case]] = {
     "delivered": webhooks.delivered,
     "subscribed": webhooks.subscribed,
     "exported": siem.exported,
+    "answers": answers.answers,
     "billing": billing.billing,
     "pages": pages.pages,
     "upstream": upstream.upstream,

@@ -60,8 +60,8 @@ async def deliveries(_options: Options) -> Sequence[Figure]:
         place = stack.enter_context(directory())
         sink = await stack.enter_async_context(receivers())
         server = await stack.enter_async_context(serving(place, settings=SETTINGS))
-        (single,) = await _tenants(server, [[sink.url("ok/one")]])
-        many = await _tenants(server, [[sink.url(f"ok/{number}")] for number in range(MANY)])
+        (single,) = await make_tenants(server, [[sink.url("ok/one")]])
+        many = await make_tenants(server, [[sink.url(f"ok/{number}")] for number in range(MANY)])
         to_one = await _drained(server, sink, [single], QUEUED)
         to_many = await _drained(server, sink, many, QUEUED)
         before = server.resident()
@@ -92,8 +92,8 @@ async def destinations(options: Options) -> Sequence[Figure]:
         place = stack.enter_context(directory())
         sink = await stack.enter_async_context(receivers())
         server = await stack.enter_async_context(serving(place, settings=SETTINGS))
-        good = await _tenants(server, [[sink.url(f"ok/{number}")] for number in range(MANY)])
-        bad = await _tenants(server, [[sink.url(name)] for name in BAD])
+        good = await make_tenants(server, [[sink.url(f"ok/{number}")] for number in range(MANY)])
+        bad = await make_tenants(server, [[sink.url(name)] for name in BAD])
         postern = await stack.enter_async_context(postern_of(server.settings))
         await _published(postern, good, [], 1.0)
         for turn in range(2 * TURNS):
@@ -121,7 +121,7 @@ async def delivered(_options: Options) -> Sequence[Figure]:
         tenants: Sequence[Tenant] = ()
         for number in range(KILLS):
             async with serving(place, settings=SETTINGS) as server:
-                tenants = tenants or await _tenants(server, [[sink.url(f"ok/{one}")] for one in range(20)])
+                tenants = tenants or await make_tenants(server, [[sink.url(f"ok/{one}")] for one in range(20)])
                 # Not those of a lease that the killed process held: they come when it runs out.
                 await trio.to_thread.run_sync(_given_back, server.database_url)
                 arrived = len(sink.arrived)
@@ -157,7 +157,7 @@ async def subscribed(options: Options) -> Sequence[Figure]:
             data_dir.mkdir()
             server = await stack.enter_async_context(serving(data_dir, settings=SETTINGS, database_url=postgres.create("postern")))
             strangers = iter(await people(server, 20_000))
-            hooked, bare = await _tenants(server, [[sink.url(f"ok/{one}") for one in range(SUBSCRIBED)], []])
+            hooked, bare = await make_tenants(server, [[sink.url(f"ok/{one}") for one in range(SUBSCRIBED)], []])
             await trio.to_thread.run_sync(_serve_with, server.database_url, [hooked, bare], not on_their_way)
             side = Side(server.pid, "postern", postgres)
             seconds = max(2.0, options.seconds / 2)
@@ -181,7 +181,7 @@ def _sign_ins(server: Server, strangers: Iterator[Person], slug: str) -> Iterato
         yield server.target("/api/auth/login").posting(body)
 
 
-async def _tenants(server: Server, urls: Sequence[Sequence[str]]) -> Sequence[Tenant]:
+async def make_tenants(server: Server, urls: Sequence[Sequence[str]]) -> Sequence[Tenant]:
     """An active organization for each, with webhooks to these addresses, which subscribe to one type."""
     ids = SystemIds()
     async with postern_of(server.settings) as postern:
@@ -234,12 +234,12 @@ def _queue(url: str, tenants: Sequence[Tenant], count: int) -> None:
     """So many deliveries, due now, evenly."""
     webhooks = [webhook for one in tenants for webhook in one.webhooks]
     with growing(url) as connection:
-        connection.execute(_QUEUE, {"webhooks": webhooks, "organizations": [one.organization for one in tenants], "count": count})
+        connection.execute(QUEUE, {"webhooks": webhooks, "organizations": [one.organization for one in tenants], "count": count})
         connection.execute("analyze webhook_deliveries")
         connection.execute("notify postern, 'webhooks'")
 
 
-_QUEUE: Final = f"""
+QUEUE: Final = f"""
     with destinations as (
              select webhook, organization, number - 1 as number
                from unnest(%(webhooks)s::uuid[], %(organizations)s::uuid[]) with ordinality as of (webhook, organization, number)
