@@ -13,9 +13,10 @@ import pytest
 import trio
 
 from ops.bench import node
+from ops.bench.cases import peers
 from ops.bench.harness import DidNotStart, Skipped, directory
 from ops.bench.load import Summary
-from ops.bench.paired import Contestant, Side, Turn, check, each_once, ratio, take_turns
+from ops.bench.paired import WITH_POSTGRES, Contestant, Side, Turn, check, each_once, ratio, take_turns
 from ops.bench.shared_postgres import SharedPostgres, shared_postgres
 from tests.ops.test_bench import always_ok, answering
 
@@ -29,6 +30,17 @@ def postgres() -> Iterator[SharedPostgres]:
 
 def turn(server: float) -> Turn:
     return Turn(Summary(1, 1.0, 0, 0.001, 0.002, 0.003, 0.004), server, server, 0.0)
+
+
+def test_what_is_left_to_the_database_counts_with_the_servers_own_work() -> None:
+    assert WITH_POSTGRES(Turn(turn(0.0).load, 2.0, 1.0, 3.0)) == 5.0
+
+
+def test_the_other_server_hashes_passwords_as_ours_does() -> None:
+    program = (node.SOURCES / "better_auth.js").read_text()
+    assert "ARGON2ID = JSON.parse(process.env.ARGON2ID)" in program
+    assert "hash(chosen, ARGON2ID)" in program
+    assert '"memoryCost": settings.argon2_memory >> 10, "timeCost": settings.argon2_passes' in Path(peers.__file__).read_text()
 
 
 def contestant(name: str, costs: list[float], side: Side) -> Contestant:

@@ -23,7 +23,7 @@ from ops.bench.cases.identity import PASSWORD, people
 from ops.bench.harness import Options, directory, generate, serving
 from ops.bench.load import Target
 from ops.bench.node import install, node_version, running
-from ops.bench.paired import Contestant, Load, Side, each_once, ratio, take_turns
+from ops.bench.paired import WITH_POSTGRES, Contestant, Load, Side, each_once, ratio, take_turns
 from ops.bench.report import Figure, at_most, complain
 from ops.bench.shared_postgres import SharedPostgres, shared_postgres
 
@@ -64,6 +64,12 @@ async def providers(options: Options) -> Sequence[Figure]:
         *(
             Figure(f"{what} against oidc-provider{how}: CPU per request", ratio(ours[what], side[what], CPU), bar=at_most(BAR))
             for side, how in ((theirs, ""), (alike, _ALIKE))
+            for what in ours
+        ),
+        *(
+            Figure(
+                f"{what} against oidc-provider{_ALIKE}: CPU per request, PostgreSQL's too", ratio(ours[what], alike[what], WITH_POSTGRES)
+            )
             for what in ours
         ),
         Figure("requests that failed", sum(one.failures for one in everybody), bar=at_most(0)),
