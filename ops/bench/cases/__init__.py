@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import upstream
+from ops.bench import answers, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
-    answers,
     attacks,
     billing,
     clients,
