@@ -49,6 +49,13 @@ class Stolen:
         assert [answer.status for answer in answers] == [200] * 3
         return [answer.json() for answer in answers]
 
+    def password_is_shown(self) -> None:
+        """By Ada, in the session of which somebody has the token."""
+        self.people.change("update sessions set proved_at = now()")
+
+    def password_grows_old(self) -> None:
+        self.people.change("update sessions set proved_at = proved_at - interval '1 hour'")
+
     async def is_locked_out(self, opened: list[Mapping[str, Any]]) -> None:
         for one in opened:
             assert (await self.thief("GET", "/api/user", token=one["access_token"])).status == 401
@@ -86,10 +93,32 @@ async def test_the_account_cannot_be_moved_to_another_address_with_it(stolen: St
     assert stolen.people.rows("select from users where pending_email is not null") == []
 
 
-async def test_nor_by_a_second_factor_of_the_thiefs_own(stolen: Stolen) -> None:
+async def test_no_second_factor_of_the_thiefs_own_locks_out_the_owner(stolen: Stolen) -> None:
+    """Nor one that Ada has begun to set up in that session, a moment before the time was over."""
+    answer = await stolen.thief("POST", "/api/user/mfa/setup")
+    assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
+    stolen.password_is_shown()
+    secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
+    stolen.password_grows_old()
+    for token in (None, (await stolen.opened())[1]["access_token"]):
+        for path, body in (
+            ("/api/user/mfa/setup", None),
+            ("/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()}),
+            ("/api/user/mfa/passkeys", None),
+        ):
+            answer = await stolen.thief("POST", path, body, token)
+            assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED"), path
+    assert stolen.people.rows("select from mfa_secrets where enabled_at is not null") == []
+    # Ada comes in by her password alone.
+    await Browser(stolen.client, SAFARI).tokens(stolen.ada)
+
+
+async def test_nor_by_a_second_factor_that_was_enabled_in_the_session(stolen: Stolen) -> None:
+    stolen.password_is_shown()
     secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
     enabled = await stolen.thief("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})
     assert enabled.status == 200
+    stolen.password_grows_old()
     code = enabled.json()["backup_codes"][0]
     assert (await stolen.thief("POST", "/api/auth/reauthenticate", {"code": code})).status == 200
     for method, path, body in (
@@ -102,8 +131,10 @@ async def test_nor_by_a_second_factor_of_the_thiefs_own(stolen: Stolen) -> None:
 
 async def test_nor_by_one_that_the_thief_takes_off_again(stolen: Stolen) -> None:
     """Once it is off, nothing says who enabled it."""
+    stolen.password_is_shown()
     secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
     assert (await stolen.thief("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})).status == 200
+    stolen.password_grows_old()
     assert (await stolen.thief("DELETE", "/api/user/mfa")).status == 200
     for token in (None, (await stolen.opened())[1]["access_token"]):
         for method, path, body in (
@@ -156,9 +187,11 @@ async def test_no_organization_is_given_away_with_it(stolen: Stolen) -> None:
 
 
 async def test_the_second_factor_is_neither_taken_away_nor_copied_with_it(stolen: Stolen) -> None:
+    stolen.password_is_shown()
     secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
     enabled = await stolen.thief("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})
     assert enabled.status == 200
+    stolen.password_grows_old()
     # As if Ada had done that long ago.
     stolen.people.change("update sessions set second_factor_at = now() - interval '1 hour'")
     for method, path in (("DELETE", "/api/user/mfa"), ("POST", "/api/user/mfa/backup-codes/regenerate")):

@@ -47,12 +47,13 @@ class StepUp(Enum):
     """What needs a fresh proof."""
 
     SECOND_FACTOR = auto()
-    """A change of the second factor itself. Enabling it proves it, so the person may go on to the backup codes or disable it again, also
+    """A change of a second factor that is on. Enabling it proves it, so the person may go on to the backup codes or disable it again, also
     twice.
     """
     ACCOUNT = auto()
-    """What makes the account valuable to a thief: its address, how it is signed in to, and what it owns. Enabling a second factor needs no
-    proof, so it proves nothing here: a thief with a stolen session could enable one of their own, and disable it again.
+    """What makes the account valuable to a thief: its address, how it is signed in to, what it owns, and a first second factor, which
+    locks out everybody else. The code that enables a second factor proves nothing here: it shows who has the new secret, not whose
+    account it is.
     """
 
 

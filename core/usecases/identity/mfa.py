@@ -379,8 +379,8 @@ class Mfa:
 
 
 class BesidePasskeys(Exception):
-    """An authenticator app would be added to passkeys that are the second factor already. Whoever has only found an open session must not
-    add a second factor of their own. The first of all needs no proof.
+    """An authenticator app would be added to passkeys that are the second factor already, perhaps only since the caller's proof was looked
+    at. Nobody adds a second factor of their own to that of somebody else, so it is looked at again.
     """
 
 

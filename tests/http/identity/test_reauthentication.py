@@ -20,6 +20,7 @@ from tests.http.signing_in import PASSWORD, SAFARI, Browser, unlimited
 from tests.meanwhile import meanwhile
 
 REAUTHENTICATE: Final = "/api/auth/reauthenticate"
+SET_UP: Final = ("POST", "/api/user/mfa/setup")
 DISABLE, RENEW = ("DELETE", "/api/user/mfa"), ("POST", "/api/user/mfa/backup-codes/regenerate")
 ADDRESS, TRANSFER = ("PATCH", "/api/user"), ("POST", "/api/organizations/acme/transfer-ownership")
 CROWD: Final = 50
@@ -68,6 +69,10 @@ class House(Cast):
         for column in ("proved_at", "second_factor_at"):
             self.people.change(f"update sessions set {column} = {column} - interval '{interval}'")
 
+    def password_grows_old(self) -> None:
+        """And the second factor stays fresh."""
+        self.people.change("update sessions set proved_at = proved_at - interval '11 minutes'")
+
     async def ask(self, method: str, path: str, token: str | None = None) -> Received:
         body = None
         if (method, path) == ADDRESS:
@@ -100,6 +105,8 @@ async def house(postern: Postern, people: People, log: CapturedLog) -> House:
 def test_these_routes_ask_for_a_fresh_proof() -> None:
     declared = {(one.method, one.path.replace("{org_slug}", "acme")) for one in ROUTES if one.step_up is not None}
     passkeys = {
+        ("POST", "/api/user/mfa/setup"),
+        ("POST", "/api/user/mfa/verify"),
         ("POST", "/api/user/mfa/passkeys"),
         ("POST", "/api/user/passkeys/options"),
         ("POST", "/api/user/passkeys"),
@@ -184,8 +191,8 @@ async def test_a_trusted_device_signs_in_with_the_password_and_has_no_second_fac
 
 async def test_a_second_factor_that_is_gone_proves_only_itself(house: House) -> None:
     await house.sign_in()
-    house.time_passes()
     await house.enable_mfa()
+    house.password_grows_old()
     for _ in range(2):
         assert (await house.ask(*DISABLE)).status == 200
     for what in (ADDRESS, TRANSFER):
@@ -195,8 +202,8 @@ async def test_a_second_factor_that_is_gone_proves_only_itself(house: House) -> 
 async def test_what_was_shown_of_an_earlier_one_is_no_proof_of_the_next(house: House) -> None:
     """A thief enables one and disables it; then the owner, who is warned, enables one elsewhere."""
     await house.sign_in()
-    house.time_passes()
     await house.enable_mfa()
+    house.password_grows_old()
     assert (await house.ask(*DISABLE)).status == 200
     stolen = house.token
     await house.sign_in()
@@ -210,15 +217,55 @@ async def test_enabling_the_second_factor_proves_it_for_this_session_and_for_its
     await house.sign_in()
     house.time_passes()
     elsewhere = await house.tenants.token(house.tenants.session(house.ada))
-    house.time_passes()
+    assert (await house.prove(password=PASSWORD)).status == 200
     await house.enable_mfa()
+    house.password_grows_old()
     await house.is_refused(RENEW, elsewhere)
     assert (await house.ask(*RENEW)).status == 200
-    # A thief of the session could have enabled it. The password shows that its owner did.
+    # Its code shows who has the secret. The password shows whose account it is.
     await house.is_refused(ADDRESS)
     assert (await house.prove(password=PASSWORD)).status == 200
     assert (await house.ask(*ADDRESS)).status == 200
     assert (await house.ask(*DISABLE)).status == 200
+
+
+async def test_a_first_second_factor_asks_for_a_fresh_proof_at_both_steps(house: House) -> None:
+    await house.sign_in()
+    house.time_passes()
+    await house.is_refused(SET_UP)
+    assert house.people.rows("select from mfa_secrets") == []
+    assert (await house.prove(password=PASSWORD)).status == 200
+    app = pyotp.TOTP((await house.ask(*SET_UP)).json()["secret"])
+    house.log.remember(app.secret)
+    house.time_passes()
+    answer = await house.client.post("/api/user/mfa/verify", {"code": app.now()}, token=house.token)
+    assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
+    assert house.people.rows("select from mfa_secrets where enabled_at is not null") == []
+    assert (await house.prove(password=PASSWORD)).status == 200
+    # The secret is the same: nothing has to be scanned again.
+    answer = await house.client.post("/api/user/mfa/verify", {"code": app.now()}, token=house.token)
+    assert answer.status == 200, answer.body
+    house.log.remember(*answer.json()["backup_codes"])
+
+
+async def test_the_second_factor_that_is_off_again_is_no_proof_for_the_next(house: House) -> None:
+    await house.sign_in()
+    await house.enable_mfa()
+    house.password_grows_old()
+    assert (await house.ask(*DISABLE)).status == 200
+    await house.is_refused(SET_UP)
+    assert house.people.rows("select from mfa_secrets") == []
+
+
+async def test_a_member_who_must_set_one_up_needs_a_fresh_proof_too_and_gets_to_it(house: House) -> None:
+    house.people.change("update all_organizations set mfa_required_since = now() - interval '1 day' where id = %s", house.acme.id)
+    house.people.change("update memberships set created_at = now() - interval '1 year'")
+    await house.sign_in()
+    house.time_passes()
+    await house.is_refused(SET_UP)
+    # Somebody without password or code signs in again.
+    await house.sign_in()
+    await house.enable_mfa()
 
 
 async def test_what_does_not_name_an_address_asks_for_no_proof(house: House) -> None:

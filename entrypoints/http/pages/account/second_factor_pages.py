@@ -79,7 +79,7 @@ async def show_second_factor_state(call: Call[None, SetUpLink], postern: Postern
     )
 
 
-@page.post(SECOND_FACTOR, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM)
+@page.post(SECOND_FACTOR, caller=BROWSER, limit=(MFA_SETUP, MFA_CHANGES), policy=WITH_FORM, refuses=(Unauthorized,))
 async def begin_set_up(call: Call[SetUpForm], postern: Postern) -> Page:
     """Begin to set up two-step sign-in
 
@@ -87,15 +87,17 @@ async def begin_set_up(call: Call[SetUpForm], postern: Postern) -> Page:
     """
     identity = postern.identity
     try:
+        # Not declared: the page of the proof leads back with the place that the form holds.
+        await identity.reauthentication.require(call.caller, StepUp.ACCOUNT)
         await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
     except ReauthenticationRequired:
-        return redirect(proof_page(SECOND_FACTOR, StepUp.SECOND_FACTOR))
+        return redirect(proof_page(_with(SECOND_FACTOR, to=call.body.to), StepUp.ACCOUNT))
     except BadRequest:
         return redirect(_onward(call.body.to))
     return redirect(_with(_SET_UP, to=call.body.to))
 
 
-@page.get(_SET_UP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+@page.get(_SET_UP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT)
 async def show_set_up(call: Call[None, SetUpLink], postern: Postern) -> Page:
     """Show the secret, and ask for a first code"""
     pending = await postern.identity.mfa.pending(call.caller)
@@ -112,11 +114,12 @@ async def turn_on(call: Call[FirstCodeForm], postern: Postern) -> Page:
     """
     form, identity = call.body, postern.identity
     try:
+        await identity.reauthentication.require(call.caller, StepUp.ACCOUNT)
         await identity.reauthentication.with_app(
             call.caller, lambda proved: identity.mfa.enable(call.caller, call.actor, form.code, form.form, proved=proved)
         )
     except ReauthenticationRequired:
-        return redirect(proof_page(_SET_UP, StepUp.SECOND_FACTOR))
+        return redirect(proof_page(_with(_SET_UP, to=form.to), StepUp.ACCOUNT))
     except BadRequest as refusal:
         if refusal.words != _ON:
             pending = await identity.mfa.pending(call.caller)

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 import msgspec
 
-from core.domain.errors import BadRequest, ReauthenticationRequired
+from core.domain.errors import BadRequest
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Secret
 from entrypoints.bootstrap import Postern
@@ -92,24 +92,30 @@ async def mfa_status(call: Call, postern: Postern) -> MfaStatus:
 
 
 @endpoint.post(
-    "/api/user/mfa/setup", caller=OWN_USER, limit=(MFA_SETUP, MFA_CHANGES), refuses=(BadRequest, ReauthenticationRequired), tags=("mfa",)
+    "/api/user/mfa/setup",
+    caller=OWN_USER,
+    step_up=StepUp.ACCOUNT,
+    limit=(MFA_SETUP, MFA_CHANGES),
+    refuses=(BadRequest,),
+    tags=("mfa",),
 )
 async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
     """Get a secret for an authenticator app
 
     The second factor is not on until you confirm it with a first code. Until then you may ask again; each new secret replaces the one
-    before. If your second factor is passkeys alone, you need a recent proof of it.
+    before. You need a recent proof of who you are: of the second factor too, if it is passkeys alone.
     """
     identity = postern.identity
     made = await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
     return MfaSetUp(made.secret.reveal(), made.qr_code.reveal(), made.uri.reveal())
 
 
-@endpoint.post("/api/user/mfa/verify", caller=OWN_USER, limit=(MFA_VERIFY, MFA_CHANGES), refuses=(ReauthenticationRequired,), tags=("mfa",))
+@endpoint.post("/api/user/mfa/verify", caller=OWN_USER, step_up=StepUp.ACCOUNT, limit=(MFA_VERIFY, MFA_CHANGES), tags=("mfa",))
 async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
     """Turn on the second factor with a first code
 
-    From now on every sign-in asks for a code, and trusted devices are no longer trusted.
+    From now on every sign-in asks for a code, and trusted devices are no longer trusted. You need a recent proof of who you are, as for the
+    secret.
     """
     identity = postern.identity
     codes = await identity.reauthentication.with_app(

@@ -10,11 +10,11 @@ from core.domain.record.events import Actor
 from tests.http.browsing import Tabs
 from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import Home
+from tests.http.signing_in import PASSWORD
 
 PAGE = "/ui/second-factor"
 SET_UP = f"{PAGE}/set-up"
 CODES = f"{PAGE}/backup-codes"
-PASSWORD = "the moon over the harbour"
 
 
 def app_of(home: Home) -> pyotp.TOTP:
@@ -220,6 +220,42 @@ async def test_without_a_fresh_code_it_is_asked_for_first(path: str, home: Home)
     assert home.tab.place == wanted
     await home.send(code=app.now())
     assert (home.tab.place, home.tab.status) == (path, 200)
+
+
+async def test_without_a_fresh_proof_it_is_asked_for_before_a_first_second_factor_is_set_up(home: Home) -> None:
+    """And the place that the person came from is not lost on the way."""
+    await home.has_password(PASSWORD)
+    back = f"{PAGE}?to=/ui/organizations/acme"
+    await home.open(back)
+    home.grow_old()
+    await home.send()
+    assert home.tab.place.startswith("/ui/prove?")
+    assert home.people.rows("select from mfa_secrets") == []
+    await home.send(password=PASSWORD)
+    assert home.tab.place == back
+    await home.send()
+    assert home.tab.place == f"{SET_UP}?to=/ui/organizations/acme"
+    code, form = app_of(home).now(), home.form
+    home.grow_old()
+    answer = await home.tabs.request("POST", SET_UP, {**form.fields, "code": code})
+    assert (answer.header("location") or "").startswith("/ui/prove?")
+    assert not is_on(home)
+    # Nor is the secret shown again before.
+    await home.open(SET_UP)
+    assert home.tab.place.startswith("/ui/prove?")
+    await home.send(password=PASSWORD)
+    assert home.tab.place == SET_UP
+    await home.send(code=code)
+    assert is_on(home)
+    home.log.remember(*codes_on(home.tab.shown.body))
+
+
+async def test_a_person_without_a_password_signs_in_again_before_a_first_second_factor(home: Home) -> None:
+    await home.open(PAGE)
+    home.grow_old()
+    await home.send()
+    assert home.tab.place.startswith("/ui/sign-in")
+    assert home.people.rows("select from mfa_secrets") == []
 
 
 async def test_a_second_factor_of_another_person_is_none_of_this(home: Home) -> None:
