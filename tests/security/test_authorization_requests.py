@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from core.domain.errors import NotFound
+from core.domain.identity.sessions import TWO_FACTORS
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -212,3 +213,41 @@ async def test_what_a_browser_sends_itself_is_not_in_the_log(house: Arriving, ad
     house.log.remember(said["code"], hint, "a-nonce-of-its-own", browser.session or "", Token(CHALLENGE))
     await browser.request("GET", f"/oauth/logout?{urlencode({'id_token_hint': hint})}")
     assert house.log.events("request") != []
+
+
+async def test_prompt_none_tells_nothing_of_people_who_have_allowed_it_nothing(house: Arriving, ada: Person) -> None:
+    """Whoever they are, whatever they have, and whatever the application asks: all answers are the same, to the byte."""
+    eve = house.tenants.join(house.people.add("eve@example.org"), house.acme)
+    moe = house.people.add("moe@example.org")
+    enabled = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')"
+    house.people.change(enabled, moe.user)
+    browsers = [house.signed_in(one) for one in (ada, eve, moe)]
+    browsers.append(house.signed_in(house.people.session_of(moe), amr="{pwd,otp,mfa}"))
+    hints: list[dict[str, str]] = [
+        {},
+        {"login_hint": ada.email},
+        {"id_token_hint": await house.id_token(ada)},
+        {"claims": f'{{"id_token": {{"sub": {{"value": "{ada.user}"}}}}}}'},
+        {"acr_values": TWO_FACTORS},
+        {"max_age": "1"},
+        {"max_age": "9999"},
+    ]
+    answers = set()
+    for policy in ("anyone", "members"):
+        house.set(house.app, sign_in_policy=policy)
+        for tabs in browsers:
+            for hint in hints:
+                answer = await tabs.request("GET", house.asking(prompt="none", **hint))
+                assert told(answer)["error"] == "consent_required", (policy, hint)
+                answers.add(answer.header("location"))
+    assert len(answers) == 1
+
+
+async def test_without_prompt_nobody_is_sent_back_for_what_they_lack_before_they_allow_it(house: Arriving, ada: Person) -> None:
+    """Otherwise leaving `prompt` out would tell what `prompt=none` does not."""
+    asked = house.asking(acr_values=TWO_FACTORS)
+    tab = await house.signed_in(ada).tab().open(asked)
+    assert tab.place.startswith("/ui/consent?")
+    await tab.send(answer="allow")
+    assert left(tab)["error"] == "unmet_authentication_requirements"
+    assert house.people.rows("select from consents") == []

@@ -112,6 +112,10 @@ def next_step(
     """Raises `AuthorizationRefused` for the application: when nobody may be asked (`prompt=none`) and something is missing, when somebody
     else signed in than the one it expects, and when the person has no second factor to show.
     """
+    if Prompt.NONE in request.prompts and signed_in is not None and _must_consent(request, application, signed_in, progress):
+        # Before all that depends on who they are. Otherwise any application could ask, of everybody who comes by, whether they are the one
+        # that it names, when they have signed in and with what.
+        raise AuthorizationRefused(*_UNASKED[Step.CONSENT])
     step = _step(request, application, signed_in, progress, now)
     if Prompt.NONE in request.prompts and step is not Step.DONE:
         raise AuthorizationRefused(*_UNASKED[step])
@@ -139,12 +143,10 @@ def _step(request: AuthorizationRequest, application: Application, signed_in: Si
         return step
     if request.subject not in {None, signed_in.user}:
         raise AuthorizationRefused(Word.LOGIN_REQUIRED, "Somebody else has signed in than the one who is expected")
-    if wants_second_factor(request) and not _has_shown_both(signed_in):
-        if signed_in.has_second_factor:
-            return Step.SECOND_FACTOR
-        raise AuthorizationRefused(Word.UNMET_REQUIREMENTS, "The person has no second factor")
     if application.members_only and not signed_in.is_member:
         return Step.TURN_AWAY
+    if wants_second_factor(request) and not _has_shown_both(signed_in):
+        return _second_factor_step(request, application, signed_in, progress)
     if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
         return Step.SET_UP_SECOND_FACTOR
     return Step.CONSENT if _must_consent(request, application, signed_in, progress) else Step.DONE
@@ -169,6 +171,15 @@ def _sign_in_step(
     too_old = (request.max_age is not None and age > timedelta(seconds=request.max_age)) or (lifetime is not None and age >= lifetime)
     somebody_else = request.subject not in {None, signed_in.user}
     return Step.SIGN_IN if too_old or somebody_else or Prompt.LOGIN in request.prompts else None
+
+
+def _second_factor_step(request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress) -> Step:
+    if signed_in.has_second_factor:
+        return Step.SECOND_FACTOR
+    if _must_consent(request, application, signed_in, progress):
+        # What comes next tells the application something of the person.
+        return Step.CONSENT
+    raise AuthorizationRefused(Word.UNMET_REQUIREMENTS, "The person has no second factor")
 
 
 def _names_somebody_else(login_hint: str | None, signed_in: SignedIn) -> bool:

@@ -182,6 +182,48 @@ def test_what_was_not_allowed_yet_is_asked(consented: tuple[str, ...] | None) ->
     assert step(who, scopes=()) is (Step.CONSENT if consented is None else Step.DONE)
 
 
+STRANGER = replace(ADA, consented=None)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"login_hint": ADA.email},
+        {"login_hint": "bob@example.org"},
+        {"subject": ADA.user},
+        {"subject": UserId(UUID(int=9))},
+        {"acr_values": (TWO_FACTORS,)},
+        {"max_age": 0},
+        {"max_age": 9999},
+        {"scopes": ()},
+    ],
+)
+@pytest.mark.parametrize(
+    "who",
+    [
+        STRANGER,
+        replace(STRANGER, proved_at=NOW),
+        replace(STRANGER, is_member=True),
+        replace(STRANGER, is_member=True, second_factor_due=NOW),
+        replace(STRANGER, has_second_factor=True),
+        replace(STRANGER, authenticated_by=("pwd", "otp", "mfa"), has_second_factor=True),
+    ],
+)
+@pytest.mark.parametrize("kind", [{}, {"members_only": True}, {"session_lifetime": timedelta(minutes=1)}])
+def test_of_people_who_have_allowed_it_nothing_an_application_learns_that_alone(
+    who: SignedIn, asked: dict[str, Any], kind: dict[str, Any]
+) -> None:
+    assert refused(who, application=replace(APPLICATION, **kind), prompts=NONE, **asked) is Word.CONSENT_REQUIRED
+
+
+def test_nor_does_it_learn_who_has_no_second_factor() -> None:
+    asked: dict[str, Any] = {"acr_values": (TWO_FACTORS,)}
+    assert step(STRANGER, **asked) is Step.CONSENT
+    assert step(STRANGER, application=replace(APPLICATION, members_only=True), **asked) is Step.TURN_AWAY
+    assert refused(STRANGER, replace(BEGUN, consented=True), **asked) is Word.UNMET_REQUIREMENTS
+
+
 def test_what_was_allowed_is_asked_again_only_when_the_application_says_so() -> None:
     assert step(replace(ADA, consented=SCOPES)) is Step.DONE
     assert step(prompts=prompt(Prompt.CONSENT)) is Step.CONSENT
