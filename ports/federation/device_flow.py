@@ -40,6 +40,3 @@ class DeviceCodeStore(Protocol):
 
     async def consume(self, code: DeviceCodeId, at: datetime) -> Approval | None:
         """Of many at once, one gets it."""
-
-    async def end_approved(self, user: UserId) -> None:
-        """What the person has approved, and no device has come for yet, leads nowhere. Nobody waits for it."""

@@ -53,6 +53,11 @@ class SessionStore(Protocol):
     async def end_all(self, user: UserId, *, but: SessionId | None) -> None:
         """The same for callers that do not need the number: nobody waits for it."""
 
+    async def end_codes(self, user: UserId) -> None:
+        """What the person has let in, and has no session yet, gets none: applications with a code, and devices. Nobody waits for it. The
+        account is held.
+        """
+
     async def revoke_of_device(self, device: DeviceId) -> int:
         """Those of the device, and all that its person opened in other people's names. Returns how many ended."""
 

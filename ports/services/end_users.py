@@ -22,6 +22,6 @@ class EndUserStore(Protocol):
     """Part of the unit of work."""
 
     async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
-        """End the person's sessions in the organization's services, and no others. Returns how many; None when they use none of its
-        services.
+        """End the person's sessions in the organization's services, with what was approved and has none yet, and no others. The account is
+        held. Returns how many; None when they use none of its services.
         """

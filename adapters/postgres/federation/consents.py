@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.revoking import revoking
+from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import Transaction, demanding
@@ -68,7 +68,6 @@ class ConsentRows:
             return None
         await self._transaction.tell(_TAKE_BACK, parameters)
         await self._transaction.tell(_END_CODES, parameters)
-        await self._transaction.tell(_END_DEVICES, parameters)
         await self._transaction.tell(_END_SESSIONS, parameters)
         return rows[0].access()
 
@@ -130,15 +129,6 @@ _TAKE_BACK: Final = "delete from consents where user_id = %(user)s and service_i
 
 _REMOVE_ALL: Final = "delete from consents where user_id = %(user)s"
 
-_END_CODES: Final = """
-    update authorization_codes
-       set expires_at = least(expires_at, now())
-     where user_id = %(user)s and service_id = %(service)s and redeemed_at is null
-"""
-
-# Those that have been let in, and have not come yet.
-_END_DEVICES: Final = """
-    update device_codes set state = 'denied' where user_id = %(user)s and service_id = %(service)s and state = 'approved'
-"""
+_END_CODES: Final[LiteralString] = ending_codes("user_id = %(user)s and service_id = %(service)s")
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s and impersonator_id is null")

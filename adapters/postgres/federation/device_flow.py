@@ -178,9 +178,6 @@ class DeviceCodeRows:
         rows = await self._transaction.ask(_Approval, _CONSUME, {"id": code, "at": at})
         return rows[0].approval() if rows else None
 
-    async def end_approved(self, user: UserId) -> None:
-        await self._transaction.tell(_END_APPROVED, {"user": user})
-
 
 _ASK: Final = """
     with asking as (
@@ -318,5 +315,3 @@ _CONSUME: Final = """
                 where all_services.id = device_codes.service_id and memberships.user_id = device_codes.user_id
            ) as role
 """
-
-_END_APPROVED: Final = "update device_codes set state = 'denied' where user_id = %(user)s and state = 'approved'"

@@ -41,6 +41,23 @@ def revoking(which: LiteralString) -> LiteralString:
 """
 
 
+def ending_codes(whose: LiteralString) -> LiteralString:
+    """Codes that no application has redeemed, and devices that were approved and have not come yet, lead nowhere. It goes with
+    whatever ends all sessions of a person somewhere: otherwise what was approved a moment before opens one a moment after. Hold the
+    account, in a statement before this one. Whoever redeems holds it too, and has opened the session already or finds the code gone.
+
+    A code goes with its row: who redeems it at this moment has read it before, and looks only for the row again.
+    """
+    return f"""
+    with ended as (
+             delete from authorization_codes where {whose} and redeemed_at is null
+         )
+  update device_codes
+     set state = 'denied'
+   where {whose} and state = 'approved'
+"""
+
+
 # `but` and its line: the sessions that it was opened from, itself, and those that were opened from it.
 LINE: Final = """
                  with recursive above as (

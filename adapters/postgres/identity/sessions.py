@@ -7,7 +7,7 @@ from uuid import UUID
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.liveness import SESSION_LIVES
-from adapters.postgres.identity.revoking import LINE, revoking
+from adapters.postgres.identity.revoking import LINE, ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
@@ -117,6 +117,9 @@ class SessionRows:
     async def end_all(self, user: UserId, *, but: SessionId | None) -> None:
         await self._transaction.tell(_REVOKE_ALL, {"user": user, "but": but})
 
+    async def end_codes(self, user: UserId) -> None:
+        await self._transaction.tell(_END_CODES, {"user": user})
+
     async def end_federated(self, user: UserId) -> None:
         await self._transaction.tell(_END_FEDERATED, {"user": user, "federated": FEDERATED})
 
@@ -175,6 +178,8 @@ _REVOKE_ALL: Final[LiteralString] = f"""
 {revoking(f"(impersonator_id = %(user)s or user_id = %(user)s and id <> all (array({LINE})))")}
 returning sessions.id
 """
+
+_END_CODES: Final[LiteralString] = ending_codes("user_id = %(user)s")
 
 _END_FEDERATED: Final[LiteralString] = revoking("user_id = %(user)s and %(federated)s = any (authenticated_by)")
 

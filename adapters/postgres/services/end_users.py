@@ -6,7 +6,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.mfa import second_factor_since
-from adapters.postgres.identity.revoking import noticing
+from adapters.postgres.identity.revoking import ending_codes, noticing
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_come
@@ -118,7 +118,9 @@ class EndUserRows:
         self._transaction = transaction
 
     async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
-        (row,) = await self._transaction.ask(_Ended, _END_SESSIONS, {"organization": organization, "user": user})
+        parameters = {"organization": organization, "user": user}
+        await self._transaction.tell(_END_CODES, parameters)
+        (row,) = await self._transaction.ask(_Ended, _END_SESSIONS, parameters)
         return row.sessions if row.is_end_user else None
 
 
@@ -271,6 +273,10 @@ GET: Final[LiteralString] = f"""
      where users.id = %(user)s
      order by services.slug
 """
+
+_END_CODES: Final[LiteralString] = ending_codes(
+    "user_id = %(user)s and service_id in (select id from services where org_id = %(organization)s)"
+)
 
 # Locked in the order of ids, as presence does, so that two that revoke or mark the same sessions cannot deadlock.
 _END_SESSIONS: Final[LiteralString] = f"""

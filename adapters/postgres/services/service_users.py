@@ -11,7 +11,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.parting.forgetting import HOLDS
 from adapters.postgres.identity.parting.holding import held_by
 from adapters.postgres.identity.parting.privacy import REMEMBER
-from adapters.postgres.identity.revoking import noticing
+from adapters.postgres.identity.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.ties import has_come
@@ -265,6 +265,7 @@ DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
 # In the order in which deleting an account, or changing a subscription, locks them. The organization's audit log keeps what it knows about
 # its members: a key for end users does not reach the people who run the organization.
 LEAVE: Final[tuple[LiteralString, ...]] = (
+    ending_codes("user_id = %(user)s and service_id = %(service)s"),
     """
     select
       from refresh_tokens

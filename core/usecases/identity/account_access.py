@@ -61,5 +61,5 @@ async def _end_all_but_sessions(uow: UnitOfWork, user: UserId, at: datetime) -> 
     await uow.accounts.hold(user)
     await uow.mailed_tokens.end_all(user, at)
     await uow.mfa.end_preauthentications(user, at)
-    await uow.device_codes.end_approved(user)
+    await uow.sessions.end_codes(user)
     await uow.devices.end_trust(user)

@@ -250,11 +250,11 @@ class Sessions:
         async with self._unit_of_work() as uow:
             # A request that opens a session from one of theirs waits and finds that one ended, or has added the new one already.
             await uow.accounts.hold(user)
-            await uow.device_codes.end_approved(user)
+            await uow.sessions.end_codes(user)
             ended = await uow.sessions.revoke_all(user, but=but)
             if ended:
                 await uow.record(sessions_revoked(user, actor, ended))
-            # Also when no session has ended: a device that was approved a moment ago has none yet.
+            # Also when no session has ended: what was approved a moment ago has none yet.
             await uow.commit()
         return ended
 

@@ -175,7 +175,7 @@ class AccountAdministration:
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
             await uow.accounts.hold(account.id)
-            await uow.device_codes.end_approved(account.id)
+            await uow.sessions.end_codes(account.id)
             sessions = await uow.sessions.revoke_all(account.id, but=None)
             if sessions:
                 await _record(uow, "security.sessions.revoked", account, operator, {"sessions": sessions})

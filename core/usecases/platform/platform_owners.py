@@ -165,6 +165,7 @@ async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
 async def _end_what_no_owner_may_have(uow: UnitOfWork, user: UserId) -> None:
     """Nobody acts in an owner's name, and no organization's own provider lets one in."""
     await uow.impersonations.end_all(user)
+    await uow.sessions.end_codes(user)
     await uow.sessions.end_federated(user)
 
 

@@ -43,16 +43,19 @@ class EndUsers:
         return found
 
     async def end_sessions(self, organization: OrganizationId, user: UserId, actor: Actor) -> int:
-        """Sign the person out of the organization's services, from their next request on. Sessions elsewhere, and in the organization
-        itself, stay. May be repeated. Raises `NotFound`.
+        """Sign the person out of the organization's services, from their next request on; codes and devices that wait for a session there
+        get none. Sessions elsewhere, and in the organization itself, stay. May be repeated. Raises `NotFound`.
         """
         async with self._unit_of_work() as uow:
+            # A request that exchanges a code waits and finds it gone, or has added its session already.
+            await uow.accounts.hold(user)
             ended = await uow.end_users.end_sessions(organization, user)
             if ended is None:
                 raise NotFound(_UNKNOWN)
             if ended:
                 await uow.record(sessions_in_services_ended(organization, user, ended, actor))
-                await uow.commit()
+            # Also when no session has ended: what was approved a moment ago has none yet.
+            await uow.commit()
         return ended
 
 

@@ -15,7 +15,7 @@ from adapters.postgres.federation.saml.rows import (
     configuration_parameters,
 )
 from adapters.postgres.identity.login_events import queue_for_export
-from adapters.postgres.identity.revoking import revoking
+from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
@@ -167,6 +167,7 @@ class SamlRows:
         await self._transaction.tell("delete from saml_sessions where id = any (%(ids)s::uuid[])", {"ids": list(participants)})
 
     async def end_sessions_in(self, service: ServiceId, user: UserId) -> None:
+        await self._transaction.tell(_END_CODES_IN, {"service": service, "user": user})
         await self._transaction.tell(_END_SESSIONS_IN, {"service": service, "user": user})
 
     async def keep_logout(self, flow: FlowId, request: Mapping[str, Json]) -> None:
@@ -413,6 +414,8 @@ _PARTICIPANTS_NAMED: Final[LiteralString] = f"""
      where saml_sessions.id = any (array(select id from meant))
      order by saml_sessions.id
 """
+
+_END_CODES_IN: Final[LiteralString] = ending_codes("user_id = %(user)s and service_id = %(service)s")
 
 _END_SESSIONS_IN: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s")
 

@@ -15,7 +15,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.parting.holding import HELD_BY_NOTHING_ELSE
-from adapters.postgres.identity.revoking import revoking
+from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATED, RELATIONS_OF_MEMBER
@@ -214,6 +214,7 @@ class ProvisionedUserRows:
     async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
         parameters = {"organization": organization, "users": list(users), "at": at, "deactivated": deactivated}
         await self._transaction.tell(_LEAVE, parameters)
+        await self._transaction.tell(_END_CODES, {"organization": organization, "users": list(users)})
         await self._transaction.tell(_END_SESSIONS, {"organization": organization, "users": list(users)})
 
     async def deactivate_accounts(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> None:
@@ -599,6 +600,10 @@ _LEAVE: Final = """
              in_group = excluded.in_group and (provisioned_users.is_member or provisioned_users.in_group),
              updated_at = %(at)s
 """
+
+_END_CODES: Final[LiteralString] = ending_codes(
+    "user_id = any(%(users)s) and service_id in (select id from all_services where org_id = %(organization)s)"
+)
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = any(%(users)s) and organization_id = %(organization)s")
 

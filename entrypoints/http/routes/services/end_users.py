@@ -183,7 +183,8 @@ async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: 
 async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], postern: Postern) -> SessionsRevoked:
     """Sign an end user out of the organization's services
 
-    The user's sessions and refresh tokens there stop working with the next request. Sessions elsewhere go on, and so does what the person
+    The user's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
+    session yet. Sessions elsewhere go on, and so does what the person
     does as a member of the organization. You may repeat this.
     """
     ended = await postern.services.end_users.end_sessions(call.caller.organization, UserId(call.path.user_id), call.actor)

@@ -289,7 +289,7 @@ async def test_what_a_person_has_approved_ends_with_their_access(house: House) -
     assert await house.approved(codes[0], account, session)
     assert await house.approved(codes[1], other, of_other)
     async with house.store.unit_of_work() as uow:
-        await uow.device_codes.end_approved(account.id)
+        await uow.sessions.end_codes(account.id)
         await uow.commit()
     assert [await house.state(code) for code in codes] == [DeviceCodeState.DENIED, DeviceCodeState.APPROVED, DeviceCodeState.PENDING]
 

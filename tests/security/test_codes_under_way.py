@@ -1,0 +1,212 @@
+"""What a person has let in and what has no session yet, an application with a code or a device, gets none once their sessions are ended."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import pytest
+import trio
+
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
+from core.domain.record.events import Actor
+from entrypoints.bootstrap import Postern
+from ports.unit_of_work import UnitOfWork
+from tests.conftest import CapturedLog
+from tests.http import conftest as http
+from tests.http.cast import all_at_once
+from tests.http.client import Received
+from tests.http.federation.devices import Codes, Sets
+from tests.http.federation.relying import Application, oauth
+from tests.http.people import People
+from tests.http.signing_in import PASSWORD, unlimited
+
+database_url, postern, people = http.database_url, http.postern, http.people
+
+GONE: Final = (400, "invalid_grant")
+DENIED: Final = (400, "access_denied")
+ROUNDS: Final = 5
+
+
+class House(Sets):
+    """Ada, in her browser, has let in a set of acme's and an application of acme's, and the same of globex's. None has come yet."""
+
+    async def prepare(self) -> None:
+        self.admin = self.resident(self.acme, "admin")
+        # She has been there before.
+        for place in (self.shop, self.tv, self.theirs):
+            self.tenants.uses(self.ada, place.service)
+        self.devices = [await self.approved(self.tv), await self.approved(self.theirs)]
+        self.codes = [(one, await self.code(one)) for one in (self.shop, self.theirs)]
+        self.lasting = [(one, await self.code(one, scopes="openid offline_access")) for one in (self.shop, self.theirs)]
+
+    async def approved(self, application: Application) -> Codes:
+        fields = {"org": application.service.tenant.slug}
+        codes = await self.ask_for_codes(application, **fields)
+        await self.approve(codes)
+        return codes
+
+    async def outcomes(self) -> dict[str, list[bool]]:
+        """Who gets in: first acme's, then globex's."""
+        return {
+            "codes": [self.is_in(await self.redeem(*one)) for one in self.codes],
+            "lasting": [self.is_in(await self.redeem(*one)) for one in self.lasting],
+            "devices": [self.is_in(await self.poll(one)) for one in self.devices],
+        }
+
+    def is_in(self, answer: Received) -> bool:
+        if answer.status == 200:
+            self.kept(answer.json())
+            return True
+        assert oauth(answer) in (GONE, DENIED), answer.body
+        return False
+
+    async def within(self, *steps: Callable[[UnitOfWork], Awaitable[Any]]) -> None:
+        async with self.postern.foundation.unit_of_work() as uow:
+            await uow.accounts.hold(self.user)
+            for step in steps:
+                await step(uow)
+            await uow.commit()
+
+    @property
+    def user(self) -> UserId:
+        return UserId(self.ada.user)
+
+    async def by_organization(self) -> Received:
+        return await self.request("DELETE", f"/api/organizations/acme/users/{self.ada.user}/sessions", by=self.admin)
+
+    async def by_directory(self) -> None:
+        acme, now = OrganizationId(self.acme.id), self.postern.foundation.clock.now()
+        await self.within(lambda uow: uow.provisioned_users.leave(acme, [self.user], now, deactivated=True))
+
+    async def by_key(self) -> None:
+        """The services forget her."""
+        for application in (self.shop, self.tv):
+            await self.within(
+                partial(self._left, ServiceId(application.service.id)),
+            )
+
+    async def _left(self, service: ServiceId, uow: UnitOfWork) -> None:
+        await uow.service_users.leave(service, OrganizationId(self.acme.id), self.user)
+
+    async def by_saml(self) -> None:
+        """As a service provider that signs her out."""
+        for application in (self.shop, self.tv):
+            service = ServiceId(application.service.id)
+            await self.within(partial(lambda one, uow: uow.saml.end_sessions_in(one, self.user), service))
+
+    async def by_taking_back(self) -> None:
+        self.people.change("delete from consents")
+        for application in (self.shop, self.tv):
+            self.tenants.session(self.ada, application.service)
+            await self.postern.federation.consents.revoke(self.user, ServiceId(application.service.id), Actor(self.user))
+
+    async def by_person(self) -> None:
+        """From the browser itself, whose session goes on."""
+        await self.postern.identity.sessions.sign_out_others(self.user, SessionId(self.ada.session), Actor(self.user))
+
+    async def by_password(self) -> None:
+        answer = await self.request(
+            "POST", "/api/user/change-password", {"current_password": PASSWORD, "new_password": "the sun over the mountains"}
+        )
+        assert answer.status == 200, answer.body
+
+    async def by_office(self) -> None:
+        await self.postern.platform.platform_owners.promote(Email(self.ada.email))
+
+    async def by_operator(self) -> None:
+        await self.postern.platform.account_administration.revoke_sessions(Email(self.ada.email), "grace")
+
+    async def by_deactivation(self) -> None:
+        administration = self.postern.platform.account_administration
+        await administration.deactivate(Email(self.ada.email), "grace")
+        await administration.activate(Email(self.ada.email), "grace")
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    house = House(postern, people, unlimited(postern), log)
+    maker = await people.with_password(PASSWORD)
+    chosen = "update users set password_hash = (select password_hash from users where id = %s) where id = %s"
+    people.change(chosen, maker.user, house.ada.user)
+    await house.prepare()
+    return house
+
+
+async def test_nobody_has_ended_anything(house: House) -> None:
+    assert await house.outcomes() == {"codes": [True, True], "lasting": [True, True], "devices": [True, True]}
+
+
+@pytest.mark.parametrize("way", [House.by_organization, House.by_directory, House.by_key, House.by_saml, House.by_taking_back])
+async def test_it_ends_with_the_sessions_in_an_organization_and_nothing_elsewhere(
+    house: House, way: Callable[[House], Awaitable[object]]
+) -> None:
+    await way(house)
+    assert await house.outcomes() == {"codes": [False, True], "lasting": [False, True], "devices": [False, True]}
+
+
+@pytest.mark.parametrize("way", [House.by_person, House.by_password, House.by_office, House.by_operator, House.by_deactivation])
+async def test_it_ends_with_all_sessions(house: House, way: Callable[[House], Awaitable[object]]) -> None:
+    await way(house)
+    assert await house.outcomes() == {"codes": [False, False], "lasting": [False, False], "devices": [False, False]}
+
+
+async def test_the_codes_of_others_stay(house: House) -> None:
+    bob = house.people.add("bob@example.org")
+    theirs, codes = await house.code(house.shop, bob), await house.ask_for_codes()
+    await house.approve(codes, bob)
+    await house.by_organization()
+    await house.by_person()
+    assert house.is_in(await house.redeem(house.shop, theirs))
+    assert house.is_in(await house.poll(codes))
+
+
+async def test_another_organization_ends_nothing(house: House) -> None:
+    stranger = house.resident(house.tenants.add("initech"), "admin")
+    answer = await house.request("DELETE", f"/api/organizations/initech/users/{house.ada.user}/sessions", by=stranger)
+    assert answer.status == 404
+    assert await house.outcomes() == {"codes": [True, True], "lasting": [True, True], "devices": [True, True]}
+
+
+@pytest.mark.parametrize("what", ["code", "lasting", "device"])
+@pytest.mark.parametrize("way", ["organization", "consent"])
+async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(house: House, what: str, way: str) -> None:
+    """The request has begun, and has seen the code as it was."""
+    answers: list[Received] = []
+
+    async def redeem() -> None:
+        match what:
+            case "code":
+                answers.append(await house.redeem(*house.codes[0]))
+            case "lasting":
+                answers.append(await house.redeem(*house.lasting[0]))
+            case _:
+                answers.append(await house.poll(house.devices[0]))
+
+    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
+        await uow.accounts.hold(house.user)
+        if way == "organization":
+            assert await uow.end_users.end_sessions(OrganizationId(house.acme.id), house.user) == 0
+        else:
+            for application in (house.shop, house.tv):
+                house.tenants.session(house.ada, application.service)
+                assert await uow.consents.revoke(house.user, ServiceId(application.service.id)) is not None
+        nursery.start_soon(redeem)
+        await house.people.somebody_waits()
+        await uow.commit()
+    assert not house.is_in(answers[0])
+    assert house.living() == 0
+
+
+@pytest.mark.parametrize("what", ["code", "device"])
+async def test_the_organization_ends_the_session_that_is_opened_meanwhile(house: House, what: str) -> None:
+    """Whoever was first: after it, nothing lives."""
+    for _ in range(ROUNDS):
+        code, device = await house.code(house.shop, scopes="openid offline_access"), await house.approved(house.tv)
+
+        async def redeem(code: str = code, device: Codes = device) -> Received:
+            return await house.redeem(house.shop, code) if what == "code" else await house.poll(device)
+
+        answers = await all_at_once(redeem, house.by_organization)
+        assert sorted(answer.status for answer in answers) in ([200, 200], [200, 400])
+        assert house.living() == 0
