@@ -14,8 +14,8 @@ from core.frozen import Frozen
 # What an introspection repeats of a token.
 _REPEATED: Final = frozenset(
     (
-        *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "org", "service", "amr", "acr", "auth_time"),
-        "token_use",
+        *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "amr", "acr", "auth_time"),
+        *("org", "org_id", "service", "service_id", "token_use"),
     )
 )
 _OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value))

@@ -72,5 +72,7 @@ def client_claims(client: RegisteredClient, *, issuer: str, token_id: str, now: 
         "client_id": str(client.client),
         "token_use": TokenUse.CLIENT.value,
         "org": client.context.organization_slug,
+        "org_id": str(client.context.organization),
         "service": client.context.service_slug,
+        "service_id": str(client.context.service),
     }

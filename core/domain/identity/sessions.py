@@ -171,11 +171,13 @@ def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: dat
         "token_use": TokenUse.ACCESS.value,
         "amr": list(session.authenticated_by),
     }
+    # The ids, because a slug may be that of another one tomorrow, and whoever checks the token offline sees nothing but the token.
     if session.context.organization_slug:
-        claims["org"] = session.context.organization_slug
+        claims |= {"org": session.context.organization_slug, "org_id": str(session.context.organization)}
     if session.context.service_slug:
         claims |= {
             "service": session.context.service_slug,
+            "service_id": str(session.context.service),
             "plan": opened.subscription.plan,
             "features": list(opened.subscription.features),
             "subscription_status": opened.subscription.status,

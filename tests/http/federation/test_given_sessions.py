@@ -16,6 +16,8 @@ async def test_a_service_of_the_organization_learns_what_a_token_says(relying: R
         "token_type": "Bearer",
         "username": "ada@example.org",
         **{name: claims[name] for name in ("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "org", "service")},
+        "org_id": str(relying.acme.id),
+        "service_id": str(relying.page.service.id),
         **{name: claims[name] for name in ("amr", "acr", "auth_time", "token_use")},
     }
     told = await relying.introspect(relying.shop, tokens["refresh_token"])

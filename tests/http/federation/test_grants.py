@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import jwt
 import pytest
@@ -184,18 +184,44 @@ async def test_an_application_of_its_own(relying: Relying) -> None:
     assert set(answer) == {"access_token", "token_type", "expires_in"}
     assert jwt.get_unverified_header(answer["access_token"])["typ"] == "at+jwt"
     claims = claims_of(answer["access_token"])
-    assert {name: claims[name] for name in ("sub", "client_id", "aud", "token_use", "org", "service")} == {
+    assert {name: claims[name] for name in ("sub", "client_id", "aud", "token_use", "org", "service", "org_id", "service_id")} == {
         "sub": relying.shop.client_id,
         "client_id": relying.shop.client_id,
         "aud": "services:acme",
         "token_use": "client",
         "org": "acme",
         "service": "shop",
+        "org_id": str(relying.acme.id),
+        "service_id": str(relying.shop.service.id),
     }
     assert "sid" not in claims
+    told = await relying.introspect(relying.shop, answer["access_token"])
+    assert (told["org_id"], told["service_id"]) == (claims["org_id"], claims["service_id"])
     assert relying.people.rows("select from sessions where service_id is not null") == []
     for path in ("/api/user", "/oauth/userinfo"):
         assert refused(await relying.client.get(path, token=answer["access_token"])) == (401, "JWT_ERROR")
+
+
+async def test_an_application_that_checks_offline_can_tell_who_has_its_slugs_now(relying: Relying) -> None:
+    """Acme goes, and somebody else founds acme and its shop: all but the ids is the same."""
+    places = [relying.shop]
+    relying.tenants.join(relying.ada, relying.acme)
+    told: list[list[dict[str, Any]]] = []
+    for _ in range(2):
+        shop = places[-1]
+        ids = (str(shop.service.tenant.id), str(shop.service.id))
+        tokens = await relying.signed_in(shop, scopes="openid")
+        again = (await relying.refresh(shop, tokens["refresh_token"])).ok()
+        own = (await relying.ask(fields=OWN, headers=shop.basic)).ok()
+        selected = await relying.request("POST", "/api/organizations/acme/select")
+        said = [claims_of(one["access_token"]) for one in (tokens, again, own, selected.json())]
+        assert [(one["org_id"], one.get("service_id")) for one in said] == [ids] * 3 + [(ids[0], None)]
+        told.append([{name: one.get(name) for name in ("aud", "org", "service")} for one in said])
+        relying.people.change("update all_organizations set deleted_at = now() where id = %s", shop.service.tenant.id)
+        acme = relying.tenants.add("acme")
+        relying.tenants.join(relying.ada, acme)
+        places.append(relying.application(acme, "shop", secret=True))
+    assert told[0] == told[1]
 
 
 async def test_public_clients_have_nothing_of_their_own(relying: Relying) -> None:

@@ -431,6 +431,7 @@ async def test_a_service_that_the_user_uses_can_be_named_and_is_seen_as_they_see
     for token in (begun["access_token"], (await mall.refresh(begun["refresh_token"])).json()["access_token"]):
         said = claims(token)
         assert (said["aud"], said["org"], said["service"]) == ("service:acme/shop", "acme", "shop")
+        assert (said["org_id"], said["service_id"]) == (str(mall.shop.tenant.id), str(mall.shop.id))
         assert (said["plan"], said["features"], said["subscription_status"]) == ("Pro", ["export"], "active")
         assert (said["token_use"], said["impersonator"]) == ("impersonation", str(mall.owner.user))
     profile = await mall.client.get("/api/user", token=begun["access_token"])

@@ -108,6 +108,7 @@ async def test_the_tokens_are_for_the_service(house: House) -> None:
         "acme",
         "shop",
     )
+    assert (claims["org_id"], claims["service_id"]) == (str(house.acme.id), str(house.shop.id))
     assert (claims["token_use"], claims["amr"]) == ("access", ["pwd"])
     assert paid(tokens["access_token"]) == ("free", [], "active")
     profile = await house.client.get("/api/user", token=tokens["access_token"])
@@ -153,7 +154,7 @@ async def test_a_sign_in_to_the_platform_makes_nobody_a_user_of_anything(house: 
     for more in ({}, {"org_slug": "acme"}, {"org_slug": "nowhere"}, {"org_slug": None, "service_slug": None}, {"service_slug": ""}):
         tokens = await house.browser.tokens(house.ada, **more)
         assert claims_of(tokens["access_token"])["aud"] == "platform"
-        assert not {"org", "service", "plan"} & set(claims_of(tokens["access_token"]))
+        assert not {"org", "org_id", "service", "service_id", "plan"} & set(claims_of(tokens["access_token"]))
     assert house.people.rows("select * from service_users") == []
     assert {(row["organization_id"], row["service_id"]) for row in house.sessions()} == {(None, None)}
 

@@ -64,8 +64,12 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The session's id."""
     org: Annotated[str, example("acme")] | None = None
     """The organization's slug."""
+    org_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000005")] | None = None
+    """The organization's id. The slug may be another organization's once this one is deleted."""
     service: Annotated[str, example("billing")] | None = None
     """The service's slug."""
+    service_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000006")] | None = None
+    """The service's id."""
     amr: Annotated[Sequence[str], example(["pwd"])] | None = None
     """How the person proved who they are (RFC 8176)."""
     acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None
