@@ -7,13 +7,14 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.federation.grants import Granted
-from core.domain.federation.scopes import EMAIL, ORGANIZATION, PROFILE
+from core.domain.federation.groups import groups
+from core.domain.federation.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE
 from core.domain.identifiers import ClientId, OrganizationId, UserId
 from core.domain.identity.sessions import context_class
 from core.domain.json import Json
 from core.domain.secrets import Token
 
-PERSON_CLAIMS: Final = ("sub", "preferred_username", "email", "email_verified", "organization")
+PERSON_CLAIMS: Final = ("sub", "preferred_username", "email", "email_verified", "organization", "groups")
 
 
 def person_claims(
@@ -34,6 +35,8 @@ def person_claims(
         claims |= {"email": email, "email_verified": email_is_verified}
     if ORGANIZATION in scopes:
         claims["organization"] = {"id": str(organization), "slug": organization_slug, "role": role or None}
+    if GROUPS in scopes:
+        claims["groups"] = list(groups(organization_slug, role))
     return claims
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from core.domain.federation.authorizations import AuthorizationRefused, Word
-from core.domain.federation.scopes import EMAIL, ORGANIZATION, PROFILE
+from core.domain.federation.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.frozen import Frozen
@@ -22,6 +22,7 @@ _SCOPE_OF: Final[Mapping[str, str]] = {
     "email": EMAIL,
     "email_verified": EMAIL,
     "organization": ORGANIZATION,
+    "groups": GROUPS,
 }
 _PLACES: Final = ("userinfo", "id_token")
 _Member = Mapping[str, Any]

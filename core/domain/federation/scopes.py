@@ -10,7 +10,9 @@ OFFLINE_ACCESS: Final = "offline_access"
 """The session stays when the person signs out in the browser."""
 ORGANIZATION: Final = "organization"
 """Which organization the service belongs to, and the person's role in it."""
-SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION)
+GROUPS: Final = "groups"
+"""The role once more, as a group of the kind that applications know."""
+SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION, GROUPS)
 
 LONGEST_SCOPES: Final = 1000
 

@@ -53,7 +53,7 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     response_type: str = ""
     """Must be `code`."""
     scope: str = ""
-    """Some of `openid profile email organization offline_access`, separated by spaces. Others are ignored."""
+    """Some of `openid profile email organization groups offline_access`, separated by spaces. Others are ignored."""
     state: str = ""
     """It comes back with the answer."""
     nonce: str = ""

@@ -15,7 +15,7 @@ _CONSENT: Final[dict[str, Any]] = {
     "destination": "timesheets.example",
     "on_device": False,
 }
-_EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization"]
+_EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org"}
 _TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name}
 _REQUIRED: Final[dict[str, Any]] = {

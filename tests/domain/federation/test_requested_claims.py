@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.domain.federation.authorizations import AuthorizationRefused
 from core.domain.federation.requested_claims import LONGEST_CLAIMS, NO_CLAIMS, RequestedClaims, requested_claims
-from core.domain.federation.scopes import EMAIL, ORGANIZATION, PROFILE
+from core.domain.federation.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 
@@ -34,6 +34,7 @@ def test_a_claim_asks_for_the_scope_that_tells_it() -> None:
     assert asked(id_token={"email_verified": {"essential": True}}).scopes == {EMAIL}
     everything = asked(userinfo={"preferred_username": {"value": "ada"}, "organization": {}}, id_token={"email": {"values": [1]}})
     assert everything == RequestedClaims(scopes=frozenset({PROFILE, EMAIL, ORGANIZATION}))
+    assert asked(id_token={"groups": {"essential": True}}).scopes == {GROUPS}
 
 
 def test_what_we_do_not_have_and_what_is_told_anyway_needs_nothing() -> None:

@@ -77,10 +77,6 @@ class Sets(Relying):
         await self.approve(codes)
         return self.kept((await self.poll(codes)).ok())
 
-    def kept(self, tokens: dict[str, Any]) -> dict[str, Any]:
-        self.log.remember(*(tokens[name] for name in ("access_token", "refresh_token", "id_token") if name in tokens))
-        return tokens
-
     def expire(self) -> None:
         """All codes that wait: they were asked for five minutes ago."""
         self.people.change("update device_codes set expires_at = now()")

@@ -149,6 +149,10 @@ class Relying(Neighbours):
                 self.log.remember(tokens[name])
         return tokens
 
+    def kept(self, tokens: dict[str, Any]) -> dict[str, Any]:
+        self.log.remember(*(tokens[name] for name in ("access_token", "refresh_token", "id_token") if name in tokens))
+        return tokens
+
     async def refresh(self, application: Application, token: str, **fields: str) -> Received:
         return await self.ask(fields={"grant_type": "refresh_token", "refresh_token": token, **application.posted, **fields})
 

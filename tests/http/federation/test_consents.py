@@ -34,8 +34,9 @@ async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(house
     await tab.send(answer="allow")
     left(tab)
     told(await tab.tabs.request("GET", house.asking(scope="openid")))
-    await tab.open(house.asking(scope="openid email offline_access organization profile"))
-    for words in ("ada@example.org", "until you take it back", "which role you have in Acme", "name that you sign in with"):
+    await tab.open(house.asking(scope="openid email offline_access organization groups profile"))
+    said = ("until you take it back", "which role you have in Acme", "groups that you have in Acme", "name that you sign in with")
+    for words in ("ada@example.org", *said):
         assert words in tab.page.text
     await tab.send(answer="allow")
     left(tab)
@@ -43,11 +44,11 @@ async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(house
         told(await tab.tabs.request("GET", house.asking(scope=scope)))
     (kept,) = house.people.rows("select user_id, service_id, scopes from consents")
     assert (kept["user_id"], kept["service_id"]) == (ada.user, house.app.id)
-    assert sorted(kept["scopes"]) == ["email", "offline_access", "openid", "organization", "profile"]
+    assert sorted(kept["scopes"]) == ["email", "groups", "offline_access", "openid", "organization", "profile"]
     given = [event for event in house.told() if event["name"] == "user.consent.given"]
     assert [event["details"]["scopes"] for event in given] == [
         ["openid"],
-        ["openid", "profile", "email", "offline_access", "organization"],
+        ["openid", "profile", "email", "offline_access", "organization", "groups"],
     ]
     entries = house.audited("user.consent.%")
     assert {(entry["actor_id"], entry["organization_id"], entry["target_id"]) for entry in entries} == {

@@ -3,8 +3,9 @@
 import pytest
 
 from core.domain.identity.sessions import ONE_FACTOR
+from core.domain.tenancy.roles import Capability
 from tests.http.client import refused
-from tests.http.federation.relying import FORM, USERINFO, Relying
+from tests.http.federation.relying import FORM, USERINFO, Relying, claims_of
 from tests.http.people import BASE_URL
 
 
@@ -14,6 +15,7 @@ async def test_userinfo_tells_what_the_scopes_tell(relying: Relying) -> None:
         "openid email": {"email": "ada@example.org", "email_verified": True},
         "openid profile": {"preferred_username": "ada@example.org"},
         "openid organization": {"organization": {"id": str(relying.acme.id), "slug": "acme", "role": None}},
+        "openid groups": {"groups": []},
     }
     for scopes, claims in expected.items():
         tokens = await relying.signed_in(relying.shop, scopes=scopes)
@@ -23,6 +25,32 @@ async def test_userinfo_tells_what_the_scopes_tell(relying: Relying) -> None:
     relying.people.change("update users set email_verified_at = null")
     tokens = await relying.signed_in(relying.shop)
     assert (await relying.userinfo(tokens["access_token"])).ok()["email_verified"] is False
+
+
+async def test_groups_are_the_role_in_the_organization_of_the_service(relying: Relying) -> None:
+    """In the ID token, after a refresh and by userinfo; and those of another organization are none of its business."""
+    relying.tenants.join(relying.ada, relying.globex, "owner")
+    relying.tenants.join(relying.ada, relying.acme, "admin")
+    role = relying.tenants.role(relying.acme, "notebooks", [Capability.END_USERS_VIEW])
+    tokens = await relying.signed_in(relying.shop, scopes="openid groups offline_access")
+    assert tokens["scope"] == "openid groups offline_access"
+    for groups, change in (
+        (["acme/admin"], ""),
+        (["acme/notebooks"], f"update memberships set role = 'notebooks', role_id = '{role.id}' where org_id = %s"),
+        ([], "delete from memberships where org_id = %s"),
+    ):
+        if change:
+            relying.people.change(change, relying.acme.id)
+        tokens = relying.kept((await relying.refresh(relying.shop, tokens["refresh_token"])).ok()) if change else tokens
+        assert claims_of(tokens["id_token"])["groups"] == groups
+        assert (await relying.userinfo(tokens["access_token"])).ok() == {"sub": str(relying.ada.user), "groups": groups}
+        assert "groups" not in claims_of(tokens["access_token"])
+    # Nobody is told without the scope.
+    relying.tenants.join(relying.ada, relying.acme, "admin")
+    for scopes in ("openid profile email organization", "groups"):
+        tokens = await relying.signed_in(relying.shop, scopes=scopes)
+        assert "groups" not in claims_of(tokens.get("id_token", tokens["access_token"]))
+    assert "groups" not in (await relying.introspect(relying.shop, tokens["access_token"]))
 
 
 async def test_by_post_with_the_token_in_the_header_or_the_body(relying: Relying) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from core.domain.federation.authorization_steps import Application, SignedIn
 from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Word
+from core.domain.federation.groups import groups
 from core.domain.federation.redirects import Recipient
 from core.domain.federation.saml.certificates import Signer
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat, Source
@@ -265,7 +266,7 @@ def attributes(configuration: Configuration, application: Application, subject: 
         Source.ORGANIZATION: [application.organization_slug],
         Source.ORGANIZATION_NAME: [application.organization_name],
         Source.ROLE: [subject.role] if subject.role else [],
-        Source.GROUPS: [f"{application.organization_slug}/{subject.role}"] if subject.role else [],
+        Source.GROUPS: groups(application.organization_slug, subject.role),
     }
     said: dict[str, list[str]] = {}
     for source, name in configuration.attributes.items():

@@ -1,5 +1,6 @@
 """OpenID Connect: who somebody is, and where everything is."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Final
 
@@ -46,6 +47,8 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the person has shown that the address is theirs. With the scope `email`."""
     organization: OrganizationClaims | None = None
     """The organization of the service. With the scope `organization`."""
+    groups: Annotated[Sequence[str], example(["acme/member"])] | None = None
+    """The person's role in that organization, as `organization/role`; empty for a person who is no member. With the scope `groups`."""
 
 
 class PostedToken(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ class RequestFields(ClientFields, frozen=True, kw_only=True):
     response_type: Annotated[str, msgspec.Meta(max_length=LONGEST), example("code")] | None = None
     """Must be `code`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST), example("openid email")] | None = None
-    """Some of `openid profile email organization offline_access`, separated by spaces."""
+    """Some of `openid profile email organization groups offline_access`, separated by spaces."""
     state: _Text = None
     """It comes back with the answer."""
     nonce: _Text = None
