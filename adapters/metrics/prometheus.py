@@ -18,6 +18,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from core.domain.federation.authorizations import TOLD_TO_THE_PERSON, Word
 from core.domain.federation.device_flow import Step
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
@@ -128,7 +129,9 @@ class PrometheusMetrics:
         self._domain_joins = self._counter(
             "sso_domain_joins_total", "People who became members by the domain of their address, or asked to", ("outcome",)
         )
+        self._authorizations_refused = self._counter("sso_authorizations_refused_total", "Authorization requests refused", ("reason",))
         for counter, outcomes in (
+            (self._authorizations_refused, (*(word.value for word in Word), *TOLD_TO_THE_PERSON)),
             (self._webhook_attempts, _KNOWN_DELIVERIES),
             (self._logout_attempts, _KNOWN_DELIVERIES),
             (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
@@ -218,6 +221,9 @@ class PrometheusMetrics:
 
     def device_flow(self, step: str) -> None:
         self._device_flows.labels(step).inc()
+
+    def authorization_refused(self, reason: str) -> None:
+        self._authorizations_refused.labels(reason).inc()
 
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()

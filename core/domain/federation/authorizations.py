@@ -4,7 +4,7 @@ RFC 7636 and RFC 9126 have it. How one is read and checked stands in `authorizat
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
@@ -30,6 +30,10 @@ class Word(StrEnum):
     REQUEST_URI_NOT_SUPPORTED = "request_uri_not_supported"
     REGISTRATION_NOT_SUPPORTED = "registration_not_supported"
     UNMET_REQUIREMENTS = "unmet_authentication_requirements"
+
+
+TOLD_TO_THE_PERSON: Final = ("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed")
+"""Why a request is refused by a page. With the words, all reasons that there are."""
 
 
 class AuthorizationRefused(BadRequest):

@@ -28,15 +28,17 @@ class ErrorShape(Protocol):
     def kind(self) -> type[msgspec.Struct] | None:
         """The type of `value`, for the description. None: a page."""
 
-    def value(self, refused: Refused, at: datetime, language: Language = DEFAULT) -> Any:
-        """The body of the answer: a Struct for JSON, bytes for what is already encoded. Programs are told in English."""
+    def value(self, refused: Refused, at: datetime, language: Language = DEFAULT, request_id: str = "") -> Any:
+        """The body of the answer: a Struct for JSON, bytes for what is already encoded. Programs are told in English; they have
+        the request's id in a header.
+        """
 
 
 class _Ours:
     media_type = "application/json"
     kind = ErrorBody
 
-    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT) -> ErrorBody:
+    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT, _request_id: str = "") -> ErrorBody:
         return ErrorBody(message_of(refused), refused.code, at)
 
 
@@ -71,7 +73,7 @@ class _OAuth:
     media_type = "application/json"
     kind = OAuthError
 
-    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT) -> OAuthError:
+    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT, _request_id: str = "") -> OAuthError:
         word = (
             getattr(refused, "oauth_error", None)
             or _OAUTH_WORDS.get(refused.code)
@@ -100,7 +102,7 @@ class _Scim:
     media_type = "application/scim+json"
     kind = ScimError
 
-    def value(self, refused: Refused, _at: datetime, _language: Language = DEFAULT) -> ScimError:
+    def value(self, refused: Refused, _at: datetime, _language: Language = DEFAULT, _request_id: str = "") -> ScimError:
         return ScimError(["urn:ietf:params:scim:api:messages:2.0:Error"], status_of(refused), message_of(refused), scim_type_of(refused))
 
 
@@ -135,4 +137,4 @@ class Refusing:
         if self._shape.kind is not None:
             return status_of(refusal), headers, _encode(self._shape.value(refusal, at))
         language = request.language
-        return status_of(refusal), [*headers, *IN_LANGUAGE[language]], self._shape.value(refusal, at, language)
+        return status_of(refusal), [*headers, *IN_LANGUAGE[language]], self._shape.value(refusal, at, language, request.id)

@@ -25,9 +25,10 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.declaring import Advised, page
 from entrypoints.http.pages.flows import CONTINUATIONS, REGISTER, AnyCall, Page, begin, browser_secret, even_twice, place_in, to
 from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
+from entrypoints.http.refused_authorizations import answered_on_arrival, answered_on_the_way, refused_on_arrival
 
 GO_ON: Final = "/ui/authorize"
 CONSENT: Final = "/ui/consent"
@@ -88,12 +89,12 @@ class FlowLink(msgspec.Struct, frozen=True):
     flow: str = ""
 
 
-def advice(refused: Refused) -> str:
+def advice(refused: Refused) -> str | Advised:
     match refused:
         case OrganizationNotActive():
             return "authorize.closed"
         case UnknownRecipient():
-            return "authorize.begin_again"
+            return Advised("authorize.refused", names_request=True)
         case _:
             return ""
 
@@ -118,8 +119,13 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     parameters = Parameters(pairs(call.request.query_string))
     # Also the page that says no.
     call.request.asked_languages = locales(parameters.get("ui_locales"))
-    outcome = await postern.federation.authorizations.arrive(parameters, call.presented)
+    try:
+        outcome = await postern.federation.authorizations.arrive(parameters, call.presented)
+    except (UnknownRecipient, OrganizationNotActive) as refusal:
+        refused_on_arrival(postern, parameters, refusal)
+        raise
     if isinstance(outcome, Finished):
+        answered_on_arrival(postern, parameters, outcome.answered)
         application = outcome.application
         return _form(call, outcome.answered, application.name, application.branding) or redirect(outcome.answered.url)
     return await _begun(call, postern, outcome)
@@ -149,7 +155,7 @@ async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], 
     """Go on to the application, or to what is left to do for it"""
 
     async def gone_on(flow: Flow) -> Page:
-        return await settled(call, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
+        return await settled(call, postern, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
 
     return await even_twice(call, postern, call.query.flow, gone_on)
 
@@ -159,10 +165,11 @@ def form_of(page: str, flow: Flow) -> str:
     return place_in(flow, page)
 
 
-async def settled(call: AnyCall, flow: Flow, outcome: Outcome) -> Page:
+async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     """To the application, or to the page of what is left to do."""
     if isinstance(outcome, Unfinished):
         return to(_PLACES[outcome.step], flow)
+    answered_on_the_way(postern, flow.request, outcome.answered)
     return left(call, flow, outcome.answered)
 
 
@@ -191,8 +198,8 @@ async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller
         return to(GO_ON, flow)
     authorizations = postern.federation.authorizations
     if THROUGH in flow.request:
-        return await settled(call, flow, await authorizations.finish_directly(flow, caller, call.client))
-    return await settled(call, flow, await authorizations.resume(flow, caller, call.client))
+        return await settled(call, postern, flow, await authorizations.finish_directly(flow, caller, call.client))
+    return await settled(call, postern, flow, await authorizations.resume(flow, caller, call.client))
 
 
 CONTINUATIONS[FlowPurpose.AUTHORIZE] = _continued

@@ -45,7 +45,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
         case Unfinished(step=Step.TURN_AWAY):
             return Answer(_turned_away(call, postern, flow, outcome), 403)
         case _:
-            return await settled(call, flow, outcome)
+            return await settled(call, postern, flow, outcome)
 
 
 @page.post(CONSENT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
@@ -56,7 +56,7 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
     async def answered(flow: Flow) -> Page:
         match call.body.answer:
             case "allow":
-                return await settled(call, flow, await authorizations.allow(flow, call.caller, call.actor, call.client))
+                return await settled(call, postern, flow, await authorizations.allow(flow, call.caller, call.actor, call.client))
             case "deny":
                 return left(call, flow, await authorizations.deny(flow))
             case "another":
@@ -89,7 +89,7 @@ async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
         if call.body.answer == "another":
             return await _with_another_account(call, postern, flow)
         outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
-        return await settled(call, flow, outcome)
+        return await settled(call, postern, flow, outcome)
 
     return await even_twice(call, postern, call.body.flow, answered)
 

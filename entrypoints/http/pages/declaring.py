@@ -36,6 +36,8 @@ class Advised(NamedTuple):
     text: str = ""
     """The key of the text."""
     onward: WayOn | None = None
+    names_request: bool = False
+    """The text names the request, by the id that it has in the log: `{request}`."""
 
 
 TO_SIGN_IN: Final = WayOn(SIGN_IN, "password.sign_in")
@@ -108,8 +110,8 @@ class PageErrors:
     def __init__(self, advice: Advice) -> None:
         self._advice = advice
 
-    def value(self, refused: Refused, _at: datetime, language: Language = DEFAULT) -> bytes:
-        return refused_page(refused, self._advised(refused), language)
+    def value(self, refused: Refused, _at: datetime, language: Language = DEFAULT, request_id: str = "") -> bytes:
+        return refused_page(refused, self._advised(refused), language, request_id)
 
     def _advised(self, refused: Refused) -> Advised:
         if isinstance(refused, FlowOver | PageOutOfDate):
@@ -132,10 +134,11 @@ def _stale(refused: FlowOver | PageOutOfDate) -> Advised:
     return Advised("stale.text", WayOn(SIGN_IN))
 
 
-def refused_page(refused: Refused, advised: Advised, language: Language) -> bytes:
+def refused_page(refused: Refused, advised: Advised, language: Language, request_id: str = "") -> bytes:
     text = shipped_pages().text(language)
     onward, label = ("", "") if advised.onward is None else (advised.onward.place, text(advised.onward.label))
-    explained = text(advised.text) if advised.text else ""
+    named = {"request": request_id} if advised.names_request else {}
+    explained = text(advised.text, **named) if advised.text else ""
     return shipped_pages().said(in_words(refused, text), explained, language, good=False, onward=onward, label=label)
 
 

@@ -31,7 +31,7 @@ async def show_second_factor_required(call: Call[None, FlowLink], postern: Poste
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
     if isinstance(outcome, Unfinished) and outcome.step is Step.SET_UP_SECOND_FACTOR:
         return Answer(_required(call, postern, flow, outcome), 200)
-    return await settled(call, flow, outcome)
+    return await settled(call, postern, flow, outcome)
 
 
 @page.post(SECOND_FACTOR_REQUIRED, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
@@ -41,7 +41,7 @@ async def set_up_later(call: Call[LaterForm], postern: Postern) -> Page:
     async def answered(flow: Flow) -> Page:
         authorizations = postern.federation.authorizations
         return await settled(
-            call, flow, await authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
+            call, postern, flow, await authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
         )
 
     return await even_twice(call, postern, call.body.flow, answered)

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
 from adapters.postgres.upkeep.housekeeping import ExpiredPushedRequests as Expired
 from adapters.postgres.upkeep.housekeeping import sweeps
+from core.domain.identity.sessions import TWO_FACTORS
 from tests.http.browsing import PageReader, Tab
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, SESSION_COOKIE, Arriving, is_page, left, posted, told
@@ -219,6 +220,85 @@ async def test_without_a_known_receiver_there_is_a_page(house: Arriving, ada: Pe
     is_page(await browser.request("GET", f"{house.asking()}&client_id={house.client_id(house.app)}"), 400)
     house.people.change("update all_services set deleted_at = now() where id = %s", house.app.id)
     is_page(await browser.request("GET", house.asking()), 400, "not known here")
+
+
+SECRETS: Final = {"state": "st-secret", "nonce": "no-secret", "login_hint": "hint@secret.example", "id_token_hint": "ey.secret.ey"}
+
+
+def refusals(house: Arriving) -> list[dict[str, Any]]:
+    """What the log keeps of those since the last look, without what every line has."""
+    entries = house.log.events("authorization_refused")
+    for entry in entries:
+        assert not any("secret" in str(value) for value in entry.values()), entry
+    kept = ("client_id", "redirect_uri", "scope", "response_type", "reason", "description")
+    house.log.entries.clear()
+    return [{name: entry[name] for name in kept if name in entry} for entry in entries]
+
+
+async def test_a_page_that_refuses_names_the_request_and_the_log_says_why(house: Arriving, ada: Person) -> None:
+    browser, client = house.signed_in(ada), house.client_id(house.app)
+    said = {"client_id": client, "redirect_uri": CALLBACK, "scope": "openid email", "response_type": "code"}
+    for changes, reason, kept in (
+        ({"client_id": "x" * 300}, "application_unknown", {**said, "client_id": "x" * 200}),
+        ({"redirect_uri": f"{CALLBACK}/other?code=secret#secret"}, "redirect_unregistered", {**said, "redirect_uri": f"{CALLBACK}/other"}),
+        ({"redirect_uri": None, "scope": "s" * 300}, "redirect_missing", {**said, "redirect_uri": None, "scope": "s" * 200}),
+    ):
+        answer = await browser.request("GET", house.asking(**SECRETS, **changes))
+        number = answer.header("x-request-id")
+        assert number
+        is_page(answer, 400, number)
+        assert "settings" not in answer.body.decode()
+        (entry,) = house.log.events("authorization_refused")
+        assert (entry["request_id"], entry["level"]) == (number, "info")
+        (line,) = refusals(house)
+        assert line.pop("description")
+        assert line == {**{name: value for name, value in kept.items() if value is not None}, "reason": reason}
+    page = (await house.client.get("/metrics")).body.decode()
+    assert 'sso_authorizations_refused_total{reason="redirect_unregistered"} 1.0' in page
+    assert 'sso_authorizations_refused_total{reason="login_required"} 0.0' in page
+
+
+async def test_what_an_application_is_told_is_in_the_log_too(house: Arriving, ada: Person) -> None:
+    browser, client = house.signed_in(ada), house.client_id(house.app)
+    said = {"client_id": client, "redirect_uri": CALLBACK, "scope": "openid email", "response_type": "code"}
+    for changes, word in (
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"prompt": "none"}, "consent_required"),
+        ({"claims": '{"secret"'}, "invalid_request"),
+    ):
+        answer = await browser.request("GET", house.asking(**{**SECRETS, "id_token_hint": None, **changes}))
+        told_of = told(answer)
+        assert told_of["error"] == word
+        (line,) = refusals(house)
+        expected = {**said, "response_type": changes.get("response_type", "code")}
+        assert line == {**expected, "reason": word, "description": told_of["error_description"]}
+    # Also what turns out after the person has done something.
+    tab = await browser.tab().open(house.asking(acr_values=TWO_FACTORS))
+    assert refusals(house) == []
+    await tab.send(answer="allow")
+    (line,) = refusals(house)
+    assert line == {**said, "reason": "unmet_authentication_requirements", "description": left(tab)["error_description"]}
+    # What goes well, and what a person denies, is no refusal of ours.
+    tab = await browser.tab().open(house.asking())
+    await tab.send(answer="allow")
+    assert refusals(house) == []
+
+
+async def test_a_closed_application_and_a_pushed_request_are_in_the_log(house: Arriving, ada: Person) -> None:
+    secret = house.secret(house.app)
+    house.log.remember(secret)
+    asked = {"client_id": house.client_id(house.app), "client_secret": secret, "response_type": "code", "scope": "openid", **SECRETS}
+    body = urlencode({**asked, "redirect_uri": "https://other.example/?secret"}).encode()
+    answer = await house.unlimited.request("POST", "/oauth/par", body=body, headers=[("content-type", "application/x-www-form-urlencoded")])
+    assert answer.status == 400
+    (line,) = refusals(house)
+    said = (house.client_id(house.app), "redirect_unregistered", "https://other.example/")
+    assert (line["client_id"], line["reason"], line["redirect_uri"]) == said
+    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+    answer = await house.signed_in(ada).request("GET", house.asking())
+    assert answer.status == 403
+    (line,) = refusals(house)
+    assert line["reason"] == "application_closed"
 
 
 async def test_nobody_is_asked_where_nobody_may_be(house: Arriving, ada: Person) -> None:

@@ -72,7 +72,7 @@ REFUSALS: list[Refusal] = [
 async def test_no_page_is_a_dead_end(refusal: Refusal, lonely_postern: Postern) -> None:
     """Whatever a page refuses, it has a button, or tells that the application is where to go on."""
     text = shipped_pages().text(DEFAULT)
-    elsewhere = (text("authorize.begin_again"), text("authorize.closed"))
+    elsewhere = (text("authorize.begin_again"), text("authorize.refused", request=""), text("authorize.closed"))
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if isinstance(one.errors, PageErrors)]
     assert len(pages) > 100
     for one in pages:

@@ -18,6 +18,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
+from entrypoints.http.refused_authorizations import refused_on_arrival
 
 _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)] | None
 
@@ -99,7 +100,11 @@ async def push_authorization_request(call: Call[RequestFields], postern: Postern
     fields = call.body
     given = ((name, getattr(fields, name)) for name in fields.__struct_fields__ if name not in _OF_CLIENT)
     parameters = Parameters((name, value) for name, value in given if isinstance(value, str))
-    pushed = await postern.federation.pushed_requests.push(parameters, client.registered.client)
+    try:
+        pushed = await postern.federation.pushed_requests.push(parameters, client.registered.client)
+    except (AuthorizationRefused, UnknownRecipient) as refusal:
+        refused_on_arrival(postern, parameters, refusal, client.registered.client)
+        raise
     return PushedRequestName(pushed.uri, int(pushed.lifetime.total_seconds()))
 
 

@@ -1,0 +1,56 @@
+"""Authorization requests that are refused leave a line in the log, and a count: whoever runs the application asks why."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+
+from core.domain.errors import Refusal
+from core.domain.federation.authorization_parameters import Parameters
+from core.domain.federation.authorizations import AuthorizationRefused
+from core.domain.federation.direct_requests import THROUGH
+from core.domain.federation.redirects import Answered
+from core.domain.identifiers import ClientId
+from entrypoints.bootstrap import Postern
+
+log = structlog.get_logger()
+
+_LONGEST: Final = 200
+
+
+def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None) -> None:
+    """Told to the person, or to the application that has pushed the request."""
+    reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
+    said = _said(parameters)
+    _tell(postern, said if pusher is None else {**said, "client_id": str(pusher)}, reason, refusal.message)
+
+
+def answered_on_arrival(postern: Postern, parameters: Parameters, answered: Answered) -> None:
+    """Told to the application, if it is a refusal."""
+    if "error" in answered.fields:
+        _tell(postern, _said(parameters), answered.fields["error"], answered.fields["error_description"])
+
+
+def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Answered) -> None:
+    """The same, after the person has done something for it. `kept` is the request as its flow has it."""
+    if "error" in answered.fields:
+        said = {"client_id": kept["client_id"], "redirect_uri": kept["redirect_uri"], "scope": " ".join(kept.get("scope", ()))}
+        if THROUGH not in kept:
+            said["response_type"] = "code"
+        _tell(postern, said, answered.fields["error"], answered.fields["error_description"])
+
+
+def _said(parameters: Parameters) -> Mapping[str, str | None]:
+    return {name: parameters.get(name) for name in ("client_id", "redirect_uri", "scope", "response_type")}
+
+
+def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str) -> None:
+    """What else a request says, hints, `state` and tokens, is not named: it says who somebody is, or opens something. So may the query of a
+    redirect URI.
+    """
+    uri, shown = said.get("redirect_uri"), dict(said)
+    if uri is not None:
+        shown["redirect_uri"] = uri.partition("?")[0].partition("#")[0]
+    cut = {name: value[:_LONGEST] for name, value in shown.items() if value}
+    postern.foundation.metrics.authorization_refused(reason)
+    log.info("authorization_refused", reason=reason, description=description[:_LONGEST], **cut)
