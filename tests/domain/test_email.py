@@ -14,6 +14,8 @@ from core.domain.email import Email
         ("stra\u00dfe@example.com", "STRASSE@example.com"),
         ("e\u0301va@example.com", "\u00e9va@example.com"),
         ("\uff41da@example.com", "ada@example.com"),
+        ("ada@corp\u3002example.com", "ada@corp.example.com"),
+        ("ada@corp\uff0eexample\uff61com", "ada@corp.example.com"),
     ],
 )
 def test_addresses_that_differ_in_case_or_normal_form_are_the_same(one: str, other: str) -> None:

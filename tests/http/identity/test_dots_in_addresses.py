@@ -1,0 +1,61 @@
+"""A domain has the same name whichever dot somebody types in it: one address, one account."""
+
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+import adapters.postgres
+from entrypoints.bootstrap import Postern
+from tests.http.people import People
+from tests.http.postbox import Postbox
+from tests.http.signing_in import PASSWORD, unlimited
+from tests.http.tenants import Tenants
+
+DOTS: Final = ("\u3002", "\uff0e", "\uff61")
+MIGRATION: Final = Path(adapters.postgres.__file__).parent / "migrations" / "0040_plain_dots_in_keys_of_addresses.sql"
+
+
+@pytest.mark.parametrize("dot", DOTS)
+async def test_another_dot_registers_nobody_beside_the_owner(postern: Postern, people: People, dot: str) -> None:
+    client = unlimited(postern)
+    ada = await people.with_password(PASSWORD, "ada@corp.example.com")
+    address = f"ada@corp{dot}example.com"
+    known = await client.post("/api/auth/register", {"email": ada.email, "password": "three wet matches"})
+    answer = await client.post("/api/auth/register", {"email": address, "password": "three wet matches"})
+    assert (answer.status, answer.error_code) == (known.status, known.error_code)
+    assert [row["id"] for row in people.rows("select id from users")] == [ada.user]
+    # And whoever types it comes in.
+    assert (await client.post("/api/auth/login", {"email": address, "password": PASSWORD})).status == 200
+    await Postbox(postern).empty()
+
+
+@pytest.mark.parametrize("dot", DOTS)
+async def test_an_account_that_was_made_with_another_dot_has_the_plain_key(postern: Postern, people: People, dot: str) -> None:
+    client = unlimited(postern)
+    answer = await client.post("/api/auth/register", {"email": f"Ada@Corp{dot}example.com", "password": PASSWORD})
+    assert answer.status < 300, answer.body
+    (row,) = people.rows("select email, email_key from users")
+    assert (row["email"], row["email_key"]) == (f"Ada@Corp{dot}example.com", "ada@corp.example.com")
+    await Postbox(postern).empty()
+
+
+async def test_accounts_of_the_release_before_keep_signing_in(postern: Postern, people: People, database_url: str) -> None:
+    """Of two for one address, the one with the plain dot has it."""
+    client = unlimited(postern)
+    ada, eve = await people.with_password(PASSWORD, "ada@corp.example.com"), await people.with_password(PASSWORD, "eve@corp.example.com")
+    double = await people.with_password(PASSWORD, "x@corp.example.com")
+    for person, key in ((eve, "eve@corp\u3002example.com"), (double, "ada@corp\u3002example.com")):
+        people.change("update users set email = %s, email_key = %s where id = %s", key, key, person.user)
+    tenants = Tenants(postern, people)
+    tenants.add("acme")
+    with psycopg.connect(database_url) as connection:
+        for _ in ("once", "twice"):
+            connection.execute(MIGRATION.read_bytes())
+            connection.commit()
+    keys = {row["id"]: row["email_key"] for row in people.rows("select id, email_key from users")}
+    assert keys == {ada.user: "ada@corp.example.com", eve.user: "eve@corp.example.com", double.user: "ada@corp\u3002example.com"}
+    for address in ("eve@corp\u3002example.com", "eve@corp.example.com", "eve@corp\uff0eexample.com"):
+        assert (await client.post("/api/auth/login", {"email": address, "password": PASSWORD})).status == 200
+    await Postbox(postern).empty()
