@@ -41,8 +41,7 @@ class House(Sets):
         self.lasting = [(one, await self.code(one, scopes="openid offline_access")) for one in (self.shop, self.theirs)]
 
     async def approved(self, application: Application) -> Codes:
-        fields = {"org": application.service.tenant.slug}
-        codes = await self.ask_for_codes(application, **fields)
+        codes = await self.ask_for_codes(application, org=application.service.tenant.slug)
         await self.approve(codes)
         return codes
 

@@ -34,9 +34,9 @@ async def test_groups_are_the_role_in_the_organization_of_the_service(relying: R
     role = relying.tenants.role(relying.acme, "notebooks", [Capability.END_USERS_VIEW])
     # Nobody is told without the scope.
     for scopes in ("openid profile email organization", "groups"):
-        tokens = await relying.signed_in(relying.shop, scopes=scopes)
-        assert "groups" not in claims_of(tokens.get("id_token", tokens["access_token"]))
-    assert "groups" not in (await relying.introspect(relying.shop, tokens["access_token"]))
+        plain = await relying.signed_in(relying.shop, scopes=scopes)
+        assert "groups" not in claims_of(plain.get("id_token", plain["access_token"]))
+        assert "groups" not in (await relying.introspect(relying.shop, plain["access_token"]))
     tokens = await relying.signed_in(relying.shop, scopes="openid groups offline_access")
     assert tokens["scope"] == "openid groups offline_access"
     for groups, change in (
