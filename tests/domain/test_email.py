@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,8 @@ from core.domain.email import Email
         ("\uff41da@example.com", "ada@example.com"),
         ("ada@corp\u3002example.com", "ada@corp.example.com"),
         ("ada@corp\uff0eexample\uff61com", "ada@corp.example.com"),
+        ("ada@b\u00fccher.example", "ada@xn--bcher-kva.example"),
+        ("ada@B\u00dcCHER\u3002example", "ada@XN--BCHER-KVA.example"),
     ],
 )
 def test_addresses_that_differ_in_case_or_normal_form_are_the_same(one: str, other: str) -> None:
@@ -32,6 +34,12 @@ def test_different_addresses_stay_different() -> None:
 
 def test_the_domain_is_what_follows_the_last_at_sign() -> None:
     assert Email('"a@b"@Example.com').domain == "example.com"
+
+
+@pytest.mark.parametrize("domain", ["b\u00fc" * 40, "b\u00fc." * 90 + "example", "b\u00fccher..example"])
+def test_what_cannot_be_a_domain_is_compared_as_it_is_written(domain: str) -> None:
+    email = Email(f"ada@{domain}")
+    assert (email.key, mail_domain(email)) == (f"ada@{domain}", "")
 
 
 @given(st.text())

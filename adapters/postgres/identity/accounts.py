@@ -12,11 +12,10 @@ from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest
 from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import mail_domain
 from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
 from core.frozen import Frozen

@@ -17,10 +17,9 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, has_come
 from adapters.postgres.transaction import Transaction, demanding
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import mail_domain
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import (

@@ -11,9 +11,6 @@ from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.frozen import Frozen
 
-_LONGEST_DOMAIN: Final = 253
-_LONGEST_LABEL: Final = 63
-
 
 class LoginPolicy(StrEnum):
     """What people of a domain may sign in with."""
@@ -155,21 +152,3 @@ class ClientRequired(ProviderRequired):
     def __init__(self, realm: Realm) -> None:
         super().__init__(detail="the provider was not asked with the organization's client")
         self.realm = realm
-
-
-def mail_domain(email: Email) -> str:
-    """As name servers know it, in ASCII. Empty when it cannot be one. What people type comes by here, whatever it is, so that what is too
-    long is refused before it costs anything: a letter takes one of ASCII at least, and the work grows with the square of a label.
-    """
-    domain = email.domain
-    if domain.isascii():
-        return domain
-    ascii_domain = ""
-    for label in domain.split("."):
-        if not 0 < len(label) <= _LONGEST_LABEL or len(ascii_domain) > _LONGEST_DOMAIN:
-            return ""
-        try:
-            ascii_domain += f".{label.encode('idna').decode('ascii')}"
-        except UnicodeError:
-            return ""
-    return ascii_domain[1:]

@@ -1,8 +1,8 @@
 """Home realm discovery: from an address to where its person signs in. All ways to sign in ask here."""
 
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word, mail_domain
+from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word
 from ports.identity.realms import RealmLookup, RealmProviders
 
 

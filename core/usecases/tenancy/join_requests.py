@@ -5,10 +5,9 @@ from typing import Final
 
 import structlog
 
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.errors import NotFound, RetryLater
 from core.domain.identifiers import JoinRequestId, MembershipId, UserId
-from core.domain.identity.realms import mail_domain
 from core.domain.pages import Page
 from core.domain.record.events import Actor
 from core.domain.tenancy.invitations import require_may_admit

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.realms import (
     ANY_WAY,
@@ -18,7 +18,6 @@ from core.domain.identity.realms import (
     RealmProvider,
     WayIn,
     Word,
-    mail_domain,
 )
 from core.frozen import replace
 

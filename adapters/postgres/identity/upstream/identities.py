@@ -11,10 +11,9 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import mail_domain
 from core.domain.identity.upstream.identities import Identity
 from core.domain.identity.upstream.providers import is_one_of_three
 from core.frozen import Frozen

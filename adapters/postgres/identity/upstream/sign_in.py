@@ -32,10 +32,9 @@ from adapters.postgres.identity.upstream.states import (
 from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId
 from core.domain.identity.flows import Flow
-from core.domain.identity.realms import mail_domain
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted

@@ -4,10 +4,10 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final
 
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.realms import Realm, mail_domain
+from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.providers import ProviderOff

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from core.domain.email import Email
+from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, NotFound, Unavailable
 from core.domain.identifiers import FlowId, IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account, signed_up, unverified_account
@@ -13,7 +13,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, Prompt
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.realms import Realm, Word, mail_domain
+from core.domain.identity.realms import Realm, Word
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount

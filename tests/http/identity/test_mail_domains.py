@@ -1,4 +1,4 @@
-"""A domain has the same name whichever dot somebody types in it: one address, one account."""
+"""A domain has the same name whichever dot somebody types in it, and in whichever letters: one address, one account."""
 
 from pathlib import Path
 from typing import Final
@@ -7,14 +7,14 @@ import psycopg
 import pytest
 
 import adapters.postgres
+from core.domain.email import Email
 from entrypoints.bootstrap import Postern
 from tests.http.people import People
 from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, unlimited
-from tests.http.tenants import Tenants
 
 DOTS: Final = ("\u3002", "\uff0e", "\uff61")
-MIGRATION: Final = Path(adapters.postgres.__file__).parent / "migrations" / "0040_plain_dots_in_keys_of_addresses.sql"
+MIGRATION: Final = Path(adapters.postgres.__file__).parent / "migrations" / "0042_keys_by_mail_domain.sql"
 
 
 @pytest.mark.parametrize("dot", DOTS)
@@ -48,13 +48,25 @@ async def test_accounts_of_the_release_before_keep_signing_in(postern: Postern, 
     double = await people.with_password(PASSWORD, "x@corp.example.com")
     for person, key in ((eve, "eve@corp\u3002example.com"), (double, "ada@corp\u3002example.com")):
         people.change("update users set email = %s, email_key = %s where id = %s", key, key, person.user)
-    tenants = Tenants(postern, people)
-    tenants.add("acme")
+    domains = (
+        "b\u00fccher.example",
+        "\u4f8b\u3048\u3002\u30c6\u30b9\u30c8",
+        "\u0645\u062b\u0627\u0644.example",
+        "m\u00fcn-\u00e9a\u00e9.b\u00fc.example",
+    )
+    international = {domain: await people.with_password(PASSWORD, f"i@{domain}") for domain in domains}
+    for domain, person in international.items():
+        people.change("update users set email_key = %s, pending_email_key = %s where id = %s", f"i@{domain}", f"p@{domain}", person.user)
     with psycopg.connect(database_url) as connection:
         for _ in ("once", "twice"):
             connection.execute(MIGRATION.read_bytes())
             connection.commit()
-    keys = {row["id"]: row["email_key"] for row in people.rows("select id, email_key from users")}
+    for domain, person in international.items():
+        (row,) = people.rows("select email_key, pending_email_key from users where id = %s", person.user)
+        assert (row["email_key"], row["pending_email_key"]) == (Email(f"i@{domain}").key, Email(f"p@{domain}").key)
+        assert row["email_key"].isascii()
+    theirs = [person.user for person in international.values()]
+    keys = {row["id"]: row["email_key"] for row in people.rows("select id, email_key from users where id <> all (%s)", theirs)}
     assert keys == {ada.user: "ada@corp.example.com", eve.user: "eve@corp.example.com", double.user: "ada@corp\u3002example.com"}
     for address in ("eve@corp\u3002example.com", "eve@corp.example.com", "eve@corp\uff0eexample.com"):
         assert (await client.post("/api/auth/login", {"email": address, "password": PASSWORD})).status == 200
