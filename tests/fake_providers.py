@@ -20,7 +20,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-CONSUMERS: Final = "9188040d-6c67-4b5b-9112-36a304b66dad"
+CONSUMERS: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
 WORK: Final = "72f988bf-86f1-41af-91ab-2d7cd011db47"
 KEY: Final = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_KEY: Final = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -153,7 +153,7 @@ async def test_a_word_that_is_not_verified_by_the_providers_own_rule(house: Hous
     ("word", "person"),
     [
         ("websuite", {"email": "ada@gmail.com", "hd": None}),
-        ("officesuite", {"tid": "9188040d-6c67-4b5b-9112-36a304b66dad", "xms_edov": None}),
+        ("officesuite", {"tid": "9188040d-6c67-4c5b-b112-36a304b66dad", "xms_edov": None}),
         ("officesuite", {"xms_edov": 1}),
         ("officesuite", {"xms_edov": "1"}),
     ],

@@ -16,7 +16,7 @@ _LONGEST_EMAIL: Final = 320
 # Where the provider gives out the addresses itself.
 _WEBSUITE_DOMAINS: Final = frozenset({"gmail.com", "googlemail.com"})
 # Personal accounts of the office suite, whose addresses their owners have confirmed.
-_CONSUMERS: Final = "9188040d-6c67-4b5b-9112-36a304b66dad"
+_CONSUMERS: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
 _TENANT: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
