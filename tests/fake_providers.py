@@ -13,7 +13,7 @@ from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_urlsafe
 from time import sleep, time
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 import jwt
@@ -45,6 +45,8 @@ class Issued:
 class FakeProvider:
     """`person` is who sits there. `wrong` alters what an ID token says, `key` signs it."""
 
+    prompts: ClassVar[frozenset[str]] = frozenset({"login", "none"})
+    """An independent server's defaults. Others that it may be asked for are features to be turned on."""
     client_id: str = "client"
     client_secret: str = "fake-provider-secret-5d1f"
     person: dict[str, Any] = field(default_factory=dict)
@@ -110,12 +112,14 @@ class FakeProvider:
     # The person at the provider.
 
     def consent(self, address: str, *, code: str | None = None, **person: Any) -> str:
-        """Where the browser is sent back to, as a path and query of ours."""
+        """Where the browser is sent back to, as a path and query of ours. With an error for a prompt that it does not know."""
         assert address.startswith(f"{self.url}/authorize?"), address
         asked = self.asked = dict(parse_qsl(urlsplit(address).query))
         assert asked["client_id"] == self.client_id
         assert asked["response_type"] == "code"
         assert asked["code_challenge_method"] == "S256"
+        if not self.prompts.issuperset(asked.get("prompt", "").split()):
+            return self.back(asked, error="invalid_request")
         made = code or token_urlsafe(20)
         self.codes[made] = Issued(
             asked["client_id"],
@@ -225,6 +229,8 @@ class FakeProvider:
 class FakeCodeHost(FakeProvider):
     """`emails` is what the person has there: the address, and whether it is primary and verified."""
 
+    prompts = frozenset({"select_account"})
+
     def about(self, path: str, person: Mapping[str, Any]) -> Any:
         if path == "/user/emails":
             return person["emails"]
@@ -254,6 +260,8 @@ class FakeWebSuite(FakeProvider):
     scopes yet, and who is sent with `prompt=consent`.
     """
 
+    prompts = frozenset({"none", "consent", "select_account"})
+
     forgetful: bool = True
     allowed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     asked_for_consent: int = 0
@@ -281,6 +289,8 @@ class FakeWebSuite(FakeProvider):
 
 class FakeOfficeSuite(FakeProvider):
     """One endpoint for all tenants: the issuer of a token names its own."""
+
+    prompts = frozenset({"login", "none", "consent", "select_account"})
 
     def claims(self, issued: Issued) -> dict[str, Any]:
         return {"iss": f"{self.url}/{issued.person['tid']}/v2.0", "ver": "2.0", "sub": "pairwise", **issued.person}

@@ -72,8 +72,10 @@ class OpenId:
             raise BadRequest(f"issuer: {issuer}{_WELL_KNOWN} must answer as OpenID Connect Discovery has it, over https") from None
 
     def wishes(self, asked: Asked) -> Mapping[str, str]:
-        """What the provider is asked for beside the standard's. Who is asked for an age also tells it (OpenID Connect Core, section 2)."""
-        return {"prompt": "login", "max_age": "0"} if asked.fresh else {"prompt": "select_account"} if asked.choose else {}
+        """What the provider is asked for beside the standard's. A provider that is asked for an age also tells it (OpenID Connect Core,
+        section 2). Many servers refuse a request with a prompt that is not turned on there, so all of them get the one that each knows.
+        """
+        return {"prompt": "login", "max_age": "0"} if asked.fresh else {}
 
     def scopes_offline(self, asked: Asked) -> tuple[str, ...]:
         return ("offline_access",) if asked.offline else ()

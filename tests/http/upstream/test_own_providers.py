@@ -77,10 +77,25 @@ async def test_people_sign_in_through_it_and_its_end_is_theirs(house: House) -> 
     answer = await house.go(house.browser(), house.direct(), word=provider)
     assert answer.status == 302
     assert house.fakes["own"].asked["scope"] == "openid email profile"
+    # It need not know the words that the three have for choosing an account.
+    assert "prompt" not in house.fakes["own"].asked
+    assert "code=" in (answer.header("location") or "")
     assert {one["provider"] for one in house.people.rows("select provider from login_events")} == {"upstream"}
     assert [one["provider"] for one in house.identities()] == [provider]
     assert (await house.request("DELETE", f"{PATH}/{provider}")).status == 204
     assert house.identities() == []
+
+
+@pytest.mark.parametrize("prompt", ["select_account", "select_account consent"])
+async def test_an_application_that_asks_for_a_choice_asks_it_of_us_alone(house: House, prompt: str) -> None:
+    provider = await house.own_provider()
+    ada = house.verified()
+    house.sits(word="own")
+    tabs = house.browser()
+    flow = (await tabs.tab().open(house.asking(prompt=prompt))).place.partition("flow=")[2]
+    await house.go(tabs, f"?flow={flow}", word=provider)
+    assert "prompt" not in house.fakes["own"].asked
+    assert await house.who(tabs) == ada.user
 
 
 @pytest.mark.parametrize(
