@@ -27,6 +27,8 @@ class HappenedRow(Frozen):
     organization_id: UUID
     actor_id: UUID | None
     actor_email: str | None
+    target_type: str
+    target_id: str
     data: dict[str, Json]
     occurred_at: datetime
 
@@ -37,6 +39,8 @@ class HappenedRow(Frozen):
             organization=OrganizationId(self.organization_id),
             actor=None if self.actor_id is None else UserId(self.actor_id),
             actor_email=self.actor_email,
+            target_type=self.target_type,
+            target_id=self.target_id,
             data=self.data,
             occurred_at=self.occurred_at,
         )
@@ -150,6 +154,7 @@ _ABOUT_SOMEBODY_GOING: Final[LiteralString] = f"""
 # that of today.
 HAPPENED: Final[LiteralString] = f"""
            events.id as event_id, events.name as event_name, events.organization_id, events.actor_id, users.email as actor_email,
+           events.target_type, events.target_id,
            events.details || coalesce(
                -- Of people who are being forgotten, what is still there is not shown.
                case when not {_ABOUT_SOMEBODY_GOING}

@@ -40,6 +40,8 @@ class Happened(Frozen, kw_only=True):
     organization: OrganizationId
     actor: UserId | None
     actor_email: str | None
+    target_type: str
+    target_id: str
     data: Mapping[str, Json]
     occurred_at: datetime
 
@@ -50,6 +52,8 @@ class Happened(Frozen, kw_only=True):
             "organization_id": str(self.organization),
             "actor_user_id": None if self.actor is None else str(self.actor),
             "actor_email": self.actor_email,
+            "target_type": self.target_type,
+            "target_id": self.target_id,
             "data": self.data,
         }
 

@@ -28,6 +28,8 @@ HAPPENED = Happened(
     organization=OrganizationId(UUID(int=2)),
     actor=None,
     actor_email=None,
+    target_type="user",
+    target_id=str(UUID(int=4)),
     data={"name": "Zoë"},
     occurred_at=NOW,
 )

@@ -962,6 +962,10 @@ async def test_what_receivers_repeat_of_the_person_is_not_shown_meanwhile(house:
     for expected in ("bobs toaster", None):
         (delivery,) = (await house.request("GET", path, by=house.rival)).ok()["deliveries"]
         assert delivery["response_body"] == expected
+        # What it says of him goes, too, although somebody else did it. That it was about him stays, as in the log.
+        payload = delivery["payload"]
+        assert (payload["target_type"], payload["target_id"], payload["actor_user_id"]) == ("user", str(bob.user), str(house.rival.user))
+        assert ("email" in payload["data"]) == bool(expected)
         if expected:
             (await house.forget(bob, by=house.governor)).ok()
 

@@ -25,6 +25,7 @@ from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
 from tests.http.cast import Neighbours
 from tests.http.client import Received
+from tests.http.inviting import ACCEPT
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.receiver import CRUMBS, Call, answering, hanging_up, receiving, trickling
@@ -281,6 +282,8 @@ async def test_an_event_is_delivered_and_anybody_can_verify_it(house: House) -> 
         "organization_id": str(house.acme.id),
         "actor_user_id": str(house.admin.user),
         "actor_email": house.admin.email,
+        "target_type": "user",
+        "target_id": str(house.owner.user),
         "data": {"number": 0, "email": "ada@example.org"},
     }
     assert verified(webhook, call) == payload == json.loads(call.body)
@@ -304,6 +307,34 @@ async def test_an_event_is_delivered_and_anybody_can_verify_it(house: House) -> 
         "created_at": delivery["created_at"],
         "updated_at": delivery["updated_at"],
     }
+
+
+async def test_a_delivery_says_whom_or_what_it_is_about(house: House) -> None:
+    told = ("user.invited", "user.joined", "user.removed", "service.created", "plan.created", "plan.updated", "plan.deleted")
+    webhook = await house.made(DEAD, *told)
+    invited = (await house.request("POST", "/api/organizations/acme/invitations", {"email": "new@acme.example", "role": "member"})).ok()
+    guest = house.people.add("new@acme.example")
+    house.people.change("update users set email_verified_at = now() where id = %s", guest.user)
+    house.log.remember(invited["token"])
+    (await house.client.post(ACCEPT, {"token": invited["token"]})).ok()
+    assert (await house.request("POST", f"/api/organizations/acme/members/{guest.user}")).status < 300
+    body = {"name": "Shop", "slug": "shop", "service_type": "web", "redirect_uris": ["https://shop.example.org/"]}
+    service = (await house.request("POST", "/api/organizations/acme/services", body, by=house.owner)).ok()["service"]
+    plans = "/api/organizations/acme/services/shop/plans"
+    plan = (await house.request("POST", plans, {"name": "Pro", "price_cents": 100, "currency": "eur"})).ok()
+    (await house.request("PATCH", f"{plans}/{plan['id']}", {"name": "Max"})).ok()
+    assert (await house.request("DELETE", f"{plans}/{plan['id']}")).status < 300
+    # The service came with a plan of its own, so the newest of each.
+    payloads = [one["payload"] for one in reversed(await house.deliveries(webhook))]
+    about = {one["event"]: (one["target_type"], one["target_id"]) for one in payloads}
+    assert about == {
+        "user.invited": ("user", invited["invitation"]["id"]),
+        "user.joined": ("user", str(guest.user)),
+        "user.removed": ("user", str(guest.user)),
+        "service.created": ("service", service["id"]),
+        **dict.fromkeys(("plan.created", "plan.updated", "plan.deleted"), ("plan", plan["id"])),
+    }
+    assert {one["actor_user_id"] for one in payloads if one["event"] != "user.joined"} <= {str(house.admin.user), str(house.owner.user)}
 
 
 async def test_during_a_rotation_both_secrets_verify(house: House) -> None:

@@ -27,6 +27,17 @@ _TAGS = ("webhooks",)
 _WEBHOOK = "/api/organizations/{org_slug}/webhooks/{webhook_id}"
 _MANAGE = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
 
+_PAYLOAD = {
+    "event": "user.joined",
+    "timestamp": "2026-03-01T00:00:00Z",
+    "organization_id": "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23",
+    "actor_user_id": "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f24",
+    "actor_email": "ada@example.org",
+    "target_type": "user",
+    "target_id": "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f25",
+    "data": {"role": "member"},
+}
+
 _EventName = Annotated[str, msgspec.Meta(min_length=1, max_length=100, examples=["user.joined"])]
 _Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -78,8 +89,10 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The webhook's name."""
     event_type: Annotated[str, example("user.joined")]
     """The type of the event."""
-    payload: Annotated[Mapping[str, Any], example({"event": "user.joined", "data": {"role": "member"}})]
-    """What is sent: `event`, `timestamp`, `organization_id`, `actor_user_id`, `actor_email` and `data`."""
+    payload: Annotated[Mapping[str, Any], example(_PAYLOAD)]
+    """What is sent: `event`, `timestamp`, `organization_id`, `actor_user_id` and `actor_email` (who did it), `target_type` and `target_id`
+    (whom or what it is about, in the words of the audit log), and `data`.
+    """
     response_status_code: Annotated[int, example(200)] | None
     """The status of the last answer; null if there was none."""
     response_body: Annotated[str, example("ok")] | None
