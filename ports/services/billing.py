@@ -23,10 +23,13 @@ class Outcome(StrEnum):
 
 
 class Candidate(Frozen):
-    """Whose subscription it seems to be. `is_user` is False for somebody who has not used the service before buying."""
+    """Whose subscription it seems to be. `is_user` is False for somebody who has not used the service before buying. `new_customer` is one
+    of whom nobody here has heard, while the organization has never had any: None where they belong together already.
+    """
 
     buyer: Buyer
     is_user: bool
+    new_customer: str | None = None
 
 
 class Held(Frozen):
@@ -138,7 +141,8 @@ class BillingStore(Protocol):
     async def ask_for_customer(self, customer: UUID, attempt: int, at: datetime | None) -> None:
         """Without a time: the attempt has ended, and it must be asked what came of it."""
 
-    async def link_customer(self, customer: UUID, external_id: str) -> None: ...
+    async def link_customer(self, customer: UUID, external_id: str) -> str | None:
+        """Unless it is linked already. What it is linked to by now: None if it has ended."""
 
     async def end_customer(self, external_id: str, at: datetime) -> None: ...
 

@@ -26,16 +26,21 @@ class _Candidate(Frozen):
     service_slug: str
     user_id: UUID
     is_user: bool
+    new_customer: str | None
 
     def candidate(self) -> Candidate:
         buyer = Buyer(OrganizationId(self.organization_id), ServiceId(self.service_id), self.service_slug, UserId(self.user_id))
-        return Candidate(buyer, self.is_user)
+        return Candidate(buyer, self.is_user, self.new_customer)
 
 
 class _Held(Frozen):
     managed: Sequence[dict[str, Any]]
     news: Sequence[dict[str, Any]]
     plans: Sequence[dict[str, Any]]
+
+
+class _Linked(Frozen):
+    external_id: str | None
 
 
 class _Customer(Frozen):
@@ -184,8 +189,9 @@ class BillingRows:
     async def ask_for_customer(self, customer: UUID, attempt: int, at: datetime | None) -> None:
         await self._transaction.tell(_ASK_FOR_CUSTOMER, {"id": customer, "attempt": attempt, "at": at})
 
-    async def link_customer(self, customer: UUID, external_id: str) -> None:
-        await self._transaction.tell(_LINK_CUSTOMER, {"id": customer, "external_id": external_id})
+    async def link_customer(self, customer: UUID, external_id: str) -> str | None:
+        rows = await self._transaction.ask(_Linked, _LINK_CUSTOMER, {"id": customer, "external_id": external_id})
+        return rows[0].external_id if rows else None
 
     async def end_customer(self, external_id: str, at: datetime) -> None:
         await self._transaction.tell(_END_CUSTOMER, {"external_id": external_id, "at": at})
@@ -278,22 +284,34 @@ _CANDIDATE: Final = """
               where jsonb_typeof(names) = 'object'
          ),
          claimed as (
-             select org_id, service_id, user_id, true as is_user, 0 as created
+             select org_id, service_id, user_id, true as is_user, null as new_customer, 0 as created
                from known
               where service_id is not null and user_id is not null and released_at is null
               union all
-             select named.org_id, named.service_id, named.user_id, service_users.user_id is not null, named.created
+             select named.org_id, named.service_id, named.user_id, service_users.user_id is not null,
+                    case when billing_customers.id is null then named.customer end, named.created
                from named
-               join billing_customers on billing_customers.external_id = named.customer and billing_customers.org_id = named.org_id
+               left join billing_customers on billing_customers.external_id = named.customer
                join plans on plans.id = named.plan_id and plans.service_id = named.service_id
                left join service_users on service_users.service_id = named.service_id and service_users.user_id = named.user_id
                left join billing_checkouts
                  on billing_checkouts.service_id = named.service_id and billing_checkouts.user_id = named.user_id
               where not exists (select from known where service_id is not null or released_at is not null)
+                and (
+                        billing_customers.org_id = named.org_id
+                     or (
+                            -- The first that an organization has. Another organization's never is, nor is a second one.
+                            billing_customers.id is null and named.customer is not null and not exists (
+                                select
+                                  from billing_customers as earlier
+                                 where earlier.org_id = named.org_id and earlier.external_id is not null
+                            )
+                        )
+                    )
                 and (service_users.user_id is not null or billing_checkouts.user_id is not null)
          )
     select services.org_id as organization_id, services.id as service_id, services.slug as service_slug, users.id as user_id,
-           claimed.is_user
+           claimed.is_user, claimed.new_customer
       from claimed
       join services on services.id = claimed.service_id and services.org_id = claimed.org_id
       join users on users.id = claimed.user_id
@@ -458,7 +476,10 @@ _CUSTOMER: Final = """
 _ASK_FOR_CUSTOMER: Final = "update billing_customers set attempt = %(attempt)s, asked_at = %(at)s where id = %(id)s"
 
 _LINK_CUSTOMER: Final = """
-    update billing_customers set external_id = %(external_id)s where id = %(id)s and external_id is null and ended_at is null
+    update billing_customers
+       set external_id = coalesce(external_id, %(external_id)s)
+     where id = %(id)s and ended_at is null
+ returning external_id
 """
 
 _END_CUSTOMER: Final = "update billing_customers set ended_at = %(at)s where external_id = %(external_id)s and ended_at is null"

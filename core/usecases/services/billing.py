@@ -40,7 +40,7 @@ from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
-from ports.services.billing import BillingInbox, Held, ListedEvent, Outcome, Settled, Waiting
+from ports.services.billing import BillingInbox, Candidate, Customer, Held, ListedEvent, Outcome, Settled, Waiting
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -134,6 +134,12 @@ class Billing:
         now = self._clock.now()
         async with self._unit_of_work() as uow:
             candidate = await uow.billing.candidate(subject, look)
+            place: Customer | None = None
+            if candidate is not None and candidate.new_customer is not None:
+                # Held, so that of two at once one is the first.
+                place = await uow.billing.customer(candidate.buyer.organization, self._ids.new(), now)
+                if place is None or place.external_id not in {None, candidate.new_customer}:
+                    candidate = place = None
             buyer = None if candidate is None else candidate.buyer
             current: Subscription | None = None
             if candidate is not None and buyer is not None:
@@ -144,18 +150,22 @@ class Billing:
                     raise _Moved
                 current = subscriber.current
             held = await uow.billing.hold(subject, buyer, look, now)
-            step = _Step(held, buyer, look, looked_at)
+            step = _Step(held, candidate, look, looked_at)
             if step.is_elsewhere and again:
                 raise _Moved
             own = replace(held.own, facets=step.facets, plan=step.plan, customer=step.customer)
             check_at = None if own.is_released else next_check(own.facets, now, told=look is None)
             await uow.billing.save(own, step.buyer, check_at, now)
+            if place is not None and step.buyer is not None and step.customer is not None:
+                await uow.billing.link_customer(place.id, step.customer)
             changed = False
             if step.buyer is not None and not own.is_released:
                 changed = await self._write(uow, step.buyer, held, own, current=current)
                 await self._tell(uow, step, own, now)
             await uow.billing.settle(step.settled, now)
             await uow.commit()
+        if place is not None and step.buyer is not None:
+            log.info("billing_customer_kept", organization=str(step.buyer.organization), customer=step.customer)
         self._report(step)
         return changed
 
@@ -271,7 +281,7 @@ class Billing:
 class _Step:
     """What is decided about one subscription from what was held: which news count, whose it is, and for which plan."""
 
-    def __init__(self, held: Held, candidate: Buyer | None, look: Snapshot | None, looked_at: int) -> None:
+    def __init__(self, held: Held, candidate: Candidate | None, look: Snapshot | None, looked_at: int) -> None:
         self.held = held
         self.before = held.own.facets
         self.customer = held.own.customer
@@ -306,12 +316,14 @@ class _Step:
             self.customer = snapshot.customer
         return self.customer == snapshot.customer
 
-    def _bound_to(self, candidate: Buyer | None) -> Buyer | None:
+    def _bound_to(self, candidate: Candidate | None) -> Buyer | None:
         if candidate is None or self.held.own.is_released:
             return None
-        wanted = (candidate.organization, candidate.service, candidate.user)
+        if candidate.new_customer is not None and candidate.new_customer != self.customer:
+            return None
+        buyer = candidate.buyer
         named = {(one.names.organization, one.names.service, one.names.user) for one in self.facets.said}
-        return candidate if wanted in named else None
+        return buyer if (buyer.organization, buyer.service, buyer.user) in named else None
 
     def _judge(self) -> None:
         """News that claim to be for somebody here, and are not, are on record as refused. The log says so, and nothing else happens."""

@@ -215,10 +215,11 @@ class Checkouts:
                 await self._note_attempt(known.id, attempt, None)
             raise _unavailable(away) from None
         async with self._unit_of_work() as uow:
-            await uow.billing.link_customer(known.id, external_id)
+            linked = await uow.billing.link_customer(known.id, external_id)
             await uow.commit()
         log.info("billing_customer_made", organization=str(organization), customer=external_id)
-        return external_id
+        # News that came meanwhile may have brought the organization's own along: what is sold to another one would be refused.
+        return linked or external_id
 
     async def _note_attempt(self, customer: UUID, attempt: int, at: datetime | None) -> None:
         async with self._unit_of_work() as uow:

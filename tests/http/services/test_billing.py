@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
 from typing import Any, Final
@@ -233,6 +233,84 @@ async def test_forged_metadata_has_no_effect_and_is_on_record(counter: Counter) 
     assert (record["name"], record["status"]) == ("Pro", "active")
     assert counter.records(eve) == []
     assert len(counter.told()) == 1
+
+
+def nobody_is_customer(counter: Counter) -> None:
+    counter.people.change("delete from billing_customers")
+
+
+def customers(counter: Counter) -> list[tuple[str, str | None]]:
+    rows = counter.people.rows("select org_id, external_id from billing_customers order by created_at, id")
+    return [(str(row["org_id"]), row["external_id"]) for row in rows]
+
+
+async def test_subscriptions_are_brought_along_with_the_customer_that_comes_first(counter: Counter) -> None:
+    """Made at the provider, with its key, by whoever sold there before Postern did."""
+    nobody_is_customer(counter)
+    ada, grace = counter.user(), counter.user()
+    event = await counter.tell(CREATED, counter.provider.subscribe("cus_before", "price_pro", counter.metadata(ada)))
+    assert counter.outcomes()[event["id"]] == "applied"
+    assert [record["status"] for record in counter.records(ada)] == ["active"]
+    assert customers(counter) == [(str(counter.acme.id), "cus_before")]
+    (told,) = counter.log.events("billing_customer_kept")
+    assert (told["organization"], told["customer"]) == (str(counter.acme.id), "cus_before")
+    # The same customer's others come along; another customer is refused, and stays so when the first is gone.
+    event = await counter.tell(CREATED, counter.provider.subscribe("cus_before", "price_pro", counter.metadata(grace)))
+    assert counter.outcomes()[event["id"]] == "applied"
+    third = counter.user()
+    for _ in range(2):
+        event = await counter.tell(CREATED, counter.provider.subscribe("cus_other", "price_pro", counter.metadata(third)))
+        assert counter.outcomes()[event["id"]] == "refused"
+        await counter.tell("customer.deleted", {"id": "cus_before"})
+    assert counter.records(third) == []
+    assert customers(counter) == [(str(counter.acme.id), "cus_before")]
+
+
+@pytest.mark.parametrize("wrong", ["plan", "service", "organization", "person", "no user", "other's customer", "first without metadata"])
+async def test_what_does_not_belong_together_brings_no_customer(counter: Counter, wrong: str) -> None:
+    nobody_is_customer(counter)
+    ada, customer = counter.user(), "cus_new"
+    metadata = counter.metadata(ada)
+    if wrong == "plan":
+        metadata = counter.metadata(ada, counter.priced("price_theirs", counter.theirs))
+    elif wrong == "service":
+        metadata = counter.metadata(ada, service_id=str(counter.theirs.id))
+    elif wrong == "organization":
+        metadata = counter.metadata(ada, org_id=str(counter.globex.id))
+    elif wrong == "person":
+        metadata = counter.metadata(counter.people.add())
+    elif wrong == "no user":
+        metadata = counter.metadata(ada, user_id="00000000-0000-7000-8000-000000000000")
+    elif wrong == "other's customer":
+        counter.customer(customer)
+        counter.people.change("update billing_customers set org_id = %s", counter.globex.id)
+    sold = counter.provider.subscribe(customer, "price_pro", metadata)
+    if wrong == "first without metadata":
+        await counter.tell(CREATED, {**sold, "customer": "cus_elsewhere", "metadata": {}}, int(time()) - 30)
+    before = customers(counter)
+    event = await counter.tell(CREATED, sold)
+    assert counter.outcomes()[event["id"]] == "refused"
+    assert [record for record in customers(counter) if record[1] is not None] == before
+    assert counter.people.rows("select id from subscriptions") == []
+
+
+async def test_of_two_customers_at_once_one_is_kept(counter: Counter) -> None:
+    nobody_is_customer(counter)
+    buyers = {f"cus_{number}": counter.user() for number in range(6)}
+    events = [
+        counter.provider.event(CREATED, counter.provider.subscribe(customer, "price_pro", counter.metadata(person)))
+        for customer, person in buyers.items()
+    ]
+    async with trio.open_nursery() as nursery:
+        for event in events:
+            nursery.start_soon(counter.send, event)
+    billing = counter.postern.services.billing
+    for subject, is_customer in await counter.postern.services.billing_inbox.due(counter.now + timedelta(hours=1), 10):
+        await billing.apply(subject, is_customer=is_customer)
+    ((_, kept),) = customers(counter)
+    assert kept in buyers
+    assert sorted(counter.outcomes().values()) == ["applied", *["refused"] * 5]
+    assert [customer for customer, person in buyers.items() if counter.records(person)] == [kept]
 
 
 async def test_copies_of_one_event_count_once(counter: Counter, database_url: str, tmp_path: Path) -> None:

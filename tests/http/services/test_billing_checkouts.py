@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
+import trio
 
 from adapters.payments import hosted_checkout
 from adapters.postgres.services.billing import BillingRows
@@ -418,3 +419,17 @@ async def test_a_customer_that_somebody_else_has_just_made_is_not_made_again(cou
     known = counter.customer()
     assert await counter.postern.services.checkouts._customer(OrganizationId(counter.acme.id)) == known
     assert counter.provider.calls == []
+
+
+async def test_a_customer_that_news_bring_meanwhile_is_sold_to(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkouts = counter.postern.services.checkouts
+    create = type(checkouts._provider).create_customer
+
+    async def overtaken(*given: Any) -> str:
+        made: str = await create(*given)
+        await trio.to_thread.run_sync(counter.people.change, "update billing_customers set external_id = 'cus_before'")
+        return made
+
+    monkeypatch.setattr(type(checkouts._provider), "create_customer", overtaken)
+    assert await checkouts._customer(OrganizationId(counter.acme.id)) == "cus_before"
+    assert counter.people.rows("select external_id from billing_customers") == [{"external_id": "cus_before"}]

@@ -50,6 +50,19 @@ def asked(counter: Counter) -> list[str]:
     return [f"{method} {path}" for method, path in counter.provider.calls]
 
 
+async def test_what_was_sold_before_comes_along_with_the_daily_look(counter: Counter) -> None:
+    """Also where its news were refused once, as they all were by an earlier release."""
+    counter.people.change("delete from billing_customers")
+    ada = counter.people.add()
+    sold = counter.provider.subscribe("cus_before", "price_pro", counter.metadata(ada))
+    event = await counter.tell(CREATED, sold)
+    assert counter.outcomes()[event["id"]] == "refused"
+    counter.tenants.uses(ada, counter.shop)
+    await reconciler(counter).ask_all()
+    assert [row["status"] for row in counter.records(ada)] == ["active"]
+    assert counter.people.rows("select external_id from billing_customers") == [{"external_id": "cus_before"}]
+
+
 async def test_news_that_were_lost_are_found_by_the_daily_look(counter: Counter) -> None:
     counter.provider.page_size = 2
     people = [counter.user() for _ in range(5)]
