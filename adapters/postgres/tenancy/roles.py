@@ -11,7 +11,7 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, RoleId
-from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of
+from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of, kept_permissions
 from core.frozen import Frozen
 
 
@@ -32,7 +32,7 @@ class _Role(Frozen):
             slug=self.slug,
             name=self.name,
             description=self.description,
-            permissions=capabilities_of(self.permissions),
+            permissions=kept_permissions(self.permissions),
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
@@ -53,7 +53,7 @@ class RoleRows:
         if not rows:
             return None
         role = rows[0].role()
-        return Assignable(role.slug, role.id, role.permissions)
+        return Assignable(role.slug, role.id, capabilities_of(role.permissions))
 
     async def count(self, organization: OrganizationId) -> int:
         (answer,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})

@@ -52,7 +52,11 @@ _VIEWS: Final = frozenset({Capability.MEMBERS_VIEW, Capability.SERVICES_VIEW, Ca
 # How the members who have one of the organization's own roles stand to that role.
 HOLDER: Final = "holder"
 
-_BY_NAME: Final = {capability.value: frozenset({capability}) for capability in Capability} | {
+# What comes with a capability, whether or not the role names it. Nobody gives what they do not hold, so whoever manages members must hold
+# what a plain member does.
+_INCLUDED: Final[Mapping[Capability, frozenset[Capability]]] = {Capability.MEMBERS_MANAGE: _VIEWS}
+
+_BY_NAME: Final = {capability.value: frozenset({capability}) | _INCLUDED.get(capability, frozenset()) for capability in Capability} | {
     role.value: role.capabilities for role in BuiltInRole
 }
 
@@ -67,7 +71,7 @@ _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
 
 
 class Role(Frozen):
-    """One of the organization's own roles."""
+    """One of the organization's own roles. `permissions` is what it names; `capabilities_of` tells what comes with that."""
 
     id: RoleId
     organization: OrganizationId
@@ -80,7 +84,7 @@ class Role(Frozen):
 
 
 class Assignable(Frozen):
-    """A role that is given to somebody. `id` is None for a built-in role."""
+    """A role that is given to somebody, with all that it permits. `id` is None for a built-in role."""
 
     slug: str
     id: RoleId | None
@@ -118,6 +122,11 @@ def require_no_more(theirs: Collection[Capability], held: Collection[Capability]
     more = sorted(set(theirs) - set(held))
     if more:
         raise Forbidden(f"Only somebody who also holds these may do this: {', '.join(more)}")
+
+
+def kept_permissions(names: Collection[str]) -> frozenset[Capability]:
+    """What a role names. Words of a later release are ignored."""
+    return frozenset(capability for capability in Capability if capability.value in names)
 
 
 def permissions_of(names: Collection[str]) -> frozenset[Capability]:

@@ -447,6 +447,7 @@ VIEWS = (Capability.MEMBERS_VIEW, Capability.SERVICES_VIEW, Capability.END_USERS
 @pytest.mark.parametrize(
     ("held", "role", "status"),
     [
+        ((Capability.MEMBERS_MANAGE,), "member", 200),
         ((Capability.MEMBERS_MANAGE, *VIEWS), "member", 200),
         ((Capability.MEMBERS_MANAGE, *VIEWS), "admin", 403),
         ((Capability.MEMBERS_MANAGE, *VIEWS), "auditor", 403),

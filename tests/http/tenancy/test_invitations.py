@@ -127,7 +127,9 @@ MANAGES, ROLES = Capability.MEMBERS_MANAGE, Capability.ROLES_MANAGE
         ((MANAGES, *VIEWS, Capability.AUDIT_LOGS_VIEW), "auditor", 403),  # who does not manage roles
         ((MANAGES, *VIEWS, ROLES, Capability.AUDIT_LOGS_VIEW), "auditor", 200),
         (tuple(Capability), "admin", 200),
-        ((MANAGES,), "member", 403),  # who would give the views that they do not have
+        ((MANAGES,), "member", 200),  # who has the views of a member by managing them
+        ((MANAGES,), "auditor", 403),
+        ((VIEWS[0], VIEWS[1]), "member", 403),
         ((ROLES, *VIEWS), "member", 403),
         (VIEWS, "member", 403),
     ],

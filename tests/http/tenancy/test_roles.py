@@ -186,6 +186,19 @@ async def test_a_change_to_what_it_is_already_changes_nothing(house: House) -> N
     assert [entry["action"] for entry in house.audited()] == ["role.created"]
 
 
+async def test_managing_members_shows_what_a_member_sees_and_is_kept_as_it_was_said(house: House) -> None:
+    """So that whoever manages members can make one. It is not written into the role, which may lose it again."""
+    role = await house.made(permissions=["org.members.manage"])
+    holder = house.tenants.member(house.acme, OwnRole(UUID(role), "auditor"))
+    paths = ("members", "services", "users")
+    for permissions, status in ((["org.members.manage"], 200), (["billing.manage"], 403)):
+        assert (await house.change(role, permissions=permissions, name="Other")).json()["permissions"] == permissions
+        assert (await house.change(role, name="Auditor")).json()["permissions"] == permissions
+        assert house.people.rows("select relation from relations where role_id = %s", role) == [{"relation": permissions[0]}]
+        token = await house.tenants.token(holder)
+        assert [(await house.client.get(f"{ACME}/{path}", token=token)).status for path in paths] == [status] * 3
+
+
 async def test_a_slug_never_changes(house: House) -> None:
     role = await house.made()
     assert (await house.change(role, slug="other", name="Other")).json()["slug"] == "auditor"

@@ -107,8 +107,9 @@ async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern
 async def create_role(call: Call[NewRole, None, RolesPath, Member], postern: Postern) -> RoleRecord:
     """Add a role
 
-    You cannot grant what you do not hold yourself. Some permissions include others: `webhooks.manage` reads whatever the organization's
-    events tell, those of before by replay.
+    You cannot grant what you do not hold yourself. Some permissions include others: `org.members.manage` includes what a plain member may
+    (`org.members.view`, `services.view`, `end_users.view`), and `webhooks.manage` reads whatever the organization's events tell, those of
+    before by replay.
     """
     body = call.body
     role = await postern.tenancy.roles.create(
