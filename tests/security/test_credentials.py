@@ -369,7 +369,7 @@ maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices

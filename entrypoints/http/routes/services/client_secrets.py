@@ -66,7 +66,7 @@ async def create_client_secret(call: Call[None, None, ServicePath, Member], post
     return CreatedClientSecret(secret.id, secret.prefix, created.text.reveal(), secret.created_at)
 
 
-@endpoint.get(_SECRETS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), tags=_TAGS)
+@endpoint.get(_SECRETS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
 async def list_client_secrets(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ClientSecretRecord]:
     """List the client secrets of a service, the oldest first
 
