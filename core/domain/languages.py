@@ -48,7 +48,9 @@ def chosen_language(asked: Sequence[str], setting: Language | None, accepted: st
 # Browsers send few different headers, and every page that a person opens asks.
 @lru_cache(maxsize=512)
 def _accepted(header: str) -> Language | None:
-    """The shipped language that weighs most; of equal ones, the first. What cannot be read is passed over."""
+    """The shipped language that weighs most; of equal ones, the first. What cannot be read is passed over. Programs send `*`, and name no
+    language by it: what they register would otherwise speak English for good. It chooses only where the default is refused.
+    """
     weighed: list[tuple[float, str]] = []
     for part in header.split(","):
         found = _RANGE.fullmatch(part)
@@ -58,7 +60,9 @@ def _accepted(header: str) -> Language | None:
     # Sorting keeps the order of equal ones.
     for weight, tag in sorted(weighed, key=lambda one: -one[0]):
         if weight > 0:
-            language = _first_but(refused, _SPOKEN.values()) if tag == _ANY else Language.of(tag)
+            if tag == _ANY:
+                return _first_but(refused, _SPOKEN.values()) if DEFAULT in refused else None
+            language = Language.of(tag)
             if language is not None:
                 return language
     return None
