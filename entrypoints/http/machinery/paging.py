@@ -18,14 +18,14 @@ class Paging(msgspec.Struct, frozen=True, kw_only=True):
     page: Annotated[int, msgspec.Meta(ge=1, le=_LAST_PAGE)] = 1
     """Which page to answer with; the first is 1."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    """How many to answer with on a page."""
+    """How many to answer with on a page. More than the maximum is refused."""
 
 
 class OffsetPaging(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a list to answer with, in rows instead of pages."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    """How many to answer with at most."""
+    """How many to answer with at most. More than the maximum is refused."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_OFFSET)] = 0
     """How many to skip."""
 

@@ -92,7 +92,7 @@ class ScimQuery(Shown, frozen=True, kw_only=True, rename="camel"):
     start_index: Annotated[int, example(1)] = 1
     """Where the page begins; the first is 1."""
     count: Annotated[int, example(100)] = DEFAULT_COUNT
-    """How many to answer with at most, up to 1000."""
+    """How many to answer with at most. More than 1000 count as 1000 (RFC 7644)."""
     filter: Annotated[str, example('userName eq "ada@example.org"')] | None = None
     """What to find: `eq` for each attribute that can be compared, for `userName` and `emails` also `co`, `sw` and `ew`; joined by `and`,
     `or` and `not ( )`.
@@ -111,7 +111,7 @@ class SearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     start_index: Annotated[int, example(1)] | None = None
     """Where the page begins; the first is 1."""
     count: Annotated[int, example(100)] | None = None
-    """How many to answer with at most, up to 1000."""
+    """How many to answer with at most. More than 1000 count as 1000 (RFC 7644)."""
     filter: Annotated[FilterText, example('userName eq "ada@example.org"')] | None = None
     """What to find."""
     sort_by: Annotated[ScimText, example("userName")] | None = None

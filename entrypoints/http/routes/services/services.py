@@ -75,8 +75,8 @@ class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     service_type: ServiceType | None = None
     """Only services of this type."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=_MOST)] | None = None
-    """How many to answer with at most; all of them if you leave it out."""
+    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """How many to answer with at most; all of them if you leave it out. There is no upper limit."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
     """How many to skip."""
 
@@ -286,7 +286,8 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
 async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], postern: Postern) -> ServiceListAnswer:
     """List the organization's services, the oldest first"""
     query = call.query
-    listed = await postern.services.services.list(call.caller, service_type=query.service_type, limit=query.limit, offset=query.offset)
+    limit = None if query.limit is None else min(query.limit, _MOST)
+    listed = await postern.services.services.list(call.caller, service_type=query.service_type, limit=limit, offset=query.offset)
     return ServiceListAnswer([_listed(one) for one in listed.services], _usage(listed.usage))
 
 

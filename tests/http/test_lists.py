@@ -1,0 +1,91 @@
+"""What a list does that is asked for more than it gives: one answer everywhere for `limit`, and SCIM's own for `count`."""
+
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from core.domain.federation.scim.resources import MOST_LISTED
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.routes import ROUTES
+from tests.conftest import CapturedLog
+from tests.http.cast import Shops
+from tests.http.client import Client, Received, refused
+from tests.http.people import People
+
+# The interface gives them no maximum.
+WITHOUT_END: Final = {
+    "GET /api/organizations/{org_slug}/services",
+    "GET /api/organizations/{org_slug}/analytics/recent-logins",
+}
+HUGE: Final = 10**30
+
+
+def asks_for(name: str) -> list[Endpoint]:
+    return [one for one in ROUTES if name in {field for kind in (one.query_type, one.body_type) for field in fields(kind)}]
+
+
+def fields(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return {}
+    return {one.encode_name: one for one in msgspec.structs.fields(kind)}
+
+
+class House(Shops):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.speaker = self.resident(self.acme, "owner")
+        self.governor = self.people.add(platform_owner=True)
+        self.key = self.token = ""
+
+    async def open(self) -> "House":
+        keys = "/api/organizations/acme/services/shop/api-keys"
+        rights = ["read:users", "read:subscriptions"]
+        self.key = (await self.request("POST", keys, {"name": "key", "permissions": rights})).ok(201)["key"]
+        self.token = (await self.request("POST", "/api/organizations/acme/scim-tokens", {"name": "directory"})).ok()["token"]
+        self.log.remember(self.key, self.token)
+        return self
+
+    async def ask(self, one: Endpoint, query: str = "", body: Any = None) -> Received:
+        path = one.path.replace("{org_slug}", "acme").replace("{service_slug}", "shop").replace("{webhook_id}", str(uuid4())) + query
+        if one.path.startswith("/scim/"):
+            given = [] if body is None else [("content-type", "application/scim+json")]
+            return await self.client.request(one.method, path, body=body, headers=given, token=self.token)
+        if one.path.startswith("/api/service/"):
+            return await self.client.request(one.method, path, headers=[("x-api-key", self.key)])
+        return await self.request(one.method, path, by=self.governor if one.path.startswith("/api/platform/") else None)
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
+    return await House(postern, people, client, log).open()
+
+
+async def test_a_limit_beyond_what_a_list_gives_is_refused(house: House) -> None:
+    walked = asks_for("limit")
+    assert len(walked) >= 15
+    assert {str(one) for one in walked} >= WITHOUT_END
+    for one in walked:
+        asked = [(0, False), (-1, False), (1, True), (100, True), (101, str(one) in WITHOUT_END), (HUGE, str(one) in WITHOUT_END)]
+        for limit, is_right in asked:
+            answer = await house.ask(one, f"?limit={limit}")
+            if is_right:
+                # No webhook has the id that stands in the path.
+                assert answer.status == (404 if "{webhook_id}" in one.path else 200), (str(one), limit, answer.body)
+            else:
+                assert refused(answer) == (400, "BAD_REQUEST"), (str(one), limit)
+                assert "limit" in answer.json()["error"]
+
+
+async def test_a_count_beyond_what_a_directory_gets_is_the_greatest(house: House) -> None:
+    """RFC 7644 section 3.4.2.4: fewer than were asked for, and none for a negative number."""
+    walked = asks_for("count")
+    assert {one.path.startswith("/scim/") for one in walked} == {True}
+    assert len(walked) == 5
+    for one in walked:
+        for count in (-HUGE, -1, 0, 1, MOST_LISTED, MOST_LISTED + 1, HUGE):
+            query, body = (f"?count={count}", None) if one.method == "GET" else ("", {"count": count})
+            listed = (await house.ask(one, query, body)).ok()
+            assert listed["itemsPerPage"] == (1 if count > 0 else 0) or (one.path == "/scim/v2/.search" and count > 0), (str(one), count)
