@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
 from core.domain.json import Json
 from core.domain.pages import MOST_COUNTED, Page
-from core.domain.record.events import ActingKey, Actor
+from core.domain.record.events import ActingKey, Actor, TargetType
 from core.frozen import Frozen
 
 LONGEST_USER_AGENT: Final = 512
@@ -22,24 +21,6 @@ FORGOTTEN_USER_AGENT: Final = "anonymized"
 
 def kept_user_agent(actor: Actor) -> str | None:
     return None if actor.user_agent is None else actor.user_agent[:LONGEST_USER_AGENT]
-
-
-class TargetType(StrEnum):
-    """What an entry of an organization's log is about."""
-
-    USER = "user"
-    SERVICE = "service"
-    ORGANIZATION = "organization"
-    PLAN = "plan"
-    SUBSCRIPTION = "subscription"
-    INVITATION = "invitation"
-    API_KEY = "api_key"
-    SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
-    DOMAIN = "domain"
-    BRANDING = "branding"
-    ROLE = "role"
-    WEBHOOK = "webhook"
-    SIEM = "siem"
 
 
 class Person(Frozen):

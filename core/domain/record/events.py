@@ -47,9 +47,37 @@ class Actor(Frozen):
 SYSTEM = Actor()
 
 
+class TargetType(StrEnum):
+    """What an event is about, and what the audit log can be asked for. The last two stand in the platform's log alone."""
+
+    USER = "user"
+    SERVICE = "service"
+    ORGANIZATION = "organization"
+    PLAN = "plan"
+    SUBSCRIPTION = "subscription"
+    INVITATION = "invitation"
+    API_KEY = "api_key"
+    SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
+    DOMAIN = "domain"
+    BRANDING = "branding"
+    ROLE = "role"
+    WEBHOOK = "webhook"
+    SIEM = "siem"
+    UPSTREAM_PROVIDER = "upstream_provider"
+    SIGNING_KEY = "signing_key"
+    ENCRYPTION_KEY = "encryption_key"
+
+
 class Target(Frozen):
     type: str
     id: str
+
+    def __post_init__(self) -> None:
+        if self.type not in _TARGETS:
+            raise ValueError(f"{self.type} is not a type of target that the audit log can be asked for")
+
+
+_TARGETS: Final = frozenset(TargetType)
 
 
 class Event(Frozen):

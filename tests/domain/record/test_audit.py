@@ -8,8 +8,8 @@ import pytest
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.pages import MOST_COUNTED, Page
-from core.domain.record.audit import LONGEST_USER_AGENT, AuditFilter, TargetType, kept_user_agent, require_reachable
-from core.domain.record.events import Actor
+from core.domain.record.audit import LONGEST_USER_AGENT, AuditFilter, kept_user_agent, require_reachable
+from core.domain.record.events import Actor, TargetType
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 

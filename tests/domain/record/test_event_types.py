@@ -14,7 +14,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT
 from core.domain.record.event_data import EVENT_DATA
 from core.domain.record.event_types import AUDIT_ACTIONS, EVENT_TYPES, TEST_EVENT, WEBHOOK_EVENTS, Audience, UnknownEventType, event_type
-from core.domain.record.events import SYSTEM, Event, Target
+from core.domain.record.events import SYSTEM, Event, Target, TargetType
 from tests.places import ROOT
 
 # The audit actions that the interface fixes, in its order.
@@ -38,16 +38,17 @@ ACME: Final = OrganizationId(UUID(int=1))
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Of events, as the sources have them: by literal, with a file that has it; and where one is put together."""
+    """Of events, as the sources have them: by literal, with a file that has it; where one is put together; and what they are about."""
 
     written: dict[str, str]
     composed: list[str]
+    targets: dict[str, str]
 
 
 @cache
 def names() -> Names:
     """Reading all sources takes seconds: once for all tests."""
-    found = Names({}, [])
+    found = Names({}, [], {})
     for folder in ("core", "adapters", "actors", "entrypoints"):
         for file in (ROOT / folder).rglob("*.py"):
             if file.name not in {"event_types.py", "event_data.py"}:
@@ -58,6 +59,9 @@ def names() -> Names:
                             found.written[node.value] = place
                     elif isinstance(node, ast.Call) and puts_a_name_together(node):
                         found.composed.append(f"{place}:{node.lineno}")
+                    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Target":
+                        kind = node.args[0]
+                        found.targets[kind.value if isinstance(kind, ast.Constant) else ast.unparse(kind)] = place
     return found
 
 
@@ -89,6 +93,16 @@ def test_everything_in_the_catalogue_is_built() -> None:
 def test_the_name_of_an_event_is_never_put_together() -> None:
     """Or the two tests above would not see it."""
     assert names().composed == []
+
+
+def test_what_events_are_about_is_what_the_log_can_be_asked_for() -> None:
+    """Of every event in the catalogue, as the sources build them: by literal."""
+    known = {one.value for one in TargetType}
+    assert {kind: file for kind, file in names().targets.items() if kind not in known} == {}
+    # Branding and a domain are the organization's: the interface names them all the same.
+    assert known - names().targets.keys() == {"branding", "domain"}
+    with pytest.raises(ValueError, match="target"):
+        Target("users", "1")
 
 
 def test_an_event_of_an_unknown_type_cannot_be_built() -> None:

@@ -11,7 +11,7 @@ import pytest
 from core.domain import pages
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.json import Json
-from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.record.events import SYSTEM, Actor, Event, Target, TargetType
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -202,6 +202,13 @@ async def test_filters_find_what_matches_all_of_them(house: House) -> None:
             page = await house.page(f"?{query}")
             assert [one["id"] for one in page["logs"]] == found, query
             assert page["pagination"]["total"] == len(found), query
+
+
+async def test_each_type_of_target_can_be_asked_for(house: House) -> None:
+    written = {one.value: await house.record("organization.updated", Target(one.value, "7")) for one in TargetType}
+    for kind, found in written.items():
+        assert [one["id"] for one in (await house.page(f"?target_type={kind}&target_id=7"))["logs"]] == found, kind
+    assert "upstream_provider" in written
 
 
 async def test_a_span_of_time_has_its_beginning_and_not_its_end(house: House) -> None:

@@ -10,8 +10,8 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.pages import Listed
-from core.domain.record.audit import AuditEntry, AuditFilter, Person, TargetType
-from core.domain.record.events import ActingKey, ActingKind
+from core.domain.record.audit import AuditEntry, AuditFilter, Person
+from core.domain.record.events import ActingKey, ActingKind, TargetType
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

@@ -15,7 +15,8 @@ from adapters.postgres.record.audit import NEWEST, PostgresAuditLog, matching
 from adapters.postgres.record.audit_chains import LINKS, UNCHAINED, UNCHAINED_OF_ORGANIZATION, UNCHAINED_OF_PLATFORM
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.pages import MOST_COUNTED, Page
-from core.domain.record.audit import AuditFilter, TargetType
+from core.domain.record.audit import AuditFilter
+from core.domain.record.events import TargetType
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.adapters.postgres.questions import generic_plan
 from tests.conftest import fresh_database
