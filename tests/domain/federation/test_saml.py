@@ -125,7 +125,7 @@ def test_another_service_provider_needs_an_address_of_its_own() -> None:
     # Nor does it help to change the entity id first and to enable it afterwards.
     disabled = changed(before, ConfigurationChange(enabled=False, entity_id="https://other.example"), NOW)
     assert disabled.acs_url is None
-    with pytest.raises(BadRequest, match="entity_id: required when SAML is enabled"):
+    with pytest.raises(BadRequest, match="acs_url: required when SAML is enabled"):
         changed(disabled, ConfigurationChange(enabled=True), NOW)
     # Nor to take the entity id back in between, as was possible without losing the rest.
     between = replace(before, entity_id=None, enabled=False)

@@ -122,7 +122,7 @@ class Configuration(Frozen, kw_only=True):
 
 
 class ConfigurationChange(Frozen, kw_only=True):
-    """What is left out stays as it is. Entity id and ACS URL are not left out where SAML is enabled by hand."""
+    """What is left out stays as it is, and None takes it back."""
 
     enabled: bool
     entity_id: str | Unchanged | None = UNCHANGED
@@ -164,13 +164,9 @@ def name_id_format(text: str) -> NameIdFormat:
 
 
 def changed(before: Configuration, change: ConfigurationChange, now: datetime) -> Configuration:
-    """Raises `BadRequest`, also where SAML is enabled without saying for whom, unless the metadata have said it."""
+    """Raises `BadRequest`, also where SAML is enabled and nobody has said for whom."""
     is_another = _names_another(before, change)
     kept = _without_service_provider(before) if is_another else before
-    if change.enabled and kept.metadata_uploaded_at is None:
-        for name in ("entity_id", "acs_url"):
-            if getattr(change, name) is UNCHANGED:
-                raise _missing(name)
     given = {name: getattr(change, name) for name in names_of(ConfigurationChange)}
     after = replace(kept, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
     if after.slo_url != kept.slo_url:

@@ -50,11 +50,11 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     """Whether people can sign in by SAML."""
     entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's entity id: what it sends as Issuer. Required when enabled, unless you have uploaded metadata. Another one is
-    another service provider: certificates and addresses of the one before are dropped.
+    """The service provider's entity id: what it sends as Issuer. Required when enabled, unless it is known already. Another one is another
+    service provider: certificates and addresses of the one before are dropped.
     """
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled, unless you have uploaded metadata."""
+    """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
     """Where the service provider is told of a sign-out."""
     name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET

@@ -129,18 +129,50 @@ async def test_what_cannot_be_is_refused_in_words(provider: Providing, changes: 
     assert (await provider.call("GET")).ok()["enabled"] is False
 
 
+@pytest.mark.parametrize("by", ["hand", "metadata"])
+async def test_what_is_left_out_stays_and_null_takes_it_back(provider: Providing, by: str) -> None:
+    if by == "metadata":
+        (await provider.upload(metadata(signing=(pair(),)))).ok()
+    said: dict[str, Any] = {
+        "enabled": True,
+        "entity_id": SP,
+        "acs_url": ACS,
+        "slo_url": SLO,
+        "name_id_format": "persistent",
+        "attribute_mapping": {"id": "uid"},
+        "sign_response": False,
+        "require_signed_requests": by == "metadata",
+    }
+    (await provider.call("POST", body=said)).ok()
+    kept = (await provider.call("GET")).ok()
+    assert {name: kept[name] for name in said} == said
+    for name, value in said.items():
+        (await provider.call("POST", body={"enabled": True, name: value})).ok()
+        assert (await provider.call("GET")).ok() == kept, name
+    for name in ("slo_url", "name_id_format", "attribute_mapping"):
+        (await provider.call("POST", body={"enabled": True, name: None})).ok()
+        kept[name] = None
+        assert (await provider.call("GET")).ok() == kept, name
+    for name in ("entity_id", "acs_url"):
+        assert refused(await provider.call("POST", body={"enabled": True, name: None})) == (400, "BAD_REQUEST")
+    # Another service provider has another address, and none of the one before.
+    assert refused(await provider.call("POST", body={"enabled": True, "entity_id": f"{SP}/other"})) == (400, "BAD_REQUEST")
+    assert (await provider.call("GET")).ok() == kept
+
+
 async def test_enabled_needs_both_and_disabled_neither(provider: Providing) -> None:
     assert (await provider.call("POST", body={"enabled": True, "acs_url": ACS})).status == 400
     assert (await provider.call("POST", body={"enabled": True, "entity_id": SP})).status == 400
     (await provider.call("POST", body={"enabled": False})).ok()
     assert (await provider.call("POST", body={})).status == 400
-    # What was said before does not count, unless metadata said it.
-    (await provider.call("POST", body={"enabled": True, "entity_id": SP, "acs_url": ACS})).ok()
     for said, missing in (({"acs_url": ACS}, "entity_id"), ({"entity_id": SP}, "acs_url")):
         answer = await provider.call("POST", body={"enabled": True, "slo_url": SLO, **said})
         assert refused(answer) == (400, "BAD_REQUEST")
         assert answer.json()["error"] == f"{missing}: required when SAML is enabled"
     assert (await provider.call("GET")).ok()["slo_url"] is None
+    # What was said before counts, whoever said it.
+    (await provider.call("POST", body={"enabled": True, "entity_id": SP, "acs_url": ACS})).ok()
+    (await provider.call("POST", body={"enabled": True})).ok()
     (await provider.call("POST", body={"enabled": False, "slo_url": SLO})).ok()
     (await provider.upload(metadata())).ok()
     (await provider.call("POST", body={"enabled": True})).ok()
