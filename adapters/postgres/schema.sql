@@ -982,6 +982,7 @@ create table saml_configurations (
     metadata_fetched_at    timestamptz,
     created_at             timestamptz not null,
     updated_at             timestamptz not null,
+    slo_by_hand            boolean     not null default false,  -- after the metadata: nobody has said its binding
     constraint saml_configurations_sign check (sign_assertions or sign_response),
     constraint saml_configurations_whole check (not enabled or (entity_id is not null and acs_url is not null))
 );

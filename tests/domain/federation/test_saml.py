@@ -104,7 +104,7 @@ def test_another_service_provider_has_nothing_of_the_one_before() -> None:
     assert after == replace(_UNCONFIGURED, enabled=True, entity_id="https://other.example", acs_url="https://other.example/acs")
     # Addresses that come with it are its own, even if they are the same.
     after = changed(before, replace(other, slo_url=SLO), NOW)
-    assert (after.slo_url, after.slo_response_url, after.slo_binding) == (SLO, None, Binding.POST)
+    assert (after.slo_url, after.slo_response_url, after.slo_binding) == (SLO, None, None)
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -253,6 +253,21 @@ def led(answer: Received, url: str, name: str) -> Response:
     return _in_address(page.refresh or "", url, name)
 
 
+def carried(answer: Received, url: str = SLO, name: str = "SAMLResponse") -> Response:
+    """A signed message of a sign-out, in whichever way it comes."""
+    if answer.status == 302:
+        got = redirected(answer, url, name)
+    elif PageReader(answer.body).forms:
+        got = sent(answer, url, name)
+        assert got.root.find("{*}Signature") is not None
+        return got
+    else:
+        got = led(answer, url, name)
+    assert got.fields["Signature"]
+    assert got.fields["SigAlg"].endswith("rsa-sha256")
+    return got
+
+
 def _in_address(location: str, url: str, name: str) -> Response:
     assert location.startswith(f"{url}?"), location
     fields = {one: values[0] for one, values in parse_qs(urlsplit(location).query, strict_parsing=True).items()}

@@ -206,15 +206,18 @@ def _exchange(exchange: Exchange) -> Mapping[str, Any]:
 _CONFIGURATION: Final[LiteralString] = f"select {CONFIGURATION} from saml_configurations as saml where saml.service_id = %(service)s"
 
 _SAVE: Final = """
-    insert into saml_configurations (service_id, enabled, entity_id, acs_url, slo_url, slo_response_url, slo_binding, name_id_format,
-                                     attribute_mapping, sign_assertions, sign_response, require_signed_requests, acs_endpoints,
-                                     signing_certificates, encryption_certificate, metadata_uploaded_at, created_at, updated_at)
-    values (%(service)s, %(enabled)s, %(entity_id)s, %(acs_url)s, %(slo_url)s, %(slo_response_url)s, %(slo_binding)s, %(name_id_format)s,
-            %(attribute_mapping)s, %(sign_assertions)s, %(sign_response)s, %(require_signed_requests)s, %(acs_endpoints)s,
-            %(signing_certificates)s::text[], %(encryption_certificate)s, %(metadata_uploaded_at)s, %(created_at)s, %(updated_at)s)
+    insert into saml_configurations (service_id, enabled, entity_id, acs_url, slo_url, slo_response_url, slo_binding, slo_by_hand,
+                                     name_id_format, attribute_mapping, sign_assertions, sign_response, require_signed_requests,
+                                     acs_endpoints, signing_certificates, encryption_certificate, metadata_uploaded_at, created_at,
+                                     updated_at)
+    values (%(service)s, %(enabled)s, %(entity_id)s, %(acs_url)s, %(slo_url)s, %(slo_response_url)s, %(slo_binding)s, %(slo_by_hand)s,
+            %(name_id_format)s, %(attribute_mapping)s, %(sign_assertions)s, %(sign_response)s, %(require_signed_requests)s,
+            %(acs_endpoints)s, %(signing_certificates)s::text[], %(encryption_certificate)s, %(metadata_uploaded_at)s, %(created_at)s,
+            %(updated_at)s)
         on conflict (service_id) do update
        set enabled = excluded.enabled, entity_id = excluded.entity_id, acs_url = excluded.acs_url, slo_url = excluded.slo_url,
-           slo_response_url = excluded.slo_response_url, slo_binding = excluded.slo_binding, name_id_format = excluded.name_id_format,
+           slo_response_url = excluded.slo_response_url, slo_binding = excluded.slo_binding, slo_by_hand = excluded.slo_by_hand,
+           name_id_format = excluded.name_id_format,
            attribute_mapping = excluded.attribute_mapping, sign_assertions = excluded.sign_assertions,
            sign_response = excluded.sign_response, require_signed_requests = excluded.require_signed_requests,
            acs_endpoints = excluded.acs_endpoints, signing_certificates = excluded.signing_certificates,

@@ -87,7 +87,10 @@ class Configuration(Frozen, kw_only=True):
     slo_url: str | None = None
     slo_response_url: str | None = None
     """Where answers to a sign-out go, if that is another place."""
-    slo_binding: Binding = Binding.POST
+    slo_binding: Binding | None = None
+    """None: nobody has said it. Then an answer comes as the request did, and a request of ours by redirect, which every service provider
+    takes that says nothing of it.
+    """
     name_id_format: str | None = None
     attribute_mapping: Mapping[str, str] | None = None
     sign_assertions: bool = True
@@ -170,7 +173,7 @@ def changed(before: Configuration, change: ConfigurationChange, now: datetime) -
     given = {name: getattr(change, name) for name in names_of(ConfigurationChange)}
     after = replace(kept, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
     if after.slo_url != kept.slo_url:
-        after = replace(after, slo_response_url=None, slo_binding=Binding.POST)
+        after = replace(after, slo_response_url=None, slo_binding=None)
     if after.require_signed_requests and not after.signing_certificates and (is_another or change.require_signed_requests is True):
         raise BadRequest(
             "require_signed_requests: no signing certificate of the service provider is known. Set this to false, or upload metadata"
@@ -194,7 +197,7 @@ def _without_service_provider(configuration: Configuration) -> Configuration:
         acs_endpoints=(),
         slo_url=None,
         slo_response_url=None,
-        slo_binding=Binding.POST,
+        slo_binding=None,
         signing_certificates=(),
         encryption_certificate=None,
         metadata_uploaded_at=None,
@@ -254,7 +257,7 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
             acs_endpoints=tuple(understood.acs_endpoints),
             slo_url=understood.slo_url,
             slo_response_url=understood.slo_response_url,
-            slo_binding=understood.slo_binding,
+            slo_binding=None if understood.slo_url is None else understood.slo_binding,
             name_id_format=_format_by(understood, before),
             signing_certificates=tuple(understood.signing_certificates),
             encryption_certificate=understood.encryption_certificate,
@@ -327,7 +330,7 @@ def _told(configuration: Configuration) -> Mapping[str, Json]:
         "acs_endpoints": [one.url for one in configuration.acs_endpoints],
         "slo_url": configuration.slo_url,
         "slo_response_url": configuration.slo_response_url,
-        "slo_binding": configuration.slo_binding.value,
+        "slo_binding": None if configuration.slo_binding is None else configuration.slo_binding.value,
         "name_id_format": configuration.name_id_format,
         "attribute_mapping": None if configuration.attribute_mapping is None else dict(configuration.attribute_mapping),
         "sign_assertions": configuration.sign_assertions,

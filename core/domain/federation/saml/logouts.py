@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.federation.saml.configurations import NameIdFormat
+from core.domain.federation.saml.configurations import Binding, NameIdFormat
 from core.domain.federation.saml.messages import NameId, Status
 from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.sign_in import ServiceName
@@ -34,6 +34,8 @@ class Origin(Frozen):
     place: ServiceName
     request_id: str
     relay_state: str | None
+    binding: Binding = Binding.POST
+    """How it asked. What the release before has begun does not say so, and was answered by a form."""
 
 
 class Route(Frozen):
@@ -87,6 +89,7 @@ class Route(Frozen):
                 "service": origin.place.service,
                 "request_id": origin.request_id,
                 "relay_state": origin.relay_state,
+                "binding": origin.binding.value,
             },
             "done": self.done,
             "partial": self.partial,
@@ -109,7 +112,12 @@ def restored(kept: Mapping[str, Any]) -> Route:
         ),
         origin=None
         if origin is None
-        else Origin(ServiceName(origin["organization"], origin["service"]), origin["request_id"], origin["relay_state"]),
+        else Origin(
+            ServiceName(origin["organization"], origin["service"]),
+            origin["request_id"],
+            origin["relay_state"],
+            Binding(origin.get("binding", Binding.POST)),
+        ),
         done=kept["done"],
         partial=kept["partial"],
         people=tuple(UserId(UUID(user)) for user in kept.get("people", ())),

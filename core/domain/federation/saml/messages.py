@@ -99,6 +99,13 @@ class Envelope(Frozen):
     algorithm: str | None = None
     signed_octets: bytes = b""
     """What the signature in the address is over: the parameters exactly as they were encoded."""
+    came_by_form: bool = False
+    """It came in a form of another site, and we have led it back by an address."""
+
+    @property
+    def sent_by(self) -> Binding:
+        """How its sender has sent it."""
+        return Binding.POST if self.came_by_form else self.binding
 
 
 class Head(Frozen, kw_only=True):

@@ -236,7 +236,7 @@ class SamlLogouts:
     ) -> Next:
         binding, state = envelope.binding, envelope.relay_state
         place = ServiceName(configured.organization_slug, configured.service_slug)
-        origin = Origin(place, request.head.id, state)
+        origin = Origin(place, request.head.id, state, envelope.sent_by)
         key = await self._server_secrets.get(NAME_IDS)
         async with self._unit_of_work() as uow:
             await self._take(uow, configured, request, binding)
@@ -354,13 +354,14 @@ class SamlLogouts:
             session_index=stop.session_index,
             audience=configuration.entity_id,
         )
-        redirect = configuration.slo_binding is Binding.REDIRECT
+        binding = configuration.slo_binding or Binding.REDIRECT
+        redirect = binding is Binding.REDIRECT
         written = await self._documents.write_logout(message, opened(self._keyring, signer), relay_state=None, redirect=redirect)
         async with self._unit_of_work() as uow:
             exchange = self._recorder.exchange(
                 configured.service,
                 ExchangeKind.OUR_LOGOUT_REQUEST,
-                configuration.slo_binding,
+                binding,
                 message=message.id,
                 certificate=signer.certificate.id,
             )
@@ -384,7 +385,8 @@ class SamlLogouts:
             issued_at=self._clock.now(),
             status=status,
         )
-        redirect = configuration.slo_binding is Binding.REDIRECT
+        binding = configuration.slo_binding or origin.binding
+        redirect = binding is Binding.REDIRECT
         written = await self._documents.write_logout(
             message, opened(self._keyring, signer), relay_state=origin.relay_state, redirect=redirect
         )
@@ -393,7 +395,7 @@ class SamlLogouts:
             exchange = self._recorder.exchange(
                 configured.service,
                 ExchangeKind.OUR_LOGOUT_RESPONSE,
-                configuration.slo_binding,
+                binding,
                 status=status,
                 message=message.id,
                 in_response_to=origin.request_id,

@@ -17,6 +17,9 @@ SAML_FORM: Final = Raw("application/x-www-form-urlencoded", 3 * LONGEST_MESSAGE)
 REQUEST: Final = "SAMLRequest"
 RESPONSE: Final = "SAMLResponse"
 _SIGNED: Final = ("RelayState", "SigAlg")
+# Of our own, in the address to which a form is led back: how its sender has sent it.
+_CAME_BY: Final = "came_by"
+_FORM: Final = "form"
 _DEFLATE: Final = "urn:oasis:names:tc:SAML:2.0:bindings:URL-Encoding:DEFLATE"
 # Of the address of a request, as servers take it.
 _LONGEST_ADDRESS: Final = 7000
@@ -24,7 +27,7 @@ _LONGEST_ADDRESS: Final = 7000
 
 def in_address(query: bytes, name: str) -> Envelope:
     """Raises `MessageRefused` when there is not exactly one such message."""
-    raw = _once(query, (name, "RelayState", "SigAlg", "Signature", "SAMLEncoding"))
+    raw = _once(query, (name, "RelayState", "SigAlg", "Signature", "SAMLEncoding", _CAME_BY))
     if name not in raw:
         raise _missing(name)
     if "SAMLEncoding" in raw and _decoded(raw["SAMLEncoding"]) != _DEFLATE:
@@ -38,6 +41,7 @@ def in_address(query: bytes, name: str) -> Envelope:
         algorithm=_decoded(raw["SigAlg"]) if "SigAlg" in raw else None,
         # Each parameter exactly as its sender has encoded it.
         signed_octets=signed.encode("latin-1"),
+        came_by_form=raw.get(_CAME_BY) == _FORM,
     )
 
 
@@ -77,7 +81,7 @@ def _address(path: str, name: str, envelope: Envelope) -> str:
     except ValueError:
         raise MessageRefused("it is not base64") from None
     deflating = compressobj(9, DEFLATED, -MAX_WBITS)
-    fields = {name: b64encode(deflating.compress(document) + deflating.flush()).decode()}
+    fields = {name: b64encode(deflating.compress(document) + deflating.flush()).decode(), _CAME_BY: _FORM}
     if envelope.relay_state is not None:
         fields["RelayState"] = envelope.relay_state
     made = f"{path}?{urlencode(fields)}"

@@ -56,7 +56,9 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
     """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """Where the service provider is told of a sign-out."""
+    """Where the service provider is told of a sign-out: by HTTP-Redirect, unless its metadata say otherwise. An answer comes as its request
+    did.
+    """
     name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET
     """How people are named: `emailAddress`, which is the default, `unspecified`, `persistent` or `transient`, or its URI."""
     attribute_mapping: _Mapping | msgspec.UnsetType | None = msgspec.UNSET

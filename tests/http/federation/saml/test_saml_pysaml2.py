@@ -3,7 +3,7 @@
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from saml2 import BINDING_HTTP_POST, BINDING_HTTP_REDIRECT, samlp
@@ -11,8 +11,10 @@ from saml2.client import Saml2Client
 from saml2.config import SPConfig
 from saml2.metadata import entity_descriptor
 from saml2.samlp import STATUS_SUCCESS
+from saml2.sigver import RSACrypto, verify_redirect_signature
 
 from tests.http.browsing import PageReader, Tabs
+from tests.http.client import Received
 from tests.http.federation.providing import ACS, SLO, SP, Pair, Providing, pair, slo, sso
 from tests.http.people import BASE_URL, Person
 from tests.tools import needs, place_of
@@ -133,6 +135,53 @@ async def test_it_signs_people_out(provider: Providing, tmp_path: Path, binding:
     answered = client.parse_logout_request_response(form.fields["SAMLResponse"], BINDING_HTTP_POST)
     assert answered.status_ok()
     assert _is_over(provider, ada)
+
+
+async def test_it_takes_what_we_send_where_nothing_is_said_of_the_binding(provider: Providing, tmp_path: Path) -> None:
+    """Configured by hand, with an address alone: it asks by redirect, and is answered by a redirect whose query is signed."""
+    pem = await provider.ready(slo_url=SLO)
+    idp = (await provider.unlimited.get("/saml/acme/app/metadata")).body
+    config = _config(tmp_path, pair(), idp, signs=False, encrypts=False)
+    config.setattr(
+        "sp",
+        "endpoints",
+        {"single_logout_service": [(SLO, BINDING_HTTP_REDIRECT)], "assertion_consumer_service": [(ACS, BINDING_HTTP_POST)]},
+    )
+    client = Saml2Client(config)
+    ada = provider.people.add("ada@example.org")
+    browser = provider.signed_in(ada)
+    request_id, fields = await _asked(client, browser, BINDING_HTTP_REDIRECT)
+    response = client.parse_authn_request_response(fields["SAMLResponse"], BINDING_HTTP_POST, {request_id: "/"})
+    _, info = client.do_logout(response.name_id, [_IDP], "", None, sign=False, expected_binding=BINDING_HTTP_REDIRECT)[_IDP]
+    place = urlsplit(dict(info["headers"])["Location"])
+    answer = await browser.request("GET", f"{place.path}?{place.query}")
+    answered = client.parse_logout_request_response(_signed_by(answer, pem)["SAMLResponse"], BINDING_HTTP_REDIRECT)
+    assert answered.status_ok()
+    assert _is_over(provider, ada)
+    # A sign-out here reaches it the same way.
+    ada = provider.people.add("grace@example.org")
+    browser = provider.signed_in(ada)
+    request_id, fields = await _asked(client, browser, BINDING_HTTP_REDIRECT)
+    response = client.parse_authn_request_response(fields["SAMLResponse"], BINDING_HTTP_POST, {request_id: "/"})
+    tab = await browser.tab().open("/ui")
+    await tab.send(next(at for at, one in enumerate(tab.page.forms) if one.action == "/ui/sign-out"))
+    told = _signed_by(tab.shown, pem)
+    info = client.handle_logout_request(told["SAMLRequest"], response.name_id, BINDING_HTTP_REDIRECT, sign=False)
+    place = urlsplit(dict(info["headers"])["Location"])
+    assert place.path == slo()
+    done = await browser.request("GET", f"{place.path}?{place.query}")
+    assert (done.status, b"You are signed out" in done.body) == (200, True)
+
+
+def _signed_by(answer: Received, pem: str) -> dict[str, str]:
+    """The fields of an address to which an answer leads, once pysaml2 has verified the signature over them."""
+    location = answer.header("location") or PageReader(answer.body).refresh or ""
+    assert location.startswith(f"{SLO}?"), location
+    fields = dict(parse_qsl(urlsplit(location).query, strict_parsing=True))
+    certificate = "".join(line for line in pem.splitlines() if not line.startswith("-----"))
+    assert verify_redirect_signature(fields, RSACrypto(None), certificate)
+    assert not verify_redirect_signature({**fields, "RelayState": "other"}, RSACrypto(None), certificate)
+    return fields
 
 
 @pytest.mark.parametrize("format_", ["emailAddress", "unspecified", "persistent", "transient"])
