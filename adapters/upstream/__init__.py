@@ -7,15 +7,16 @@ from adapters.upstream.codehost import CodeHost
 from adapters.upstream.officesuite import OfficeSuite
 from adapters.upstream.oidc import OpenId
 from adapters.upstream.websuite import WebSuite
-from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.claims import Asserted, NotVouched
 from core.domain.identity.upstream.providers import Provider, Upstream
-from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
+from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderAway, ProviderTokens
 from core.domain.secrets import Secret, Token
 from ports.clock import Clock
 
 
 class _Protocol(Protocol):
     async def authorization_url(self, upstream: Upstream, asked: Asked) -> str: ...
+    async def look(self, upstream: Upstream) -> None: ...
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]: ...
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens: ...
 
@@ -35,6 +36,15 @@ class Upstreams:
 
     async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
         return await self._of(upstream).authorization_url(upstream, asked)
+
+    async def look(self, upstream: Upstream) -> None:
+        try:
+            await self._of(upstream).look(upstream)
+        except ProviderAway:
+            raise
+        except (OAuthError, NotVouched):
+            # It answers, if not as it should: that shows where it matters.
+            return
 
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
         return await self._of(upstream).redeem(upstream, code, asked)

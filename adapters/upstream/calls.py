@@ -42,17 +42,25 @@ class Calls:
             return False
         return self._by(to).may_call(to)
 
+    async def reach(self, url: str) -> None:
+        """Whether it answers there, whatever it says. Raises `OAuthError`, which is `ProviderAway` where it does not."""
+        await self._got(_destination(url), NO_HEADERS)
+
     async def get(self, url: str, headers: Mapping[str, str] = NO_HEADERS) -> Any:
         """Raises `OAuthError`."""
         to = _destination(url)
+        answer = await self._got(to, headers)
+        if answer.status != 200 or len(answer.body) > LARGEST:
+            raise _failed(to, f"status {answer.status}")
+        return _decoded(to, answer)
+
+    async def _got(self, to: Destination, headers: Mapping[str, str]) -> OutboundAnswer:
         try:
             answer = await self._by(to).get(to, TIMEOUT, most=LARGEST, headers={**_JSON, **headers})
         except OutboundFailed as failed:
             raise _away(to, failed.failure.value) from None
         _require_up(to, answer)
-        if answer.status != 200 or len(answer.body) > LARGEST:
-            raise _failed(to, f"status {answer.status}")
-        return _decoded(to, answer)
+        return answer
 
     async def post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str] = NO_HEADERS) -> tuple[int, Mapping[str, Any]]:
         """An OAuth endpoint answers with an object, also when it refuses. Raises `OAuthError`."""

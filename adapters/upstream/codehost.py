@@ -4,6 +4,7 @@ from typing import Final
 
 from adapters.upstream.calls import Calls
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
+from adapters.upstream.remembered import Remembered
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost
 from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
@@ -15,11 +16,16 @@ SCOPES: Final = ("read:user", "user:email")
 class CodeHost:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self._reached = Remembered(self._reach)
 
     async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
         more = {"prompt": "select_account"} if asked.fresh or asked.choose else {}
         scopes = (*SCOPES, *asked.scopes)
         return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
+
+    async def look(self, upstream: Upstream) -> None:
+        """At its API, which refuses whoever shows no token: it publishes neither metadata nor keys."""
+        await self._reached.look(upstream.endpoints.userinfo_url)
 
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
         tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)
@@ -33,3 +39,7 @@ class CodeHost:
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
         return (await tokens_of(self._calls, upstream.endpoints.token_url, upstream.client, form))[0]
+
+    async def _reach(self, url: str) -> bool:
+        await self._calls.reach(url)
+        return True

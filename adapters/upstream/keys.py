@@ -41,6 +41,10 @@ class ProviderKeys:
         self._calls = calls
         self._sets = Remembered(self._fetched)
 
+    async def look(self, jwks_url: str) -> None:
+        """Raises what asking for the keys does, if they were not seen for a minute."""
+        await self._sets.look(jwks_url)
+
     async def verified(self, token: str, jwks_url: str) -> Mapping[str, Any]:
         """The claims of a token whose signature is good. Raises `NotVouched` and `OAuthError`."""
         if len(token) > LONGEST_TOKEN or not token.isascii():

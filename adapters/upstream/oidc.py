@@ -44,6 +44,11 @@ class OpenId:
         scopes = (*self.scopes, *upstream.scopes, *asked.scopes, *self.scopes_offline(asked))
         return authorization_url(found.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
+    async def look(self, upstream: Upstream) -> None:
+        """At the metadata, or at the keys where the settings name the endpoints."""
+        endpoints = upstream.endpoints
+        await (self._keys.look(endpoints.jwks_url) if endpoints.token_url else self._discovered.look(endpoints.issuer))
+
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
         found = await self._found(upstream)
         if found.names_issuer and not asked.answer_names_issuer:

@@ -10,6 +10,10 @@ from typing import Final, Generic, TypeVar
 import trio
 
 FRESH_FOR: Final = 3600.0
+# Where a provider that does not answer matters at once, in seconds. One that has failed is left alone for a moment, so that many people who
+# knock in turn do not each wait for it, nor add to what it suffers from.
+LOOK_COUNTS_FOR: Final = 60.0
+FAILURE_COUNTS_FOR: Final = 10.0
 MOST: Final = 500
 
 Published = TypeVar("Published")
@@ -23,6 +27,10 @@ class _Place(Generic[Published]):
     calls: int = 0
     failure: Exception | None = None
     """Of the last call."""
+    failed_at: float = 0.0
+
+    def has_failed_within(self, seconds: float) -> bool:
+        return self.failure is not None and trio.current_time() - self.failed_at <= seconds
 
     def is_fresh(self, not_older_than: float) -> bool:
         return trio.current_time() - self.fetched_at <= not_older_than
@@ -34,8 +42,12 @@ class Remembered(Generic[Published]):
         self._most = most
         self._places: OrderedDict[str, _Place[Published]] = OrderedDict()
 
-    async def get(self, url: str, *, not_older_than: float = FRESH_FOR) -> Published:
-        """What was published at most so many seconds ago. Raises what `fetch` does."""
+    async def look(self, url: str) -> None:
+        """Calls if the last call is older than a minute, and one at a time. Raises what `fetch` does, or did a moment ago."""
+        await self.get(url, not_older_than=LOOK_COUNTS_FOR, not_again_within=FAILURE_COUNTS_FOR)
+
+    async def get(self, url: str, *, not_older_than: float = FRESH_FOR, not_again_within: float = -1.0) -> Published:
+        """What was published at most so many seconds ago. Raises what `fetch` does; a failure counts for so many seconds as well."""
         place = self._places.setdefault(url, _Place())
         self._places.move_to_end(url)
         while len(self._places) > self._most:
@@ -44,7 +56,7 @@ class Remembered(Generic[Published]):
             return place.published
         calls = place.calls
         async with place.turn:
-            if place.failure is not None and place.calls > calls:
+            if place.failure is not None and (place.calls > calls or place.has_failed_within(not_again_within)):
                 raise place.failure
             if place.published is None or not place.is_fresh(not_older_than):
                 place.published = await self._called(url, place)
@@ -55,7 +67,7 @@ class Remembered(Generic[Published]):
         try:
             published = await self._fetch(url)
         except Exception as failure:
-            place.calls, place.failure = place.calls + 1, failure
+            place.calls, place.failure, place.failed_at = place.calls + 1, failure, trio.current_time()
             raise
         place.calls, place.failure = place.calls + 1, None
         return published

@@ -16,6 +16,9 @@ class UpstreamProtocols(Protocol):
     async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
         """Where the person goes. Raises `OAuthError`."""
 
+    async def look(self, upstream: Upstream) -> None:
+        """Whether the provider answers, as it was seen a minute ago at most. Raises `ProviderAway`."""
+
     async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
         """Whom the provider vouches for. Raises `OAuthError`, and `NotVouched` for what shows nobody's identity."""
 

@@ -77,3 +77,27 @@ async def test_the_ones_that_were_wanted_last_are_kept() -> None:
     assert provider.calls == 3
     await remembered.get("b")
     assert provider.calls == 4
+
+
+async def test_a_look_counts_for_a_minute_and_a_failure_for_a_moment(autojump_clock: trio.testing.MockClock) -> None:  # noqa: ARG001 - it runs
+    provider = Provider()
+    provider.answers.set()
+    remembered = Remembered(provider.published)
+    for pause, calls in ((0.0, 1), (59.0, 1), (2.0, 2)):
+        await trio.sleep(pause)
+        await remembered.look("a")
+        assert provider.calls == calls
+    # What is published may be older than that.
+    await trio.sleep(600)
+    assert await remembered.get("a") == "a 2"
+    provider.fails = True
+    for pause, calls in ((0.0, 3), (9.0, 3), (2.0, 4)):
+        await trio.sleep(pause)
+        with pytest.raises(OAuthError):
+            await remembered.look("a")
+        assert provider.calls == calls
+        assert await remembered.get("a") == "a 2"
+    provider.fails = False
+    await trio.sleep(11)
+    await remembered.look("a")
+    assert await remembered.get("a") == "a 5"

@@ -6,7 +6,10 @@ from typing import Any, Final
 
 import pytest
 
+from adapters.upstream import remembered
 from tests.fake_providers import PEOPLE, WORK
+from tests.http.browsing import PageReader
+from tests.http.cast import all_at_once
 from tests.http.client import refused
 from tests.http.federation.arriving import CALLBACK, is_page
 from tests.http.people import Person
@@ -164,6 +167,95 @@ async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy
     assert house.people.rows("select from provider_outages") == []
     assert refused(await house.unlimited.post(LOGIN, login)) == (403, "FORBIDDEN")
     assert await house.who(tabs) == person.user
+
+
+async def lead(house: House, policy: str, by: str) -> tuple[str, str]:
+    """The provider's word and the query that leads there."""
+    if by == "own":
+        return await own(house, policy), "?org=acme"
+    shared(house, by, policy)
+    house.sits(word=by)
+    return by, "?org=acme"
+
+
+def outages(house: House) -> list[str]:
+    return [row["provider"] for row in house.people.rows("select provider from provider_outages")]
+
+
+@pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])
+async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy_says_so(
+    house: House, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody comes back from there, so leaving looks. What was seen a minute ago still counts."""
+    person = await house.people.with_password(PASSWORD, ADA)
+    provider, query = await lead(house, FALLBACK, by)
+    fake = house.fakes[by]
+    login = {"email": ADA, "password": PASSWORD}
+    await house.leave(house.browser(), query, word=provider)
+    fake.fails = True
+    await house.leave(house.browser(), query, word=provider)
+    assert outages(house) == []
+    assert refused(await house.unlimited.post(LOGIN, login)) == (403, "FORBIDDEN")
+    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    tabs, asked = house.browser(), len(fake.calls)
+    answer = await tabs.request("GET", f"/auth/{provider}{query}")
+    if by == "own":
+        # A page with a button comes first.
+        answer = await tabs.request("GET", next(link for link in PageReader(answer.body).links if link.startswith("/auth/")))
+    is_page(answer, 400, "did not work")
+    assert (outages(house), len(fake.calls) - asked) == ([provider], 1)
+    assert (await house.unlimited.post(LOGIN, login)).status == 200
+    # The next one is told the same without a call, as the failure is a moment ago.
+    await tabs.request("GET", f"/auth/{provider}{query}")
+    assert len(fake.calls) - asked == 1
+    # Whoever comes back makes an end of it, and nothing else: leaving may rest on what is remembered.
+    fake.fails = False
+    monkeypatch.setattr(remembered, "FAILURE_COUNTS_FOR", -1.0)
+    leaving = await house.leave(tabs, query, word=provider)
+    assert outages(house) == [provider]
+    await tabs.request("GET", fake.consent(leaving))
+    assert outages(house) == []
+    assert await house.who(tabs) == person.user
+
+
+@pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])
+async def test_where_nothing_falls_back_nobody_looks(house: House, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    provider, query = await lead(house, "upstream_only", by)
+    await house.leave(house.browser(), query, word=provider)
+    asked = len(house.fakes[by].calls)
+    house.fakes[by].fails = True
+    await house.leave(house.browser(), query, word=provider)
+    assert (len(house.fakes[by].calls), outages(house)) == (asked, [])
+    # Nor where the domain is not proved any more, or the person was not led there by it.
+    change_route(house.people, NAME, login_policy=FALLBACK)
+    if by != "own":
+        await house.leave(house.browser(), word=provider)
+    house.people.change("update domain_routes set verified_at = null, next_check_at = null")
+    await house.leave(house.browser(), query, word=provider)
+    assert (len(house.fakes[by].calls), outages(house)) == (asked, [])
+
+
+@pytest.mark.parametrize("by", ["own", "websuite"])
+async def test_what_it_publishes_wrongly_is_no_outage(house: House, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider, query = await lead(house, FALLBACK, by)
+    await house.leave(house.browser(), query, word=provider)
+    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(house.fakes[by], "metadata", list)
+    house.fakes[by].published.clear()
+    await house.leave(house.browser(), query, word=provider)
+    assert outages(house) == []
+
+
+async def test_of_many_who_leave_at_once_one_looks(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider, query = await lead(house, FALLBACK, "websuite")
+    await house.leave(house.browser(), query, word=provider)
+    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", 0.0)
+    fake = house.fakes["websuite"]
+    fake.fails, asked = True, len(fake.calls)
+    answers = await all_at_once(*[lambda: house.browser().request("GET", f"/auth/{provider}{query}")] * 10)
+    assert {answer.status for answer in answers} == {400}
+    assert len(fake.calls) - asked == 1
 
 
 async def test_a_refusal_is_no_outage(house: House) -> None:

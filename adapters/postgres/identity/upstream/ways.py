@@ -21,6 +21,7 @@ class WayRow(Frozen, kw_only=True):
     service_id: UUID | None
     redirect_uris: list[str] | None
     is_away: bool
+    falls_back: bool
     # Of one of the three.
     credentials_id: UUID | None = None
     credentials_client: str | None = None
@@ -48,6 +49,7 @@ class WayRow(Frozen, kw_only=True):
             redirect_uri=next(iter(self.redirect_uris or ()), ""),
             realm=None if self.realm_id is None else OrganizationId(self.realm_id),
             is_away=self.is_away,
+            falls_back=self.falls_back,
         )
 
     def _configured(self) -> ConfiguredProvider | None:
@@ -101,7 +103,17 @@ _IS_LENT: Final = """
                )
            )"""
 
+# Of proved domains, whose people come in otherwise while the provider is away.
+_FALLS_BACK: Final = """
+               select
+                 from domain_routes
+                where domain_routes.verified_at is not null
+                  and domain_routes.login_policy = 'password_fallback_if_provider_unavailable'"""
+
 _TO_ONE_OF_THREE: Final[LiteralString] = f"""{_PLACE},
+           exists ({_FALLS_BACK}
+                  and domain_routes.org_id = realms.id and domain_routes.shared_provider = %(provider)s
+           ) as falls_back,
            oauth_credentials.id as credentials_id, oauth_credentials.client_id as credentials_client,
            oauth_credentials.sealed_client_secret as credentials_secret,
            case
@@ -112,7 +124,7 @@ _TO_ONE_OF_THREE: Final[LiteralString] = f"""{_PLACE},
            end as service_scopes,
            coalesce({_IS_LENT}, false) as is_lent, realms.id as realm_id"""
 
-_TO_OWN: Final[LiteralString] = f"""{_PLACE},
+_TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_routes.own_provider = providers.id) as falls_back,
            providers.id as provider_id, providers.org_id as provider_organization, providers.name as provider_name, providers.issuer,
            providers.client_id as provider_client, providers.sealed_client_secret as provider_secret,
            providers.scopes as provider_scopes"""

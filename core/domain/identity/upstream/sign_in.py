@@ -101,6 +101,8 @@ class WayThrough(Frozen, kw_only=True):
     """That which leads people of its domain to one of the three, if that is how the person came by here."""
     is_away: bool = False
     """A call to the provider has failed, and none has succeeded since."""
+    falls_back: bool = False
+    """An organization that leads people there lets them in otherwise while the provider is away."""
 
 
 class Place(Frozen, kw_only=True):

@@ -16,15 +16,19 @@ class ProviderOutages:
         self._unit_of_work = unit_of_work
         self._clock = clock
 
-    async def watch(self, upstream: Upstream, way: WayThrough, call: Awaitable[Answer]) -> Answer:
-        """What the call to the provider answers. Raises what it does."""
+    async def watch(self, upstream: Upstream, call: Awaitable[Answer]) -> Answer:
+        """What a call to the provider answers, or what is remembered of one. Raises what it does."""
         try:
-            answer = await call
+            return await call
         except ProviderAway:
             async with self._unit_of_work() as uow:
                 await uow.provider_outages.failed(upstream.key, self._clock.now())
                 await uow.commit()
             raise
+
+    async def watch_return(self, upstream: Upstream, way: WayThrough, call: Awaitable[Answer]) -> Answer:
+        """The same for a call that somebody's return takes: it shows that people get through, and ends an outage."""
+        answer = await self.watch(upstream, call)
         if way.is_away:
             async with self._unit_of_work() as uow:
                 await uow.provider_outages.worked(upstream.key)

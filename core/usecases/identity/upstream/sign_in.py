@@ -221,7 +221,7 @@ class UpstreamSignIn:
             flow = taken.flow
             since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self._clock.now())
             asked = replace(await self._asked(taken.provider, state), since=since, answer_names_issuer=issuer is not None)
-            asserted, tokens = await self._outages.watch(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
+            asserted, tokens = await self._outages.watch_return(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
                 raise NotVouched("the answer is another tenant's")  # noqa: TRY301
         except NotVouched as refusal:
@@ -453,7 +453,10 @@ class UpstreamSignIn:
         way = await self._lookup.leave(kept, place, leaving.begun)
         upstream = self._providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
         asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
-        url = await self._outages.watch(upstream, way, self._protocols.authorization_url(upstream, asked))
+        if way.falls_back:
+            # Nobody comes back from a provider that is wholly away, so that no call would ever show it.
+            await self._outages.watch(upstream, self._protocols.look(upstream))
+        url = await self._outages.watch(upstream, self._protocols.authorization_url(upstream, asked))
         self._metrics.upstream_sign_in(upstream.label, "begun")
         return url
 
