@@ -18,6 +18,7 @@ from adapters.postgres.tenancy.roles import PostgresRoles
 from adapters.postgres.tenancy.siem import PostgresSiem
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.sign_in_rules import PostgresSignInRules
+from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.tenancy.upstream_providers import PostgresUpstreamProviders
 from adapters.postgres.tenancy.webhook_deliveries import PostgresWebhookDeliveries
 from adapters.postgres.tenancy.webhook_queue import PostgresWebhookQueue
@@ -86,7 +87,13 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     return Tenancy(
         callers=Callers(foundation.token_verifier, PostgresCallers(pool), identity.presence, clock),
         organizations=Organizations(
-            new_unit_of_work, PostgresOrganizations(pool), sessions, auto_approve=settings.org_auto_approve, clock=clock, ids=ids
+            new_unit_of_work,
+            PostgresOrganizations(pool),
+            PostgresTiers(pool),
+            sessions,
+            auto_approve=settings.org_auto_approve,
+            clock=clock,
+            ids=ids,
         ),
         members=Members(new_unit_of_work, PostgresMembers(pool), sessions, clock),
         member_factors=MemberFactors(new_unit_of_work, identity.mfa),

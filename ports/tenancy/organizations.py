@@ -16,6 +16,8 @@ class Held(Frozen):
     organization: Organization
     tier: Tier
     member_count: int
+    owner_governs: bool = False
+    """Its owner is a platform owner."""
 
     @property
     def user_limit(self) -> UserLimit:

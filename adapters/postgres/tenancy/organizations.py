@@ -108,10 +108,10 @@ class OrganizationRows:
 
     async def hold(self, organization: OrganizationId) -> Held | None:
         await self._transaction.tell(_HOLD, {"id": organization})
-        found = await self._transaction.ask(WithTierRow, _FIND_HELD, {"id": organization})
+        found = await self._transaction.ask(_HeldRow, _FIND_HELD, {"id": organization})
         if not found:
             return None
-        return Held(found[0].organization(), found[0].tier(), found[0].member_count)
+        return Held(found[0].organization(), found[0].tier(), found[0].member_count, found[0].owner_governs)
 
     async def save(self, organization: Organization) -> None:
         await self._transaction.tell(_SAVE, _columns(organization))
@@ -132,6 +132,10 @@ class PostgresOrganizations:
     async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
         rows = await ask(self._pool, _OverviewRow, GET, {"user": user, "organization": organization})
         return rows[0].overview() if rows else None
+
+
+class _HeldRow(WithTierRow, kw_only=True):
+    owner_governs: bool
 
 
 class _OverviewRow(WithTierRow, kw_only=True):
@@ -201,7 +205,8 @@ _HOLD: Final = "select from organizations where id = %(id)s for no key update"
 
 _FIND_HELD: Final = f"""
     select {ORGANIZATION},
-           {TIER}
+           {TIER},
+           exists (select from users where users.id = organizations.owner_user_id and users.is_platform_owner) as owner_governs
       from organizations
       join tiers on tiers.id = organizations.tier_id
      where organizations.id = %(id)s

@@ -244,7 +244,10 @@ class ServiceUsage(Frozen):
 
     def require_room(self) -> None:
         if self.current >= self.most:
-            raise ServiceLimitExceeded(f"The organization has reached its limit of services: {self.most}")
+            raise ServiceLimitExceeded(
+                f"The organization has reached its limit of services: {self.most}, on the tier {self.tier}. A platform owner can raise it"
+                " (PATCH /api/platform/organizations/{org_id}/tier, or `postern organization tier`)"
+            )
 
     def with_one_more(self) -> "ServiceUsage":
         return replace(self, current=self.current + 1)

@@ -1,5 +1,6 @@
 """Tiers: how much an organization gets. Two are shipped."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -19,6 +20,11 @@ class Tier(Frozen):
     default_max_services: int
     default_max_users: int
     price_cents: int
+
+
+def largest(tiers: Iterable[Tier]) -> Tier:
+    """The one with the most services; of several, with the most members, and then the dearest."""
+    return max(tiers, key=lambda tier: (tier.default_max_services, tier.default_max_users, tier.price_cents, str(tier.id)))
 
 
 class LimitSource(StrEnum):

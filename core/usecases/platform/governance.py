@@ -54,10 +54,17 @@ class Governance:
         return found
 
     async def approve(self, organization: OrganizationId, tier: TierId | None, by: Authority) -> Organization:
-        """With this tier, or the free one. Raises `NotFound`, also for the tier, and `BadRequest` when it does not wait for approval."""
+        """With this tier, or the free one; where a platform owner owns it, with that which it has. Raises `NotFound`, also for the tier,
+        and `BadRequest` when it does not wait for approval.
+        """
         given = await self._found(FREE if tier is None else tier)
         now = self._clock.now()
-        return await self._decide(organization, by, lambda held: governance.approve(held.organization, given, by.actor.user, now))
+
+        def approved(held: Held) -> Decision:
+            keeps = tier is None and held.owner_governs
+            return governance.approve(held.organization, held.tier if keeps else given, by.actor.user, now)
+
+        return await self._decide(organization, by, approved)
 
     async def reject(self, organization: OrganizationId, reason: str, by: Authority) -> Organization:
         """Raises `NotFound`, and `BadRequest` without a reason or when the organization is not waiting for approval."""

@@ -25,12 +25,13 @@ from core.domain.tenancy.organizations import (
 )
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.domain.tenancy.sign_in_rules import require_second_factor
-from core.domain.tenancy.tiers import FREE
+from core.domain.tenancy.tiers import FREE, largest
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.tenancy.organizations import OrganizationLookup
+from ports.tenancy.tiers import Tiers
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -48,6 +49,7 @@ class Organizations:
         self,
         unit_of_work: UnitOfWorkFactory,
         lookup: OrganizationLookup,
+        tiers: Tiers,
         sessions: Sessions,
         *,
         auto_approve: bool,
@@ -57,6 +59,7 @@ class Organizations:
         """`auto_approve`: a new organization needs no approval."""
         self._unit_of_work = unit_of_work
         self._lookup = lookup
+        self._tiers = tiers
         self._sessions = sessions
         self._auto_approve = auto_approve
         self._clock = clock
@@ -74,14 +77,19 @@ class Organizations:
             await uow.commit()
 
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
-        """The caller becomes the owner and is signed in to it on the same device. Raises `BadRequest` for a slug or name that is not
-        allowed and when the caller has too many organizations, `Conflict` when the slug is taken, `Unauthorized`.
+        """The caller becomes the owner and is signed in to it on the same device. That of a platform owner gets the largest tier. Raises
+        `BadRequest` for a slug or name that is not allowed and when the caller has too many organizations, `Conflict` when the slug is
+        taken, `Unauthorized`.
         """
         organization = self._new(caller.user, organization_slug(slug), organization_name(name))
+        # Whoever governs the installation would only have to give it to themselves.
+        most = largest(await self._tiers.list()).id if caller.is_platform_owner and caller.impersonator is None else FREE
         async with self._unit_of_work() as uow:
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             if opener is None:
                 raise Unauthorized("The session has ended", words="session_ended")
+            if opener.account.is_platform_owner:
+                organization = replace(organization, tier=most)
             added = await uow.organizations.add(organization)
             if added is None:
                 raise Conflict("slug: another organization already has it", words="slug_taken")

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.record.events import Actor
 from core.domain.tenancy.organizations import (
     PURGE_JOB,
@@ -20,7 +20,7 @@ from core.domain.tenancy.organizations import (
     organization_slug,
     purge_job,
 )
-from core.domain.tenancy.tiers import FREE, LimitSource, UserLimit, user_limit
+from core.domain.tenancy.tiers import FREE, LimitSource, Tier, UserLimit, largest, user_limit
 from core.frozen import replace
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -134,3 +134,14 @@ def test_that_one_goes_is_said_on_the_platform_too() -> None:
 def test_what_takes_its_rows_away() -> None:
     job = purge_job(ACME.id)
     assert (job.kind, job.payload, job.run_at, job.sealed) == (PURGE_JOB, {"organization": str(ACME.id)}, None, False)
+
+
+def test_the_largest_tier_has_the_most_services_then_members_and_then_is_the_dearest() -> None:
+    def tier(number: int, services: int, users: int, price: int) -> Tier:
+        return Tier(TierId(UUID(int=number)), str(number), "", services, users, price)
+
+    tiers = [tier(1, 3, 999, 999), tier(2, 10, 5, 900), tier(3, 10, 6, 0), tier(4, 10, 6, 1)]
+    for order in (tiers, tiers[::-1]):
+        assert largest(order).name == "4"
+    assert largest(tiers[:3]).name == "3"
+    assert largest(tiers[:2]).name == "2"

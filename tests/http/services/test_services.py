@@ -194,6 +194,11 @@ async def test_the_tier_says_how_many(house: House) -> None:
         assert (await house.create(slug)).status == 200
     full = await house.create("four")
     assert (full.status, full.error_code) == (400, "SERVICE_LIMIT_EXCEEDED")
+    # It names the limit, where that comes from, and what helps.
+    told = full.json()["error"]
+    assert "limit of services: 3, on the tier Free. A platform owner can raise it" in told
+    assert "PATCH /api/platform/organizations/{org_id}/tier" in told
+    assert "postern organization tier" in told
     # Its own number counts before the tier's, also when it is smaller; and what is there stays.
     house.allow(2)
     assert (await house.create("four")).error_code == "SERVICE_LIMIT_EXCEEDED"

@@ -70,6 +70,7 @@ def approving(postern: Postern, client: Client) -> Client:
     approved = Organizations(
         postern.foundation.unit_of_work,
         organizations._lookup,
+        organizations._tiers,
         postern.identity.sessions,
         auto_approve=True,
         clock=postern.foundation.clock,
@@ -138,6 +139,28 @@ async def test_whoever_founds_an_organization_owns_it_and_is_signed_in_to_it(cli
         "tier": FREE_TIER,
     }
     assert (await client.get("/api/user", token=body["access_token"])).error_code == "ORGANIZATION_NOT_ACTIVE"
+
+
+async def test_what_a_platform_owner_founds_has_the_largest_tier_also_when_approved(client: Client, people: People, ada: Person) -> None:
+    owner = people.add(platform_owner=True)
+    token = await people.token(owner)
+
+    def tier_of(organization: Any) -> str:
+        (row,) = people.rows("select name from tiers where id = (select tier_id from organizations where id = %s)", organization["id"])
+        return str(row["name"])
+
+    async def approved(organization: Any, body: Any) -> str:
+        (await client.post(f"/api/platform/organizations/{organization['id']}/approve", body, token=token)).ok()
+        return tier_of(organization)
+
+    for slug, by, tier in (("ours", token, "professional"), ("hers", await people.token(ada), "free")):
+        founded = (await found(client, by, slug, "Name")).ok()["organization"]
+        assert (tier_of(founded), await approved(founded, {})) == (tier, tier)
+    founded = (await found(client, token, "other", "Name")).ok()["organization"]
+    assert await approved(founded, {"tier_id": str(FREE)}) == "free"
+    # Whoever is one no more founds as everybody does.
+    people.change("update users set is_platform_owner = false where id = %s", owner.user)
+    assert tier_of((await found(client, token, "later", "Name")).ok()["organization"]) == "free"
 
 
 async def test_with_auto_approval_it_is_active_at_once(postern: Postern, client: Client, people: People, ada: Person) -> None:

@@ -57,7 +57,7 @@ class Approval(msgspec.Struct, frozen=True):
     """The tier to approve the organization with."""
 
     tier_id: UUID | None = None
-    """The tier it gets; the free one if you leave this out."""
+    """The tier it gets; the free one if you leave this out. One that a platform owner owns keeps the tier that it has."""
 
 
 class Rejection(msgspec.Struct, frozen=True):

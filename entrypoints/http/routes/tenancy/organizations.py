@@ -96,7 +96,8 @@ async def create_organization(call: Call[NewOrganization], postern: Postern) -> 
     """Create an organization
 
     You become its owner. It is pending until a platform owner approves it, unless the installation approves all of them. The tokens are for
-    a session in it, which ends when the session that you call this with does. You may have a hundred organizations pending, and own a
+    a session in it, which ends when the session that you call this with does. It gets the free tier, and the largest one if you are a
+    platform owner. You may have a hundred organizations pending, and own a
     thousand at most.
     """
     founded = await postern.tenancy.organizations.found(call.caller, call.body.slug, call.body.name, call.actor)
