@@ -122,7 +122,7 @@ class _ScimReader(BodyReader):
         try:
             return msgspec.convert(value, self._kind)
         except msgspec.ValidationError as error:
-            raise NotAsDeclared(explained(error)) from None
+            raise NotAsDeclared(explained(error, self._kind)) from None
 
     def _named(self, value: Any) -> Any:
         if isinstance(value, dict):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, Final
@@ -36,6 +36,9 @@ _WHOLE: Final = "The request body"
 # msgspec uses Python's names of types; callers know JSON's.
 _JSON_WORDS: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 _PLACE: Final = re.compile(r" - at `(?P<key>key in )?\$(?P<place>.*)`$")
+# A field by its name, or an element of what has no names.
+_STEP: Final = re.compile(r"\.(\w+)|\[([^]]*)\]")
+_COLLECTIONS: Final = (inspect.CollectionType, inspect.VarTupleType)
 
 
 class ClientGone(Exception):
@@ -51,6 +54,7 @@ class BodyReader:
     empty = b"{}"
 
     def __init__(self, kind: Any, limit: int) -> None:
+        self._kind = kind
         self._decoder = msgspec.json.Decoder(kind, dec_hook=decode_own_type)
         self._limit = limit
 
@@ -97,7 +101,7 @@ class BodyReader:
         except UnicodeDecodeError as error:
             raise NotAsDeclared(f"The request body is not valid UTF-8 at byte {error.start}") from None
         except msgspec.ValidationError as error:
-            raise NotAsDeclared(explained(error)) from None
+            raise NotAsDeclared(explained(error, self._kind)) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise NotAsDeclared(_malformed(body, error)) from None
         # After an escaped backslash, these characters are no escape.
@@ -178,7 +182,7 @@ def convert(values: Mapping[str, Any], kind: type[msgspec.Struct]) -> Any:
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=decode_own_type)
     except msgspec.ValidationError as error:
-        raise NotAsDeclared(explained(error)) from None
+        raise NotAsDeclared(explained(error, kind)) from None
     except (ValueError, OverflowError):
         # A number that stands for a time lies beyond all possible times.
         raise NotAsDeclared("A time is out of range") from None
@@ -193,16 +197,46 @@ def decode_own_type(kind: type, value: Any) -> Any:
     raise NotImplementedError(f"No request carries a {kind.__name__}")
 
 
-def explained(error: msgspec.ValidationError) -> str:
-    """`Expected `str`, got `int` - at `$.tags[0]`` becomes `tags[0]: expected string, got integer`."""
+def explained(error: msgspec.ValidationError, kind: Any) -> str:
+    """`Expected `str`, got `int` - at `$.tags[0]`` becomes `tags[0]: expected string, got integer`. Where only some values are right, they
+    are named. `kind` is what should have been read.
+    """
     text = str(error)
     found = _PLACE.search(text)
     if found is not None:
         text = text[: found.start()]
+    if text.startswith("Invalid enum value"):
+        # What was sent is not repeated.
+        named = _values_at(kind, "" if found is None else found["place"])
+        text = f"must be one of {', '.join(named)}" if named else text
     if text.startswith("Expected "):
         text = re.sub(r"`(.*?)`", lambda words: _in_json(words[1]), text)
     place = "" if found is None else found["place"].removeprefix(".")
     return f"{place}: {text[0].lower()}{text[1:]}" if place else text
+
+
+def _values_at(kind: Any, place: str) -> list[str]:
+    """Of the enumeration at a place such as `.tags[0]` or `.roles[...]`."""
+    return list(dict.fromkeys(_values_within([inspect.type_info(kind)], _STEP.findall(place))))
+
+
+def _values_within(kinds: Sequence[inspect.Type], steps: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for kind in kinds:
+        if isinstance(kind, inspect.Metadata):
+            yield from _values_within([kind.type], steps)
+        elif isinstance(kind, inspect.UnionType):
+            yield from _values_within(kind.types, steps)
+        elif not steps:
+            if isinstance(kind, inspect.EnumType):
+                yield from (str(one.value) for one in kind.cls)
+            elif isinstance(kind, inspect.LiteralType):
+                yield from map(str, kind.values)
+        elif isinstance(kind, inspect.StructType) and steps[0][0]:
+            yield from _values_within([one.type for one in kind.fields if one.encode_name == steps[0][0]], steps[1:])
+        elif isinstance(kind, inspect.DictType):
+            yield from _values_within([kind.value_type], steps[1:])
+        elif isinstance(kind, _COLLECTIONS):
+            yield from _values_within([kind.item_type], steps[1:])
 
 
 def _in_json(words: str) -> str:
