@@ -61,7 +61,7 @@ def names() -> Names:
                         found.composed.append(f"{place}:{node.lineno}")
                     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Target":
                         kind = node.args[0]
-                        found.targets[kind.value if isinstance(kind, ast.Constant) else ast.unparse(kind)] = place
+                        found.targets[str(kind.value) if isinstance(kind, ast.Constant) else ast.unparse(kind)] = place
     return found
 
 

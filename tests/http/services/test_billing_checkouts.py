@@ -423,13 +423,14 @@ async def test_a_customer_that_somebody_else_has_just_made_is_not_made_again(cou
 
 async def test_a_customer_that_news_bring_meanwhile_is_sold_to(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     checkouts = counter.postern.services.checkouts
-    create = type(checkouts._provider).create_customer
+    kind: Any = type(checkouts._provider)
+    create = kind.create_customer
 
     async def overtaken(*given: Any) -> str:
         made: str = await create(*given)
         await trio.to_thread.run_sync(counter.people.change, "update billing_customers set external_id = 'cus_before'")
         return made
 
-    monkeypatch.setattr(type(checkouts._provider), "create_customer", overtaken)
+    monkeypatch.setattr(kind, "create_customer", overtaken)
     assert await checkouts._customer(OrganizationId(counter.acme.id)) == "cus_before"
     assert counter.people.rows("select external_id from billing_customers") == [{"external_id": "cus_before"}]

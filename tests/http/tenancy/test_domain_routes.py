@@ -409,8 +409,8 @@ async def test_others_neither_see_nor_change_it(house: House) -> None:
 async def test_whoever_lets_people_become_members_may_invite_them(house: House) -> None:
     """Otherwise a second account of theirs would see what the first may not."""
     settings = house.resident(house.acme, house.tenants.role(house.acme, "settings", [Capability.SETTINGS_MANAGE]))
-    managing = house.tenants.role(house.acme, "managing", [Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE])
-    managing = house.resident(house.acme, managing)
+    both = house.tenants.role(house.acme, "managing", [Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE])
+    managing = house.resident(house.acme, both)
     seeing = [*BuiltInRole.MEMBER.capabilities, Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE]
     host = house.resident(house.acme, house.tenants.role(house.acme, "host", seeing))
     for number, person in enumerate((settings, managing, host, house.owner, house.speaker)):
