@@ -263,9 +263,24 @@ create index users_of_origin on users (origin_service_id, id) where origin_servi
 -- The organization whose directory made the account. It may change the account while nothing else holds it.
 alter table users add column origin_org_id uuid references all_organizations on delete set null;
 create index users_of_origin_organization on users (origin_org_id, id) where origin_org_id is not null;
--- The organization whose directory has deactivated it; null: the platform has, or nobody.
+-- The organization whose directory has deactivated it, while there is that organization.
 alter table users add column deactivated_by_org_id uuid references all_organizations on delete set null;
 create index users_deactivated_by_organization on users (deactivated_by_org_id, id) where deactivated_by_org_id is not null;
+-- The same, and kept when the organization is gone. A trigger keeps it from the two columns that say that an account is deactivated.
+alter table users add column deactivated_by uuid;
+create function remember_who_deactivated() returns trigger language plpgsql as $$
+begin
+    if new.deactivated_at is null or new.anonymized_at is not null then
+        new.deactivated_by := null;
+    elsif new.deactivated_by_org_id is not null then
+        new.deactivated_by := new.deactivated_by_org_id;
+    elsif new.deactivated_at is distinct from old.deactivated_at then
+        new.deactivated_by := null;
+    end if;
+    return new;
+end $$;
+create trigger users_deactivated before update of deactivated_at, deactivated_by_org_id on users
+    for each row execute function remember_who_deactivated();
 
 -- Its end users: people who signed in to a service, or were made through it.
 create table service_users (

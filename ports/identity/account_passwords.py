@@ -19,10 +19,11 @@ class AccountPasswordStore(Protocol):
         change of address ends.
         """
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> Account | None:
-        """Replaces any password. The holder of a link that was mailed to this address has proved it, so the address is verified now. If a
-        stranger may have registered the account, the account loses its origin in a service. None when the account has another address by
-        now. A pending change of address ends.
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> Account | None:
+        """Replaces any password. The holder of a link that was mailed to this address has proved it, so the address is verified now, and
+        an account that opens by that is active. If a stranger may have registered the account, it loses its origin in a service; and if
+        this is the first proof, its origin in a directory, unless the link was not `asked` for but sent by it. A pending change of address
+        ends. Returns the account as it was before; None when it has another address by now.
         """
 
     async def registration(self, user: UserId) -> Registration | None:

@@ -27,6 +27,21 @@ class AccountStore(Protocol):
         the digest of the secret of the browser, if a page does. False when the e-mail address is taken: of two callers, one gets False.
         """
 
+    async def take_over(
+        self, account: Account, password_hash: str, origin: ServiceId | None, *, registered_in: bytes | None = None
+    ) -> UserId | None:
+        """An account that opens by a proof of its address, and has this one, becomes the one that is registered, under its own id, which is
+        returned. None when there is no such account. The caller ends what else is there.
+        """
+
+    async def open_by_proof(self, user: UserId, at: datetime) -> None:
+        """Whoever proves the address has an account that is active, if it opens by that. Called after the account is held."""
+
+    async def forget_holder(self, user: UserId) -> None:
+        """Everything goes that they could come in with, what they have allowed, and what tells of them: devices, sessions, sign-ins. Called
+        after the account is held to be moved.
+        """
+
     async def find(self, email: Email) -> Account | None: ...
 
     async def hold(self, user: UserId) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF, DeactivationRow
 from adapters.postgres.rows import IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -41,9 +41,9 @@ class AccountPasswordRows:
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _REPLACE_HASH, {"user": user, "old": old, "new": new, "at": at}))
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> Account | None:
-        parameters = {"user": user, "email_key": email.key, "new": new, "at": at}
-        rows = await self._transaction.ask(AccountRow, _RESET_HASH, parameters)
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> Account | None:
+        parameters = {"user": user, "email_key": email.key, "new": new, "at": at, "asked": asked}
+        rows = await self._transaction.ask(DeactivationRow, _RESET_HASH, parameters)
         return rows[0].account() if rows else None
 
     async def registration(self, user: UserId) -> Registration | None:
@@ -73,14 +73,30 @@ _REPLACE_HASH: Final = """
 """
 
 # The person who chose the password before the address was proved need not be the one who proves it now: the service through which the
-# account was made loses its hold.
+# account was made loses its hold. So does the directory that has made it, where the first proof of the address is not by a link that was
+# mailed in its name, or where it had switched the account off.
 _RESET_HASH: Final[LiteralString] = f"""
-    update users
-       set origin_service_id = case when email_verified_at is null and password_hash is not null then null else origin_service_id end,
-           password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
-           email_verified_at = coalesce(email_verified_at, %(at)s), registered_in = null
-     where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
- returning {ACCOUNT}
+    with before as (
+             select {ACCOUNT_AND_WHO_DEACTIVATED}, users.password_hash
+               from users
+              where id = %(user)s and (deactivated_at is null or {OPENS_BY_PROOF}) and email_key = %(email_key)s
+                for no key update
+         )
+  update users
+     set origin_service_id = case
+                                  when before.email_verified_at is null and before.password_hash is not null then null
+                                  else origin_service_id
+                              end,
+         origin_org_id = case
+                              when before.email_verified_at is null and (%(asked)s::boolean or before.deactivated_at is not null) then null
+                              else origin_org_id
+                          end,
+         deactivated_at = null, deactivated_by_org_id = null,
+         password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
+         email_verified_at = coalesce(before.email_verified_at, %(at)s), registered_in = null
+    from before
+   where users.id = before.id
+returning {ACCOUNT_AND_WHO_DEACTIVATED.replace("users.", "before.")}
 """
 
 _FORGET_UNVERIFIED_HASH: Final = """

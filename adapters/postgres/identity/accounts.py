@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.identity.parting.forgetting import HANDED_OVER, HOLDS
 from adapters.postgres.identity.parting.holding import NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
@@ -18,12 +19,16 @@ from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, Servi
 from core.domain.identity.accounts import Account
 from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 # The columns that `AccountRow` is made of, in any statement that reads `users`.
 ACCOUNT: Final = """
            users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
            users.language"""
+# Where it matters who has deactivated it: whether a proof of the address, or a directory, may make it active again.
+ACCOUNT_AND_WHO_DEACTIVATED: Final = f"{ACCOUNT}, users.deactivated_by"
+# As `Account.opens_by_proof` has it.
+OPENS_BY_PROOF: Final = "(users.deactivated_by is not null and users.email_verified_at is null)"
 
 
 class AccountRow(Frozen):
@@ -47,6 +52,15 @@ class AccountRow(Frozen):
             self.created_at,
             Language.of(self.language),
         )
+
+
+class DeactivationRow(AccountRow):
+    """The columns of `ACCOUNT_AND_WHO_DEACTIVATED`."""
+
+    deactivated_by: UUID | None
+
+    def account(self) -> Account:
+        return replace(super().account(), deactivated_by=None if self.deactivated_by is None else OrganizationId(self.deactivated_by))
 
 
 class AccountRows:
@@ -84,8 +98,33 @@ class AccountRows:
         )
         return bool(added)
 
+    async def take_over(
+        self, account: Account, password_hash: str, origin: ServiceId | None, *, registered_in: bytes | None = None
+    ) -> UserId | None:
+        rows = await self._transaction.ask(
+            IdRow,
+            _TAKE_OVER,
+            {
+                "email": account.email.address,
+                "email_key": account.email.key,
+                "password_hash": password_hash,
+                "origin": origin,
+                "language": account.language and account.language.value,
+                "at": account.created_at,
+                "registered_in": registered_in,
+            },
+        )
+        return UserId(rows[0].id) if rows else None
+
+    async def open_by_proof(self, user: UserId, at: datetime) -> None:
+        await self._transaction.tell(_OPEN_BY_PROOF, {"user": user, "at": at})
+
+    async def forget_holder(self, user: UserId) -> None:
+        for statement in (*HOLDS, *HANDED_OVER):
+            await self._transaction.tell(statement, {"user": user})
+
     async def find(self, email: Email) -> Account | None:
-        rows = await self._transaction.ask(AccountRow, _FIND, {"email_key": email.key})
+        rows = await self._transaction.ask(DeactivationRow, _FIND, {"email_key": email.key})
         return rows[0].account() if rows else None
 
     async def hold(self, user: UserId) -> None:
@@ -160,8 +199,26 @@ _ADD: Final = """
  returning id
 """
 
+# The account begins anew with its registration, and the directory that had made it has no say any more. Of two at once, the second waits
+# for the first's commit, looks again, and finds nothing to take over.
+_TAKE_OVER: Final[LiteralString] = f"""
+    update users
+       set email = %(email)s, password_hash = %(password_hash)s, password_changed_at = null, language = %(language)s,
+           deactivated_at = null, deactivated_by_org_id = null, pending_email = null, pending_email_key = null, origin_org_id = null,
+           origin_service_id = (select services.id from services where services.id = %(origin)s for key share),
+           created_at = %(at)s, updated_at = %(at)s, registered_in = %(registered_in)s
+     where email_key = %(email_key)s and {OPENS_BY_PROOF}
+ returning id
+"""
+
+_OPEN_BY_PROOF: Final[LiteralString] = f"""
+    update users
+       set deactivated_at = null, deactivated_by_org_id = null, origin_org_id = null, updated_at = %(at)s
+     where id = %(user)s and {OPENS_BY_PROOF}
+"""
+
 _FIND: Final[LiteralString] = f"""
-    select {ACCOUNT}
+    select {ACCOUNT_AND_WHO_DEACTIVATED}
       from users
      where email_key = %(email_key)s
 """
@@ -265,8 +322,9 @@ returning before.*
 # An account that a directory has deactivated is from now on deactivated by the platform, and no directory activates it again.
 _DEACTIVATE: Final = """
     update users
-       set deactivated_at = %(at)s, deactivated_by_org_id = null, pending_email = null, pending_email_key = null, updated_at = %(at)s
-     where id = %(user)s and (deactivated_at is null or deactivated_by_org_id is not null)
+       set deactivated_at = %(at)s, deactivated_by_org_id = null, deactivated_by = null, pending_email = null, pending_email_key = null,
+           updated_at = %(at)s
+     where id = %(user)s and (deactivated_at is null or deactivated_by is not null)
  returning id
 """
 

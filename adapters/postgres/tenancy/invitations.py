@@ -134,6 +134,7 @@ class _Offer(_Invitation):
     user_deactivated_at: datetime | None
     user_created_at: datetime | None
     user_language: str | None
+    user_deactivated_by: UUID | None
     is_member: bool
     backer_relations: list[str] | None
     invitation_domains: list[str]
@@ -170,6 +171,7 @@ class _Offer(_Invitation):
             self.user_deactivated_at,
             self.user_created_at,
             Language.of(self.user_language),
+            None if self.user_deactivated_by is None else OrganizationId(self.user_deactivated_by),
         )
 
 
@@ -402,7 +404,7 @@ _SELECT_OFFER: Final = f"""
            ) as permissions,
            users.id as user_id, users.email as user_email, users.is_platform_owner as user_is_platform_owner,
            users.email_verified_at as user_verified_at, users.deactivated_at as user_deactivated_at, users.created_at as user_created_at,
-           users.language as user_language,
+           users.language as user_language, users.deactivated_by as user_deactivated_by,
            exists (
                select from memberships where memberships.org_id = invitations.org_id and memberships.user_id = users.id
            ) as is_member,

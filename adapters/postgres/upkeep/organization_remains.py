@@ -51,7 +51,7 @@ def _rows_of_each(table: LiteralString, column: LiteralString, owners: LiteralSt
         {SWEPT}"""
 
 
-def _released(column: LiteralString) -> LiteralString:
+def _released(column: LiteralString, change: LiteralString) -> LiteralString:
     """Accounts that came to be through the organization, or that its directory has deactivated, are no longer its own."""
     return f"""
         with batch as (
@@ -62,7 +62,7 @@ def _released(column: LiteralString) -> LiteralString:
                   limit %(limit)s
                     for no key update
              ),
-             gone as (update users set {column} = null from batch where users.id = batch.id returning 1)
+             gone as (update users set {change} from batch where users.id = batch.id returning 1)
         {SWEPT}"""
 
 
@@ -116,9 +116,9 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         {SWEPT}""",
     "provisioned_users": _people_of("provisioned_users"),
     # The accounts are their owners' now.
-    "users_of_origin": _released("origin_org_id"),
-    # Nobody is left who could let these people in again; they were nobody else's.
-    "users_deactivated": _released("deactivated_by_org_id"),
+    "users_of_origin": _released("origin_org_id", "origin_org_id = null"),
+    # Nobody is left who could let these people in again; and what the platform has deactivated does not name the organization.
+    "users_deactivated": _released("deactivated_by_org_id", "deactivated_at = null, deactivated_by_org_id = null, updated_at = now()"),
     "scim_tokens": _rows_of("scim_tokens", "org_id"),
     "scim_exchanges": _rows_of("scim_exchanges", "org_id"),
     "scim_groups": f"""

@@ -37,14 +37,15 @@ class AccountMail(StrEnum):
         return self is not AccountMail.VERIFICATION
 
     def is_due(self, account: Account) -> bool:
-        """A deactivated account gets no link. A verified one has nothing to verify, and one that is not has still to prove its address:
-        whoever registered it may be somebody else.
+        """A deactivated account gets no link, unless it opens by the proof that following one is. A verified one has nothing to verify, and
+        one that is not has still to prove its address: whoever registered it may be somebody else.
         """
-        if account.deactivated_at is not None:
+        if account.is_shut:
             return False
         match self:
             case AccountMail.VERIFICATION:
-                return account.email_verified_at is None
+                # By that alone nobody would come in.
+                return account.email_verified_at is None and account.deactivated_at is None
             case AccountMail.SIGN_IN_LINK:
                 return account.email_verified_at is not None
             case _:

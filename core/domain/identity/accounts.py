@@ -5,7 +5,7 @@ from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
@@ -34,6 +34,25 @@ class Account(Frozen):
     created_at: datetime
     language: Language | None = None
     """The one that the person has chosen, for mails and pages."""
+    deactivated_by: OrganizationId | None = None
+    """The organization whose directory has deactivated it, where that was looked up. None: the platform has, or nobody."""
+
+    @property
+    def opens_by_proof(self) -> bool:
+        """Somebody's directory has switched it off, and nobody has proved the address: the directory knows nothing of its owner, and may
+        not keep them from registering. What the platform has deactivated stays so, and so does an account that its owner had proved.
+        """
+        return self.deactivated_at is not None and self.deactivated_by is not None and self.email_verified_at is None
+
+    @property
+    def is_the_platforms_to_open(self) -> bool:
+        """The platform has deactivated it, and no directory lifts that. Of whom nobody knows who has, the platform has."""
+        return self.deactivated_at is not None and self.deactivated_by is None
+
+    @property
+    def is_shut(self) -> bool:
+        """Deactivated, and no proof of the address changes that."""
+        return self.deactivated_at is not None and not self.opens_by_proof
 
     def is_new(self, now: datetime) -> bool:
         """It was registered a moment ago, perhaps by the first of two equal forms."""
@@ -92,6 +111,11 @@ def registration_refused(user: UserId, actor: Actor, *, removed: bool) -> Event:
 
 def email_change_refused(user: UserId, actor: Actor) -> Event:
     return Event("user.email.change_refused", actor, Target("user", str(user)))
+
+
+def opened_by_proof(user: UserId, actor: Actor) -> Event:
+    """A directory had switched the account off. What it said of the person as a member of its organization stands."""
+    return Event("user.activated", actor, Target("user", str(user)), details={"how": "address_proved"})
 
 
 def require_acceptable(password: Password, email: Email) -> None:

@@ -152,6 +152,11 @@ class Offer(Frozen):
     """Of a role of the organization's own."""
 
     @property
+    def opens_account(self) -> bool:
+        """Somebody's directory has switched it off, and whoever accepts has read the mail that our own server sent to its address."""
+        return self.by_mail and self.account is not None and self.account.opens_by_proof
+
+    @property
     def offered(self) -> Assignable:
         return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities)
 
@@ -174,7 +179,7 @@ class Offer(Frozen):
         if self.is_member:
             raise BadRequest("The invited person is already a member", words="invitation_to_member")
         require_invitable(self.invitation.email, self.domains)
-        if self.account is not None and self.account.deactivated_at is not None:
+        if self.account is not None and self.account.deactivated_at is not None and not self.opens_account:
             # The organization must not learn what became of an account.
             raise BadRequest("This invitation cannot be accepted", words="invitation_unacceptable", detail="the account is deactivated")
         if self.member_count >= self.user_limit.max_users:

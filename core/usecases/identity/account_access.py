@@ -5,7 +5,8 @@ of devices that its owner has just let in. Every change of the owner of an accou
 from datetime import datetime
 
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import SessionId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.record.events import Actor, Event, Target
 from ports.unit_of_work import UnitOfWork
 
 
@@ -35,6 +36,25 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
     """
     await _end_what_was_added(uow, user)
     await end_access(uow, user, at)
+
+
+async def leave_to_another(uow: UnitOfWork, user: UserId, actor: Actor, organization: OrganizationId) -> None:
+    """For an account that this organization moves to somebody else's address, after it is held for that: nothing of its earlier holder
+    stays, not even their second factor, which would lock the new one out, nor what tells of them. The password goes with the address. No
+    other organization has a tie to it, or it could not be moved.
+    """
+    await end_second_factor(uow, user, actor, organization)
+    await uow.accounts.forget_holder(user)
+
+
+async def end_second_factor(uow: UnitOfWork, user: UserId, actor: Actor, organization: OrganizationId | None = None) -> None:
+    """Of an account that somebody else had: with an event and without a mail, since it is not the new holder's. After it is held."""
+    if not await uow.mfa.disable(user):
+        return
+    # The act itself, and the entry of the logs.
+    for name in ("user.mfa.disabled", "security.mfa.disabled"):
+        event = Event(name, actor, Target("user", str(user)), organization, {"forced": True})
+        await (uow.record_in_every_log(event, user) if organization is None else uow.record(event))
 
 
 async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:

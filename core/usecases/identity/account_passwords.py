@@ -3,14 +3,14 @@
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, require_acceptable
-from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
+from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, opened_by_proof, require_acceptable
+from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, MailedTokenPurpose, refusal_of
 from core.domain.identity.precedence import Precedence
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.frozen import replace
-from core.usecases.identity.account_access import end_access, require_living
+from core.usecases.identity.account_access import end_access, end_second_factor, hand_over, require_living
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
@@ -121,11 +121,19 @@ class AccountPasswords:
             now = self._clock.now()
             if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:
                 raise refusal_of(await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD))
-            account = await uow.account_passwords.reset(found.user, found.email, encoded, now)
-            if account is None:
+            asked = found.purpose is MailedTokenPurpose.RESET_PASSWORD
+            before = await uow.account_passwords.reset(found.user, found.email, encoded, now, asked=asked)
+            if before is None:
                 raise refusal_of(None)
-            await end_access(uow, found.user, now)
-            await self._tell(uow, found.user, account, actor, how="reset")
+            if before.email_verified_at is None:
+                # Nobody has proved what is there, and a second factor of somebody else would keep its owner out.
+                await end_second_factor(uow, found.user, actor)
+                await hand_over(uow, found.user, now)
+            else:
+                await end_access(uow, found.user, now)
+            if before.opens_by_proof:
+                await uow.record(opened_by_proof(found.user, actor))
+            await self._tell(uow, found.user, before, actor, how="reset")
             await uow.commit()
 
     async def was_just_reset(self, token: Token, new: Password) -> bool:

@@ -2,9 +2,9 @@
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
-from core.domain.identifiers import SessionId, UserId
+from core.domain.identifiers import ServiceId, SessionId, UserId
 from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward
-from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
+from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, opened_by_proof, signed_up, unverified_account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
@@ -12,7 +12,7 @@ from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.frozen import replace
-from core.usecases.identity.account_access import hand_over, require_living
+from core.usecases.identity.account_access import end_second_factor, hand_over, require_living
 from core.usecases.identity.account_passwords import PasswordRules
 from ports.clock import Clock
 from ports.identity.sign_in import Destinations
@@ -64,9 +64,10 @@ class Accounts:
         onward: Onward = NOWHERE,
     ) -> UserId:
         """Creates an account that can sign in once its address is verified. The organization, named by its slug, lends the mail its looks.
-        The service is the origin of the account; a person becomes its user by signing in there. `browser` is the secret that the browser
-        keeps for its flows, where one of our pages registers the account: in that browser nobody is asked for the password to prove the
-        address. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
+        The service is the origin of the account; a person becomes its user by signing in there. An account that opens by a proof of its
+        address is in nobody's way: it becomes the new one. `browser` is the secret that the browser keeps for its flows, where one of our
+        pages registers the account: in that browser nobody is asked for the password to prove the address. Raises `BadRequest`, `Conflict`,
+        `NotFound` for a service that does not exist, `OrganizationNotActive`.
         """
         self._rules.require(password, email)
         context = context_in(service, None if service is None else await self._destinations.find(service))
@@ -77,7 +78,7 @@ class Accounts:
         async with self._unit_of_work() as uow:
             registered_in = None if browser is None else browser.digest()
             if not await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
-                raise Conflict("This e-mail address is already registered", words="address_registered")
+                user = await self._take_over(uow, account, encoded, context.service, actor, registered_in)
             await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, onward, account=user).as_job())
             await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
             await uow.commit()
@@ -184,11 +185,25 @@ class Accounts:
         await uow.accounts.hold(user)
         if not await uow.account_passwords.forget_unverified(user, now):
             return False
-        await uow.mfa.disable(user)
+        await end_second_factor(uow, user, actor)
         await hand_over(uow, user, now)
         event = Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"})
         await uow.record_in_every_log(event, user)
         return True
+
+    async def _take_over(
+        self, uow: UnitOfWork, account: Account, encoded: str, service: ServiceId | None, actor: Actor, registered_in: bytes | None
+    ) -> UserId:
+        """Of an account that a directory has made and switched off, and whose address nobody has proved. What was left there goes; what the
+        directory said of its member stands. Raises `Conflict` when there is another one.
+        """
+        taken_over = await uow.accounts.take_over(account, encoded, service, registered_in=registered_in)
+        if taken_over is None:
+            raise Conflict("This e-mail address is already registered", words="address_registered")
+        await end_second_factor(uow, taken_over, actor)
+        await hand_over(uow, taken_over, account.created_at)
+        await uow.record(opened_by_proof(taken_over, replace(actor, user=taken_over)))
+        return taken_over
 
     async def _verify(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
         account = await uow.accounts.verify_email(user, email, self._clock.now())

@@ -8,7 +8,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, InvitationExpired, NotFound, RateLimited
 from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
-from core.domain.identity.accounts import unverified_account
+from core.domain.identity.accounts import opened_by_proof, unverified_account
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
 from core.domain.pages import Page
@@ -268,6 +268,9 @@ class Invitations:
             await uow.record(Event("user.signup.success", actor, target, details={"provider": "invitation"}))
         elif account.email_verified_at is None:
             await self._accounts.disown_unverified(uow, account.id, actor)
+            if offer.opens_account:
+                await uow.accounts.open_by_proof(account.id, now)
+                await uow.record(opened_by_proof(account.id, actor))
         if account.email_verified_at is None:
             asked = AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language, account=account.id)
             await uow.jobs.add(asked.as_job())

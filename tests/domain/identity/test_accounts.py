@@ -1,11 +1,16 @@
-"""Which passwords are refused before any list is asked."""
+"""Which passwords are refused before any list is asked, and who may open an account that is deactivated."""
+
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identity.accounts import require_acceptable
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.accounts import require_acceptable, unverified_account
 from core.domain.secrets import Password
+from core.frozen import replace
 
 EMAIL = Email("Ada.Lovelace@example.com")
 
@@ -20,3 +25,35 @@ def test_too_short_too_long_and_the_e_mail_itself_are_refused(text: str) -> None
 @pytest.mark.parametrize("text", ["12345678", "x" * 128, "pässwörd", "\U0001f40e" * 8])
 def test_length_counts_characters_and_the_bounds_are_inside(text: str) -> None:
     require_acceptable(Password(text), EMAIL)
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DIRECTORY = OrganizationId(UUID(int=2))
+
+
+@pytest.mark.parametrize(
+    ("deactivated_at", "deactivated_by", "verified_at", "opens_by_proof", "is_the_platforms"),
+    [
+        (None, None, None, False, False),
+        (None, None, NOW, False, False),
+        # An account that is active is nobody's to open.
+        (None, DIRECTORY, None, False, False),
+        (NOW, DIRECTORY, None, True, False),
+        (NOW, DIRECTORY, NOW, False, False),
+        # Of whom it is not known, it was the platform.
+        (NOW, None, None, False, True),
+        (NOW, None, NOW, False, True),
+    ],
+)
+def test_who_opens_an_account(
+    deactivated_at: datetime | None,
+    deactivated_by: OrganizationId | None,
+    verified_at: datetime | None,
+    *,
+    opens_by_proof: bool,
+    is_the_platforms: bool,
+) -> None:
+    fresh = unverified_account(UserId(UUID(int=1)), EMAIL, NOW)
+    account = replace(fresh, deactivated_at=deactivated_at, deactivated_by=deactivated_by, email_verified_at=verified_at)
+    assert (account.opens_by_proof, account.is_the_platforms_to_open) == (opens_by_proof, is_the_platforms)
+    assert account.is_shut is (deactivated_at is not None and not opens_by_proof)

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.email import Email
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail, Onward
 from core.domain.identity.accounts import Account, Registration
 from core.domain.identity.links import Links
@@ -81,6 +81,11 @@ def test_what_is_mailed_to_whom(kind: AccountMail) -> None:
     assert kind.is_due(ADA) is (kind is not AccountMail.SIGN_IN_LINK)
     assert kind.is_due(verified) is (kind is not AccountMail.VERIFICATION)
     assert not kind.is_due(replace(verified, deactivated_at=NOW))
+    # Deactivated by the platform, by a directory that knows nothing of the owner, and by one whose owner had proved the address.
+    assert not kind.is_due(replace(ADA, deactivated_at=NOW))
+    by_directory = replace(ADA, deactivated_at=NOW, deactivated_by=OrganizationId(UUID(int=7)))
+    assert kind.is_due(by_directory) is (kind in {AccountMail.RESET, AccountMail.SET_PASSWORD})
+    assert not kind.is_due(replace(by_directory, email_verified_at=NOW))
     assert kind.purpose in MailedTokenPurpose
 
 

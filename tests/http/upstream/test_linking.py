@@ -166,6 +166,34 @@ async def test_a_word_that_is_verified_by_the_providers_own_rule(house: House, w
     assert await house.who(tabs) == ada.user
 
 
+async def test_an_account_that_a_directory_has_switched_off_is_its_owners_once_proved(house: House) -> None:
+    """Nobody had proved the address, and the organization's own tie stays as it is."""
+    ada = house.people.add(ADA)
+    house.people.change(
+        "update users set deactivated_at = now(), deactivated_by_org_id = %s, origin_org_id = %s where id = %s",
+        *(house.acme.id, house.acme.id, ada.user),
+    )
+    house.sits()
+    tabs = house.browser()
+    await house.go(tabs)
+    assert await house.who(tabs) == ada.user
+    (row,) = house.people.rows("select * from users where id = %s", ada.user)
+    assert (row["deactivated_at"], row["deactivated_by"], row["origin_org_id"]) == (None, None, None)
+    assert row["email_verified_at"] is not None
+    activated = house.people.rows("select details from audit_log where action = 'user.activated' and target_id = %s", str(ada.user))
+    assert [entry["details"] for entry in activated] == [{"how": "address_proved"}]
+    assert house.people.rows("select from memberships where user_id = %s", ada.user) == []
+
+
+async def test_an_account_that_a_directory_has_switched_off_and_its_owner_had_proved_stays_closed(house: House) -> None:
+    ada = house.verified()
+    house.people.change("update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s", house.acme.id, ada.user)
+    house.sits()
+    tabs = house.browser()
+    is_page(await house.go(tabs), 400, "deactivated")
+    assert await house.who(tabs) is None
+
+
 async def test_a_deactivated_account_stays_closed(house: House) -> None:
     house.sits()
     await house.go(house.browser())

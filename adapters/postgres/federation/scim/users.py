@@ -13,7 +13,7 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.scim.filters import condition_of, source_of
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
 from adapters.postgres.identity.parting.holding import HELD_BY_NOTHING_ELSE
 from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.statements import ask, ask_for_many
@@ -82,7 +82,7 @@ class _Held:
     def __init__(self, **columns: Any) -> None:
         self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
         own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_own")}
-        account = {name: columns[name] for name in names_of(AccountRow) if name in columns}
+        account = {name: columns[name] for name in names_of(DeactivationRow) if name in columns}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
         self.held = None
@@ -90,7 +90,7 @@ class _Held:
             user = _User(user_id=columns["id"], **profile).user()
             self.held = HeldUser(
                 user=user,
-                account=AccountRow(**account).account(),
+                account=DeactivationRow(**account).account(),
                 role=own["role"] or "",
                 capabilities=capabilities_of(own["relations"]),
                 is_deactivated=own["is_deactivated"] or False,
@@ -110,6 +110,7 @@ class _Newcomer(_Capacity, kw_only=True):
     deactivated_at: datetime | None
     created_at: datetime | None
     language: str | None
+    deactivated_by: UUID | None
     is_known: bool
 
     def newcomer(self) -> Newcomer:
@@ -123,6 +124,7 @@ class _Newcomer(_Capacity, kw_only=True):
                 self.deactivated_at,
                 self.created_at,
                 Language.of(self.language),
+                None if self.deactivated_by is None else OrganizationId(self.deactivated_by),
             )
         return Newcomer(self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known)
 
@@ -246,6 +248,7 @@ class ProvisionedUserRows:
         await self._transaction.tell(_SAVE, {"organization": organization, "user": user, "at": at, **stored})
 
     async def forget(self, organization: OrganizationId, user: UserId) -> None:
+        await self._transaction.tell(_FREE, {"organization": organization, "user": user})
         await self._transaction.tell(_FORGET, {"organization": organization, "user": user})
 
     async def save_group(self, organization: OrganizationId, external_id: str | None, at: datetime) -> None:
@@ -487,12 +490,12 @@ _HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED
 _CAPACITY: Final = "organizations.member_count, organizations.max_users, tiers.default_max_users"
 
 _HELD: Final[LiteralString] = f"""
-           {ACCOUNT}, {_PROFILE}, {_CAPACITY},
+           {ACCOUNT_AND_WHO_DEACTIVATED}, {_PROFILE}, {_CAPACITY},
            memberships.role, provisioned.is_deactivated, provisioned.in_group,
            (select {RELATIONS_OF_MEMBER} from organizations as wanted where wanted.id = %(organization)s) as relations,
            (
                users.origin_org_id is not distinct from %(organization)s
-           and (users.deactivated_at is null or users.deactivated_by_org_id is not distinct from %(organization)s)
+           and (users.deactivated_at is null or users.deactivated_by is not distinct from %(organization)s)
            and {HELD_BY_NOTHING_ELSE}
            ) as is_own
 """
@@ -528,7 +531,7 @@ _FIND_TOUCHED: Final[LiteralString] = f"""
 """
 
 _FIND_NEWCOMER: Final[LiteralString] = f"""
-    select {_CAPACITY}, {ACCOUNT}, {_IS_KNOWN} as is_known,
+    select {_CAPACITY}, {ACCOUNT_AND_WHO_DEACTIVATED}, {_IS_KNOWN} as is_known,
            organizations.name, organizations.logo_url, organizations.primary_color
       from organizations
       join tiers on tiers.id = organizations.tier_id
@@ -541,7 +544,7 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
 _LIFT: Final = """
     update users
        set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
-     where id = any(%(users)s) and deactivated_by_org_id is not null
+     where id = any(%(users)s) and deactivated_by is not null
 """
 
 # Sessions of an earlier membership do not come back with it.
@@ -653,6 +656,13 @@ _SAVE: Final = """
          memberships.created_at, %(at)s
     from memberships
    where org_id = %(organization)s and user_id = %(user)s and not exists (select from known)
+"""
+
+# Nobody is left who would bring them back.
+_FREE: Final = """
+    update users
+       set deactivated_at = null, deactivated_by_org_id = null, updated_at = now()
+     where id = %(user)s and deactivated_by = %(organization)s
 """
 
 _FORGET: Final = "delete from provisioned_users where org_id = %(organization)s and user_id = %(user)s"

@@ -44,7 +44,7 @@ HOLDS: Final[tuple[LiteralString, ...]] = (
 )
 
 # What the account could be used with, and what it was used from. Refresh tokens and cookies go with their sessions.
-CREDENTIALS: Final[tuple[LiteralString, ...]] = (
+_OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     "delete from mfa_secrets where user_id = %(user)s",
     "delete from backup_codes where user_id = %(user)s",
     "delete from passkeys where user_id = %(user)s",
@@ -60,11 +60,26 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     "delete from oauth_states where user_id = %(user)s",
     # By which address they asked to become a member.
     "delete from join_requests where user_id = %(user)s",
-    # What directories have said about the person, names among it.
-    "delete from provisioned_users where user_id = %(user)s",
+)
+_FROM_WHERE: Final[tuple[LiteralString, ...]] = (
     "update device_codes set address = null, user_agent = null where user_id = %(user)s",
     "update device_codes set state = 'denied' where user_id = %(user)s and state = 'approved'",
     f"update impersonations set reason = '{FORGOTTEN_USER_AGENT}' where user_id = %(user)s",
+)
+CREDENTIALS: Final[tuple[LiteralString, ...]] = (
+    *_OF_THE_HOLDER,
+    # What directories have said about the person, names among it.
+    "delete from provisioned_users where user_id = %(user)s",
+    *_FROM_WHERE,
+)
+
+# Of an account that goes to somebody else. They have not come to any service yet.
+HANDED_OVER: Final[tuple[LiteralString, ...]] = (
+    *_OF_THE_HOLDER,
+    *_FROM_WHERE,
+    "delete from login_events where user_id = %(user)s",
+    "delete from mfa_events where user_id = %(user)s",
+    "update service_users set first_login_at = null, last_login_at = null where user_id = %(user)s and first_login_at is not null",
 )
 
 # Without its salt, so that the commitment which a SIEM has received says nothing of what was there.

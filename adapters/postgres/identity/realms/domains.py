@@ -40,10 +40,17 @@ class RealmRow:
 
 def was_turned_away(organization: LiteralString) -> LiteralString:
     """A condition on `users`: whether the organization has removed the person, or declined their request, by this account or by one that
-    has had its address before. `former_addresses` has that as long as the account.
+    has had its address before. `former_addresses` has that as long as the account. Or its directory knows them, and says that they are no
+    member: perhaps they never were one.
     """
     return f"""(
                exists (select from former_members where former_members.org_id = {organization} and former_members.user_id = users.id)
+            or exists (
+                   select
+                     from provisioned_users
+                    where provisioned_users.org_id = {organization} and provisioned_users.user_id = users.id
+                      and not provisioned_users.is_member
+               )
             or exists (
                    select
                      from former_addresses as had

@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import OPENS_BY_PROOF
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
@@ -157,11 +158,12 @@ _ADD: Final[Mapping[bool, LiteralString]] = {
     False: f"{_VOUCHES} {_INSERT} select %(id)s, %(user)s, %(provider)s, vouching.id, {_VALUES} from vouching {_UNLESS_TAKEN}",
 }
 
-_RECLAIM: Final = """
+_RECLAIM: Final[LiteralString] = f"""
     update users
        set password_hash = null, password_changed_at = %(at)s, email_verified_at = %(at)s, pending_email = null, pending_email_key = null,
+           origin_org_id = case when deactivated_at is null then origin_org_id end, deactivated_at = null, deactivated_by_org_id = null,
            updated_at = %(at)s
-     where id = %(user)s and email_key = %(email_key)s and email_verified_at is null and deactivated_at is null
+     where id = %(user)s and email_key = %(email_key)s and email_verified_at is null and (deactivated_at is null or {OPENS_BY_PROOF})
  returning id
 """
 

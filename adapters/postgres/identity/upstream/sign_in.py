@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.flows import flow_parameters
 from adapters.postgres.identity.mfa import has_second_factor
@@ -63,7 +63,7 @@ class _Met:
         realm = {name: account_and_realm.pop(name) for name in _REALM}
         named = None
         if id is not None:
-            named = NamedAccount(AccountRow(id=id, **account_and_realm).account(), password_hash, mfa_enabled, knowledge_of(knowledge))
+            named = NamedAccount(DeactivationRow(id=id, **account_and_realm).account(), password_hash, mfa_enabled, knowledge_of(knowledge))
         connected = identity_id is not None
         proved = frozenset(proved_domains or ())
         self.encounter = Encounter(
@@ -176,7 +176,7 @@ _IS_ON: Final = """
 def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
     proved = f", {_IS_ON} as provider_is_on, {proved_domains('%(organization)s::uuid')} as proved_domains" if of_organization else ""
     return f"""
-  select identities.id as identity_id, {ACCOUNT}, users.password_hash,
+  select identities.id as identity_id, {ACCOUNT_AND_WHO_DEACTIVATED}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,
          (
              select others.email from identities as others where others.user_id = users.id and others.provider = %(provider)s

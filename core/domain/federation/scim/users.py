@@ -85,6 +85,11 @@ class HeldUser(Frozen, kw_only=True):
         """Whether the group has them."""
         return self.is_member or (self.is_deactivated and self.in_group)
 
+    def require_activable(self) -> None:
+        """Nobody is told that they are active while the platform keeps them out. Raises `Mutability`."""
+        if self.account.is_the_platforms_to_open:
+            raise Mutability("active: this person cannot sign in, and only the operator of the platform can change that")
+
     def require_ordinary(self) -> None:
         """Whoever may make a token may do little else. So no directory decides about those who may do more than a plain member, whatever
         their role is called. Raises `Forbidden`.

@@ -93,7 +93,7 @@ def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organizatio
 
 def _to_account(account: Account, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
     """The account that has the address, which the provider vouches for."""
-    if account.deactivated_at is not None:
+    if account.is_shut:
         return Linking.DEACTIVATED
     if account.is_platform_owner and (of_organization or account.email_verified_at is None):
         return Linking.NOT_FOR_ACCOUNT

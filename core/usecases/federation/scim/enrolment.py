@@ -26,7 +26,9 @@ class Enrolment(Frozen):
     now: datetime
 
     async def enter(self, capacity: Capacity, people: Sequence[HeldUser]) -> Sequence[Event]:
-        """In the role member. Raises `TeamLimitExceeded`."""
+        """In the role member. Raises `TeamLimitExceeded`, and `Mutability` for those whom the platform has deactivated."""
+        for held in people:
+            held.require_activable()
         require_room(capacity, len(people))
         members = {held.user.id: MembershipId(self.ids.new()) for held in people}
         await self.uow.provisioned_users.enter(self.holder.organization, members, self.now)
@@ -59,7 +61,7 @@ def require_room(capacity: Capacity, more: int) -> None:
 
 
 def _revived(held: HeldUser) -> Fate:
-    return Fate.ACTIVATED if held.is_own and held.account.deactivated_at is not None else Fate.KEPT
+    return Fate.ACTIVATED if held.account.deactivated_at is not None else Fate.KEPT
 
 
 def _ended(held: HeldUser) -> Fate:

@@ -112,8 +112,9 @@ class ScimUsers:
             return await self._lookup.list(holder.organization, search.filter, search.order, offset, search.count)
 
     async def create(self, holder: ScimHolder, stated: Stated, actor: Actor) -> ProvisionedUser:
-        """The person becomes a member, with a new account if the address has none. An account that exists is not changed. Raises
-        `Conflict` for somebody whom the directory knows, `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
+        """The person becomes a member, with a new account if the address has none. An account that exists is not changed, and one that the
+        platform has deactivated is not active here either. Raises `Conflict` for somebody whom the directory knows, `TeamLimitExceeded`,
+        `InvalidValue`, `RateLimited`, and `Overloaded`.
         """
         profile = stated_profile(stated)
         email = self._email(profile.user_name)
@@ -127,10 +128,13 @@ class ScimUsers:
                     raise NotFound(_GONE)
                 if newcomer.is_known:
                     raise Conflict(_KNOWN)
-                if profile.active:
+                # Whom the platform has deactivated is known from now on, and no member: the answer says so.
+                kept_out = newcomer.account is not None and newcomer.account.is_the_platforms_to_open
+                stays = replace(profile, active=profile.active and not kept_out)
+                if stays.active:
                     require_room(newcomer.capacity, 1)
                 enrolment = Enrolment(uow, self._ids, holder, actor, self._clock.now())
-                created = await self._create(enrolment, newcomer, email, profile)
+                created = await self._create(enrolment, newcomer, email, stays)
             if created is not None:
                 return created
             # Somebody registered with this address at this moment.
@@ -154,8 +158,9 @@ class ScimUsers:
             return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
 
     async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
-        """The account itself goes if it came to be through this directory and nothing else holds it. Otherwise the person leaves the
-        organization. Raises `NotFound`, `PreconditionFailed`, `Forbidden`.
+        """The account itself goes if it came to be through this directory, nobody has proved its address, and nothing else holds it.
+        Otherwise the person leaves the organization, and an account that its directory had switched off is theirs again. Raises `NotFound`,
+        `PreconditionFailed`, `Forbidden`.
         """
         async with self._changes.one(holder) as uow:
             _, held = await self._held(uow, holder, user, version)
@@ -187,7 +192,8 @@ class ScimUsers:
         users = uow.provisioned_users
         if profile.active:
             await users.enter(holder.organization, {account.id: MembershipId(self._ids.new())}, now)
-            events.append(user_joined(account.id, Fate.CREATED if newcomer.account is None else Fate.KEPT, holder, actor))
+            kept = Fate.KEPT if account.deactivated_at is None else Fate.ACTIVATED
+            events.append(user_joined(account.id, Fate.CREATED if newcomer.account is None else kept, holder, actor))
             await self._welcome(enrolment, newcomer, account)
         else:
             await users.leave(holder.organization, [account.id], now, deactivated=True)

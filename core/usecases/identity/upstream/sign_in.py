@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, NotFound, Unavailable
 from core.domain.identifiers import FlowId, IdentityId, ServiceId, SessionId, UserId
-from core.domain.identity.accounts import Account, signed_up, unverified_account
+from core.domain.identity.accounts import Account, opened_by_proof, signed_up, unverified_account
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, Prompt
@@ -354,10 +354,13 @@ class UpstreamSignIn:
             await hand_over(uow, user, now)
             if not await uow.identities.add(identity, named.account, origin=way.service):
                 return None
+            if named.account.opens_by_proof:
+                await uow.record(opened_by_proof(user, actor))
             await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
             await self.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
             await uow.commit()
-        return _Known(identity.id, NamedAccount(replace(named.account, email_verified_at=now), None, False, named.knowledge))
+        account = replace(named.account, email_verified_at=now, deactivated_at=None, deactivated_by=None)
+        return _Known(identity.id, NamedAccount(account, None, False, named.knowledge))
 
     async def tell_linked(
         self,

@@ -345,7 +345,11 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(dire
     passkey, _ = await owner.add()
     assert (await owner.sign_in(passkey)).status == 200
     directory.people.connect(Person(trap["id"], uuid4(), ADA))
-    (await directory.patch(trap["id"], {"op": "replace", "path": "userName", "value": "victim@example.org"})).ok()
+    moving = {"op": "replace", "path": "userName", "value": "victim@example.org"}
+    # Whoever could come in has proved the address, and keeps it. An address may also lose its proof.
+    assert refusal(await directory.patch(trap["id"], moving)) == (400, "mutability")
+    directory.people.change("update users set email_verified_at = null where id = %s", trap["id"])
+    (await directory.patch(trap["id"], moving)).ok()
     directory.people.change(
         "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
         " select sha256('link'), 'verify_email', id, email, now(), now() + interval '1 hour' from users where id = %s",
@@ -500,7 +504,14 @@ async def test_the_platforms_deactivation_is_not_lifted_and_a_directorys_is_wher
     async with postern.foundation.unit_of_work() as uow:
         assert await uow.accounts.deactivate(bob["id"], postern.foundation.clock.now())
         await uow.commit()
-    assert (await directory.patch(bob["id"], {"op": "replace", "path": "active", "value": True})).ok()["active"] is True
+    activate = {"op": "replace", "path": "active", "value": True}
+    assert refusal(await directory.patch(bob["id"], activate)) == (400, "mutability")
+    assert (await directory.shown(bob["id"]))["active"] is False
+    assert account(directory, bob["id"])["deactivated_at"] is not None
+    # Another directory hears what is, and not what it asked for.
+    assert (await globex.create("bob@example.org"))["active"] is False
+    assert (await globex.shown(bob["id"]))["active"] is False
+    assert refusal(await globex.patch(bob["id"], activate)) == (400, "mutability")
     assert account(directory, bob["id"])["deactivated_at"] is not None
     # Nor may the directory delete what the platform has deactivated.
     assert (await directory.ask("DELETE", f"{USERS}/{bob['id']}")).status == 204

@@ -1,0 +1,332 @@
+"""Addresses that somebody's directory has switched off, although nobody has proved them: whoever has the address comes in all the same, and
+the directory's own tie stays as it has said. What the platform has deactivated stays deactivated.
+"""
+
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+import trio
+
+from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
+from core.domain.email import Email
+from core.domain.identifiers import UserId
+from core.domain.tenancy.organizations import purge_job
+from core.usecases.purge import Purge
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http import conftest as http
+from tests.http.client import Received, refused
+from tests.http.federation.scim.directories import Directory, refusal
+from tests.http.inviting import Inviting
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox, link_in, token_in
+from tests.http.routing import route
+from tests.http.signing_in import PASSWORD, Browser, unlimited
+
+database_url, postern, people = http.database_url, http.postern, http.people
+
+VICTIM: Final = "ada@example.org"
+ACTIVATE: Final = {"op": "replace", "path": "active", "value": True}
+
+
+class SwitchedOff:
+    """Evil's directory has brought the address of somebody who has never been here, as inactive."""
+
+    def __init__(self, postern: Postern, people: People, log: CapturedLog) -> None:
+        self.postern, self.people = postern, people
+        self.client = unlimited(postern)
+        self.evil = Directory(postern, self.client, people, "evil")
+        self.postbox = Postbox(postern)
+        self.log = log
+        self.user = ""
+
+    async def prepare(self) -> "SwitchedOff":
+        await self.evil.connect()
+        self.user = (await self.evil.create(VICTIM, active=False))["id"]
+        assert self.row()["deactivated_at"] is not None
+        assert await self.postbox.empty() == []
+        return self
+
+    def row(self, user: str = "") -> dict[str, Any]:
+        (row,) = self.people.rows("select * from users where id = %s", user or self.user)
+        return row
+
+    async def register(self, email: str = VICTIM, password: str = PASSWORD) -> Received:
+        return await self.client.post("/api/auth/register", {"email": email, "password": password})
+
+    async def asks_for_reset(self) -> None:
+        (await self.client.post("/api/auth/forgot-password", {"email": VICTIM})).ok()
+
+    async def resets(self, token: str) -> Received:
+        return await self.client.post("/api/auth/reset-password", {"token": token, "new_password": PASSWORD})
+
+    async def login(self, password: str = PASSWORD) -> Received:
+        return await Browser(self.client).login(Person(UUID(self.user), UUID(self.user), VICTIM), password)
+
+    async def require_tie_off(self) -> None:
+        """Evil's directory said that they are inactive, and its log does not say otherwise."""
+        assert (await self.evil.shown(self.user))["active"] is False
+        assert self.people.rows("select from memberships where user_id = %s and org_id = %s", self.user, self.evil.tenant.id) == []
+        assert [entry["action"] for entry in self.evil.logged() if entry["action"] == "user.joined"] == []
+
+    async def deactivate_by_platform(self) -> None:
+        async with self.postern.foundation.unit_of_work() as uow:
+            assert await uow.accounts.deactivate(UserId(UUID(self.user)), self.postern.foundation.clock.now())
+            await uow.commit()
+
+    async def delete_evil(self) -> None:
+        token = await self.people.token(self.evil.owner)
+        assert (await self.client.request("DELETE", "/api/organizations/evil", token=token)).status == 204
+
+    async def purge_evil(self) -> None:
+        foundation = self.postern.foundation
+        purge = Purge(foundation.unit_of_work, PostgresOrganizationRemains(foundation.pool), purge_job)
+        assert await purge.run(self.evil.tenant.id, trio.lowlevel.checkpoint)
+
+    def activated(self) -> list[str]:
+        rows = self.people.rows("select details ->> 'how' as how from audit_log where action = 'user.activated' order by id")
+        return [row["how"] for row in rows]
+
+
+@pytest.fixture
+async def off(postern: Postern, people: People, log: CapturedLog) -> SwitchedOff:
+    return await SwitchedOff(postern, people, log).prepare()
+
+
+async def test_the_owner_of_the_address_registers(off: SwitchedOff) -> None:
+    registered = (await off.register()).ok()
+    # Nothing tells them from somebody whose address nobody had brought.
+    other = (await off.register("bob@example.org")).ok()
+    assert registered.keys() == other.keys()
+    # Registering proves nothing yet.
+    assert (await off.login()).status == 401
+    mails = {mail.to: mail for mail in await off.postbox.empty()}
+    token = token_in(link_in(mails[VICTIM]))
+    assert (await off.client.get(f"/auth/verify-email?token={token}")).status == 200
+    assert (await off.login()).status == 200
+    row = off.row()
+    assert (row["email"], row["deactivated_at"], row["deactivated_by"], row["origin_org_id"]) == (VICTIM, None, None, None)
+    assert off.activated() == ["address_proved"]
+    await off.require_tie_off()
+
+
+async def test_whoever_registers_first_gets_it_and_the_others_hear_of_it(off: SwitchedOff) -> None:
+    answers: list[Received] = []
+
+    async def register() -> None:
+        answers.append(await off.register())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(register)
+    assert sorted(answer.status for answer in answers) == [200] + [409] * 5
+    assert off.activated() == ["address_proved"]
+    assert [row["email"] for row in off.people.rows("select email from users where email_key = %s", VICTIM)] == [VICTIM]
+
+
+async def test_the_directory_has_no_say_of_an_account_that_somebody_has_registered(off: SwitchedOff) -> None:
+    (await off.register()).ok()
+    before = off.row()
+    for change in (
+        {"op": "replace", "path": "userName", "value": "mine@evil.example"},
+        {"op": "replace", "path": "emails", "value": [{"value": "mine@evil.example"}]},
+    ):
+        assert refusal(await off.evil.patch(off.user, change)) == (400, "mutability")
+    (await off.evil.patch(off.user, ACTIVATE)).ok()
+    (await off.evil.patch(off.user, {**ACTIVATE, "value": False})).ok()
+    assert off.row() == before
+    assert (await off.evil.ask("DELETE", f"/scim/v2/Users/{off.user}")).status == 204
+    assert off.row() == before
+
+
+async def test_what_an_earlier_holder_left_there_goes_with_the_registration(off: SwitchedOff) -> None:
+    ada = Person(UUID(off.user), UUID(off.user), VICTIM)
+    off.people.give_passkey(ada)
+    off.people.connect(ada)
+    off.people.change(
+        "insert into mfa_secrets (user_id, sealed_secret, enabled_at, created_at) values (%s, 'x', now(), now())",
+        off.user,
+    )
+    (await off.register()).ok()
+    for table in ("passkeys", "identities", "mfa_secrets"):
+        assert off.people.rows(f"select from {table} where user_id = %s", off.user) == [], table
+
+
+async def test_the_owner_of_the_address_resets_the_password(off: SwitchedOff) -> None:
+    await off.asks_for_reset()
+    assert (await off.resets(await off.postbox.token())).status == 200
+    assert (await off.login()).status == 200
+    assert off.activated() == ["address_proved"]
+    assert off.row()["origin_org_id"] is None
+    await off.require_tie_off()
+    # Now the address is proved, and no directory switches the account off.
+    (await off.evil.patch(off.user, ACTIVATE)).ok()
+    (await off.evil.patch(off.user, {**ACTIVATE, "value": False})).ok()
+    assert (await off.login()).status == 200
+
+
+async def test_a_link_to_verify_alone_is_not_sent(off: SwitchedOff) -> None:
+    """Nobody has registered: there is no password that it would open anything with."""
+    (await off.client.post("/api/auth/resend-verification", {"email": VICTIM})).ok()
+    assert await off.postbox.empty() == []
+    assert off.row()["deactivated_at"] is not None
+
+
+async def test_the_owner_of_the_address_accepts_the_invitation_that_our_server_has_mailed(off: SwitchedOff, log: CapturedLog) -> None:
+    house = Inviting(off.postern, off.people, off.client, log)
+    issued = await house.invite(VICTIM)
+    ((_, mailed),) = await house.mailed()
+    # The inviter has a token, too, and may be anybody.
+    assert refused(await house.accept(issued["token"])) == (400, "BAD_REQUEST")
+    manager = await off.people.token(house.ada)
+    on_behalf = f"/api/organizations/acme/invitations/{issued['invitation']['id']}/accept"
+    assert refused(await off.client.post(on_behalf, token=manager)) == (400, "BAD_REQUEST")
+    assert off.row()["deactivated_at"] is not None
+    assert (await house.accept(mailed)).status == 200
+    assert house.members()[VICTIM] == "member"
+    assert off.activated() == ["address_proved"]
+    assert (await off.resets(await off.postbox.token())).status == 200
+    assert (await off.login()).status == 200
+    await off.require_tie_off()
+
+
+async def test_an_invitation_by_the_organizations_own_mail_server_proves_nothing(off: SwitchedOff, log: CapturedLog) -> None:
+    house = Inviting(off.postern, off.people, off.client, log)
+    issued = await house.invite(VICTIM)
+    # As it is where the organization's own server has sent it.
+    off.people.change("update invitations set mailed_digest = null")
+    assert refused(await house.accept(issued["token"])) == (400, "BAD_REQUEST")
+    assert off.row()["deactivated_at"] is not None
+
+
+async def test_the_domain_does_not_bring_in_whom_the_directory_has_switched_off(off: SwitchedOff) -> None:
+    """The account, and never the organization's tie."""
+    route(off.people, off.evil.tenant, "example.org", join="on", login="password_allowed")
+    await off.asks_for_reset()
+    (await off.resets(await off.postbox.token())).ok()
+    (await off.login()).ok()
+    await off.require_tie_off()
+    await off.postern.identity.joining.join_at_sign_in(UserId(UUID(off.user)), Email(VICTIM))
+    await off.require_tie_off()
+
+
+async def test_what_the_platform_has_deactivated_no_proof_lifts(off: SwitchedOff, log: CapturedLog) -> None:
+    house = Inviting(off.postern, off.people, off.client, log)
+    await house.invite(VICTIM)
+    ((_, mailed),) = await house.mailed()
+    await off.asks_for_reset()
+    waiting = await off.postbox.token()
+    await off.deactivate_by_platform()
+    before = off.row()
+    assert before["deactivated_by"] is None
+    assert refused(await off.register()) == (409, "CONFLICT")
+    assert (await off.resets(waiting)).status == 400
+    await off.asks_for_reset()
+    assert await off.postbox.empty() == []
+    assert refused(await house.accept(mailed)) == (400, "BAD_REQUEST")
+    assert refusal(await off.evil.patch(off.user, ACTIVATE)) == (400, "mutability")
+    await off.delete_evil()
+    await off.purge_evil()
+    assert {**off.row(), "origin_org_id": None} == {**before, "origin_org_id": None}
+    assert refused(await off.register()) == (409, "CONFLICT")
+
+
+async def test_what_a_proved_owner_has_lost_no_proof_lifts(off: SwitchedOff) -> None:
+    """They were here, and their directory has switched them off: it is not the one who knows nothing of them."""
+    off.people.change("update users set email_verified_at = now() where id = %s", off.user)
+    assert refused(await off.register()) == (409, "CONFLICT")
+    await off.asks_for_reset()
+    assert await off.postbox.empty() == []
+    assert (await off.evil.patch(off.user, ACTIVATE)).ok()["active"] is True
+    assert off.row()["deactivated_at"] is None
+
+
+@pytest.mark.parametrize("proved", [False, True])
+async def test_the_end_of_the_organization_frees_the_account(off: SwitchedOff, *, proved: bool) -> None:
+    if proved:
+        off.people.change("update users set email_verified_at = now() where id = %s", off.user)
+    await off.delete_evil()
+    await off.purge_evil()
+    row = off.row()
+    assert (row["deactivated_at"], row["deactivated_by"], row["deactivated_by_org_id"], row["origin_org_id"]) == (None,) * 4
+    await off.asks_for_reset()
+    assert (await off.resets(await off.postbox.token())).status == 200
+    assert (await off.login()).status == 200
+
+
+@pytest.mark.parametrize("proved", [False, True])
+async def test_the_directory_frees_whom_it_forgets(off: SwitchedOff, *, proved: bool) -> None:
+    """Else nobody was left who could bring them back."""
+    globex = await Directory(off.postern, off.client, off.people, "globex").connect()
+    await globex.create(VICTIM, active=False)
+    if proved:
+        off.people.change("update users set email_verified_at = now() where id = %s", off.user)
+    assert (await off.evil.ask("DELETE", f"/scim/v2/Users/{off.user}")).status == 204
+    assert (off.row()["deactivated_at"], off.row()["deactivated_by"]) == (None, None)
+
+
+async def test_another_directory_hears_what_is(off: SwitchedOff) -> None:
+    """Also where a release before removed the organization, and kept its deactivation."""
+    await off.delete_evil()
+    off.people.change("update users set deactivated_by_org_id = null where id = %s", off.user)
+    await off.purge_evil()
+    assert (off.row()["deactivated_at"] is not None, off.row()["deactivated_by"]) == (True, off.evil.tenant.id)
+    globex = await Directory(off.postern, off.client, off.people, "globex").connect()
+    assert (await globex.create(VICTIM))["active"] is True
+    assert off.row()["deactivated_at"] is None
+    assert (await off.resets(await off.postbox.token())).status == 200
+    assert (await off.login()).status == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "group"])
+async def test_nobody_is_active_whom_the_platform_keeps_out(off: SwitchedOff, method: str) -> None:
+    await off.deactivate_by_platform()
+    globex = await Directory(off.postern, off.client, off.people, "globex").connect()
+    created = await globex.create(VICTIM)
+    assert created["active"] is False
+    assert await globex.shown(off.user) == created
+    body = {"schemas": created["schemas"], "userName": VICTIM, "active": True}
+    match method:
+        case "PUT":
+            assert refusal(await globex.ask("PUT", f"/scim/v2/Users/{off.user}", body)) == (400, "mutability")
+        case "PATCH":
+            assert refusal(await globex.patch(off.user, ACTIVATE)) == (400, "mutability")
+        case "group":
+            # Out of the group, and in again.
+            (await globex.patch(globex.group, {"op": "remove", "path": f'members[value eq "{off.user}"]'})).ok()
+            off.people.change("update provisioned_users set is_deactivated = false where org_id = %s", globex.tenant.id)
+            added = await globex.patch(globex.group, {"op": "add", "path": "members", "value": [{"value": off.user}]})
+            assert refusal(added) == (400, "mutability")
+    assert (await globex.shown(off.user))["active"] is False
+    assert off.people.rows("select from memberships where user_id = %s", off.user) == []
+    # What it says of them besides is kept.
+    renamed = (await globex.patch(off.user, {"op": "replace", "path": "displayName", "value": "Ada"})).ok()
+    assert (renamed["displayName"], renamed["active"]) == ("Ada", False)
+
+
+# As a release does that does not know the column.
+_BY_THE_PLATFORM: Final = "update users set deactivated_at = now(), deactivated_by_org_id = null where id = %s"
+_BY_A_DIRECTORY: Final = "update users set deactivated_at = now(), deactivated_by_org_id = (select id from organizations) where id = %s"
+_PURGED: Final = "update users set deactivated_by_org_id = null where id = %s"
+_LIFTED: Final = "update users set deactivated_at = null, deactivated_by_org_id = null where id = %s"
+
+
+@pytest.mark.parametrize(
+    ("changes", "by_directory"),
+    [
+        ((_BY_THE_PLATFORM,), False),
+        ((_BY_A_DIRECTORY,), True),
+        ((_PURGED,), True),
+        ((_PURGED, _BY_THE_PLATFORM), False),
+        ((_LIFTED,), False),
+        ((_LIFTED, _BY_THE_PLATFORM), False),
+        ((_LIFTED, _BY_A_DIRECTORY), True),
+    ],
+)
+async def test_who_has_deactivated_is_known_beside_a_release_before(
+    off: SwitchedOff, changes: tuple[str, ...], *, by_directory: bool
+) -> None:
+    for change in changes:
+        off.people.change(change, off.user)
+    assert off.row()["deactivated_by"] == (off.evil.tenant.id if by_directory else None)
