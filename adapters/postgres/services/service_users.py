@@ -229,7 +229,9 @@ FIND_HELD: Final[LiteralString] = f"""
 _CHANGE_EMAIL: Final = """
     update users
        set email = %(email)s, email_key = %(email_key)s, email_verified_at = null, pending_email = null, pending_email_key = null,
-           password_hash = case when email_key = %(email_key)s then password_hash end, updated_at = %(at)s
+           password_hash = case when email_key = %(email_key)s then password_hash end,
+           password_changed_at = case when email_key = %(email_key)s then password_changed_at end,
+           language = case when email_key = %(email_key)s then language end, updated_at = %(at)s
      where id = %(user)s
  returning id
 """

@@ -55,21 +55,22 @@ class HeldServiceUser(Frozen):
 
     @property
     def belongs_to_service(self) -> bool:
-        """The service may do to this account what otherwise only its owner may. Not if the platform has deactivated it: deleting it would
-        let the person register again.
+        """The service may do to this account what otherwise only its owner may. Not if its owner has proved the address: then they hold it.
+        Not if the platform has deactivated it either: deleting it would let the person register again.
         """
         return (
             self.came_through_service
             and not self.is_held_elsewhere
             and not self.owns_an_organization
             and not self.account.is_platform_owner
+            and self.account.email_verified_at is None
             and self.account.deactivated_at is None
         )
 
     def require_belonging(self) -> None:
         """Raises `Forbidden`."""
         if not self.belongs_to_service:
-            raise Forbidden("Others use this account too: only its owner can change its e-mail address")
+            raise Forbidden("The owner has proved this address, or others use the account too: only its owner can change it")
 
     def fate(self) -> Fate:
         """Raises `Forbidden` for a person whom no service may remove."""

@@ -21,7 +21,7 @@ from core.domain.services.service_users import (
     user_joined,
 )
 from core.frozen import replace
-from core.usecases.identity.account_access import end_access, hand_over
+from core.usecases.identity.account_access import end_access, leave_to_another
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
@@ -83,9 +83,9 @@ class ServiceUsers:
         return user
 
     async def change_email(self, holder: KeyHolder, user: UserId, email: Email | None, actor: Actor) -> ServiceUser:
-        """Give an account that belongs to this service alone another address, which its owner has to verify again. The old address is
-        told. None leaves it as it is. Raises `NotFound`, `Forbidden` for an account that is held elsewhere too, and `BadRequest` for an
-        address that is taken.
+        """Give an account that belongs to this service alone another address, which its owner has to verify. The old address is told. None
+        leaves it as it is. Raises `NotFound`, `Forbidden` for an account whose owner has proved its address or that is held elsewhere too,
+        and `BadRequest` for an address that is taken.
         """
         async with self._unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))
@@ -96,8 +96,10 @@ class ServiceUsers:
             now = self._clock.now()
             await uow.service_users.change_email(user, email, now)
             # Everything that was opened, mailed or half begun belonged to the holder of the earlier address.
-            is_same = email.key == held.account.email.key
-            await (end_access if is_same else hand_over)(uow, user, now)
+            if email.key == held.account.email.key:
+                await end_access(uow, user, now)
+            else:
+                await leave_to_another(uow, user, actor, holder.organization)
             mail = self._templates.mail(
                 "email_changed_old",
                 held.account.email.address,

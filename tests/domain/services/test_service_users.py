@@ -34,10 +34,15 @@ OWN = HeldServiceUser(ACCOUNT, came_through_service=True, owns_an_organization=F
 
 
 def test_an_account_belongs_to_the_service_that_it_came_through_when_nothing_else_holds_it() -> None:
-    for came, owns, elsewhere, in_office, deactivated in product((True, False), repeat=5):
-        account = replace(ACCOUNT, is_platform_owner=in_office, deactivated_at=NOW if deactivated else None)
+    for came, owns, elsewhere, in_office, deactivated, proved in product((True, False), repeat=6):
+        account = replace(
+            ACCOUNT,
+            is_platform_owner=in_office,
+            deactivated_at=NOW if deactivated else None,
+            email_verified_at=NOW if proved else None,
+        )
         held = HeldServiceUser(account, came_through_service=came, owns_an_organization=owns, is_held_elsewhere=elsewhere, since=NOW)
-        belongs = came and not (owns or elsewhere or in_office or deactivated)
+        belongs = came and not (owns or elsewhere or in_office or deactivated or proved)
         assert held.belongs_to_service is belongs
         if belongs:
             held.require_belonging()

@@ -45,6 +45,7 @@ class Moving(House):
         made = (await self.client.request("POST", SERVICE_USERS, body={"email": OLD}, headers=key)).ok()
 
         async def move(email: str) -> None:
+            self.unproved(made["id"])
             answer = await self.client.request("PATCH", f"{SERVICE_USERS}/{made['id']}", body={"email": email}, headers=key)
             assert answer.status == 200, answer.body
 
@@ -56,6 +57,7 @@ class Moving(House):
         made = await self.directory.create(OLD)
 
         async def move(email: str) -> None:
+            self.unproved(made["id"])
             answer = await self.directory.patch(made["id"], {"op": "replace", "path": "userName", "value": email})
             assert answer.status == 200, answer.body
 
@@ -70,6 +72,10 @@ class Moving(House):
     def proved(self, user: str) -> Person:
         self.people.change("update users set email_verified_at = now() where id = %s", user)
         return Person(UUID(user), UUID(int=0), OLD)
+
+    def unproved(self, user: str) -> None:
+        """A proved address holds the account for its owner. It may lose its proof; and releases before moved it all the same."""
+        self.people.change("update users set email_verified_at = null where id = %s", user)
 
     async def invites(self, tenant: Tenant, email: str = OLD) -> UUID:
         by = self.rival if tenant is self.globex else self.ada

@@ -976,13 +976,15 @@ async def test_so_has_one_after_a_service_has_deleted_its_user(house: House, dat
     shop = house.tenants.service(house.acme, "shop")
     house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
     house.people.change("delete from memberships where user_id = %s", bob.user)
-    house.people.change("update users set origin_service_id = %s where id = %s", shop.id, bob.user)
+    # The address was proved once, and has to be proved again: otherwise the account would be his alone.
+    house.people.change("update users set origin_service_id = %s, email_verified_at = null where id = %s", shop.id, bob.user)
     key = await api_key(house, shop)
     answer = await house.client.request("DELETE", f"/api/service/users/{bob.user}", headers=[("x-api-key", key)])
     assert answer.status == 204
     await house.finish()
     after = dump(house.people, database_url)
-    assert [value for value in VALUES if value in after] == []
+    # What was to follow it counts with it: what others keep about an address that is nobody's yet is not about him.
+    assert [value for value in VALUES if value in after] == [NEW]
 
 
 async def api_key(house: House, service: UsedService) -> str:

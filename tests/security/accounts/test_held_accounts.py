@@ -22,8 +22,9 @@ database_url, postern, people = http.database_url, http.postern, http.people
 ADA: Final = "ada@example.org"
 MINE: Final = "mine@evil.example"
 
-SERVICE, DIRECTORY, OWNER, MANAGER = "service", "directory", "owner", "manager"
-EVERYBODY: Final = {SERVICE, DIRECTORY, OWNER, MANAGER}
+# A directory that switches an account off can switch it on again: that is not to have it.
+SERVICE, DIRECTORY, SWITCH, OWNER, MANAGER = "service", "directory", "switch", "owner", "manager"
+EVERYBODY: Final = {SERVICE, DIRECTORY, SWITCH, OWNER, MANAGER}
 ALL_BUT_THE_SERVICE: Final = EVERYBODY - {SERVICE}
 NOBODY: Final[set[str]] = set()
 
@@ -48,7 +49,12 @@ _GOING: Final = "update all_organizations set deleted_at = now() where id = %(gl
 # What else there is, and for whom the account is still theirs.
 TIES: Final[dict[str, tuple[tuple[str, ...], set[str]]]] = {
     "nothing": ((), EVERYBODY),
-    "a sign-in of their own": (("update users set password_hash = 'x', email_verified_at = now() where id = %(user)s",), EVERYBODY),
+    "a sign-in that never worked": (("update users set password_hash = 'x' where id = %(user)s",), EVERYBODY),
+    # An address that its owner has proved holds the account for them.
+    "an address that they have proved": (
+        ("update users set password_hash = 'x', email_verified_at = now() where id = %(user)s",),
+        {SWITCH, OWNER, MANAGER},
+    ),
     "a member": ((_MEMBER,), NOBODY),
     "a member whom a directory knows": ((_MEMBER, _PROVISIONED.format(place="globex", values="true, false, true")), NOBODY),
     "deactivated by a directory": ((_DEACTIVATED,), NOBODY),
@@ -87,9 +93,9 @@ class Holding(Market):
         """An account that came to be through acme."""
         if by == SERVICE:
             return await self.backend.create(ADA)
-        person = self.people.session_of(await self.people.with_password(PASSWORD, ADA))
+        person = self.people.session_of(await self.people.with_password(PASSWORD, ADA, verified=False))
         self.tenants.join(person, self.acme)
-        if by == DIRECTORY:
+        if by in {DIRECTORY, SWITCH}:
             self.people.change("update users set origin_org_id = %s where id = %s", self.acme.id, person.user)
             self.tie(person, _PROVISIONED.format(place="acme", values="true, false, true"))
         self.people.change("update memberships set came_by = 'created' where user_id = %s", person.user)
@@ -146,7 +152,7 @@ ACTS: Final[dict[Callable[[Holding, Person], Awaitable[None]], str]] = {
     a_service_moves: SERVICE,
     a_service_deletes: SERVICE,
     a_directory_moves: DIRECTORY,
-    a_directory_deactivates: DIRECTORY,
+    a_directory_deactivates: SWITCH,
     a_directory_deletes: DIRECTORY,
     an_owner_forgets: OWNER,
     a_manager_disables_the_second_factor: MANAGER,
@@ -180,6 +186,8 @@ async def test_somebody_on_leave_is_not_taken_over(holding: Holding) -> None:
     holding.people.change("update users set email_verified_at = now() where id = %s", ada.user)
     theirs = await Directory(holding.postern, holding.client, holding.people, "initech").connect()
     assert (await theirs.create(ADA))["id"] == str(ada.user)
+    # As if nobody had proved it: that would hold the account already.
+    holding.people.change("update users set email_verified_at = null where id = %s", ada.user)
     for active in (False, True):
         (await theirs.patch(str(ada.user), {"op": "replace", "path": "active", "value": active})).ok()
         assert (await holding.backend.move(ada, MINE)).status == 403

@@ -13,7 +13,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.client import Received, refused
-from tests.http.federation.scim.directories import Directory
+from tests.http.federation.scim.directories import Directory, refusal
 from tests.http.people import People, Person
 from tests.http.routing import route
 from tests.http.service_interface import Backend
@@ -63,6 +63,16 @@ class Moving(Market):
     async def approve(self, request: dict[str, Any]) -> Received:
         return await self.request("POST", f"{REQUESTS}/{request['id']}/approve", by=self.owner)
 
+    def is_proved(self, person: Person) -> bool:
+        return bool(self.people.rows("select from users where id = %s and email_verified_at is not null", person.user))
+
+    def move_as_before(self, person: Person, address: str) -> None:
+        """As a release did that knew nothing of who had proved the address; what it did stands, and it may run beside this one."""
+        self.people.change(
+            "update users set email = %s, email_key = %s, email_verified_at = null, password_hash = null, updated_at = now() where id = %s",
+            *(address, address.lower(), person.user),
+        )
+
     def belongs(self, person: Person) -> bool:
         return bool(self.people.rows("select from memberships where org_id = %s and user_id = %s", self.globex.id, person.user))
 
@@ -76,7 +86,11 @@ async def by_service(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[
     person = await moving.evil.create(VICTIM)
 
     async def move(address: str) -> None:
-        assert (await moving.evil.move(person, address)).status == 200
+        if moving.is_proved(person):
+            assert refused(await moving.evil.move(person, address)) == (403, "FORBIDDEN")
+            moving.move_as_before(person, address)
+        else:
+            assert (await moving.evil.move(person, address)).status == 200
 
     return person, move
 
@@ -84,11 +98,17 @@ async def by_service(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[
 async def by_directory(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[None]]]:
     directory = await Directory(moving.postern, moving.client, moving.people, "evil").connect()
     made = await directory.create(VICTIM)
+    person = Person(UserId(made["id"]), moving.admin.session, VICTIM)
 
     async def move(address: str) -> None:
-        assert (await directory.patch(made["id"], {"op": "replace", "path": "userName", "value": address})).status == 200
+        moved = await directory.patch(made["id"], {"op": "replace", "path": "userName", "value": address})
+        if moving.is_proved(person) and address.lower() != VICTIM:
+            assert refusal(moved) == (400, "mutability")
+            moving.move_as_before(person, address)
+        else:
+            assert moved.status == 200
 
-    return Person(UserId(made["id"]), moving.admin.session, VICTIM), move
+    return person, move
 
 
 async def by_themselves(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[None]]]:

@@ -153,6 +153,11 @@ async def uses_another_service_of_the_same_organization(market: Market, person: 
     market.tenants.uses(person, market.app)
 
 
+async def proves_the_address(market: Market, person: Person) -> None:
+    """By a link that was mailed to it. Nothing else holds the account."""
+    await reset_password(market, person, PASSWORD)
+
+
 async def is_deactivated(market: Market, person: Person) -> None:
     market.people.change("update users set deactivated_at = now() where id = %s", person.user)
 
@@ -162,6 +167,7 @@ HELD: Final[tuple[Callable[[Market, Person], Awaitable[None]], ...]] = (
     joins_an_organization_that_waits_for_approval,
     uses_another_service,
     uses_another_service_of_the_same_organization,
+    proves_the_address,
     is_deactivated,
 )
 
@@ -171,7 +177,6 @@ async def test_an_account_that_has_come_to_be_held_elsewhere_is_no_longer_the_se
     market: Market, evil: Backend, happens: Callable[[Market, Person], Awaitable[None]]
 ) -> None:
     victim = await evil.create(VICTIM)
-    await reset_password(market, victim, PASSWORD)
     await happens(market, victim)
     before = row(market, victim)
     assert refused(await evil.move(victim, MINE)) == FORBIDDEN
@@ -222,6 +227,9 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
     passkey, _ = await owner.add()
     assert (await owner.sign_in(passkey)).status == 200
     market.people.connect(trap)
+    # Whoever could come in has proved the address, and keeps it. An address may also lose its proof.
+    assert refused(await evil.move(trap, VICTIM)) == FORBIDDEN
+    market.people.change("update users set email_verified_at = null where id = %s", trap.user)
     assert (await evil.move(trap, VICTIM)).status == 200
     moved = Person(trap.user, trap.session, VICTIM)
 
@@ -272,6 +280,7 @@ BECOMING: Final = {
     ),
     "a platform owner": "update users set is_platform_owner = true where id = %(user)s",
     "deactivated": "update users set deactivated_at = now() where id = %(user)s",
+    "the owner of the address": "update users set email_verified_at = now() where id = %(user)s",
 }
 
 

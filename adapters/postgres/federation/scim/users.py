@@ -628,6 +628,8 @@ _CHANGE_ADDRESS: Final[LiteralString] = f"""
                 set email = %(email)s, email_key = %(email_key)s,
                     email_verified_at = case when email_key = %(email_key)s then email_verified_at end,
                     password_hash = case when email_key = %(email_key)s then password_hash end,
+                    password_changed_at = case when email_key = %(email_key)s then password_changed_at end,
+                    language = case when email_key = %(email_key)s then language end,
                     pending_email = null, pending_email_key = null, updated_at = %(at)s
               where id = %(user)s and not exists (select from others)
           returning id

@@ -74,7 +74,12 @@ class HeldUser(Frozen, kw_only=True):
     in_group: bool
     """Counts for those who are deactivated; a member is in the group."""
     is_own: bool
-    """The account came to be through this organization's directory, and nothing else holds it."""
+    """The account came to be through this organization's directory, and nothing of anybody else holds it."""
+
+    @property
+    def is_unclaimed(self) -> bool:
+        """It may be moved and deleted. An address that its owner has proved holds the account for them, whoever made it."""
+        return self.is_own and self.account.email_verified_at is None
 
     @property
     def is_member(self) -> bool:
@@ -100,10 +105,10 @@ class HeldUser(Frozen, kw_only=True):
                 "change their role or remove them in the organization first"
             )
 
-    def require_own(self) -> None:
+    def require_movable(self) -> None:
         """Raises `Mutability`."""
-        if not self.is_own:
-            raise Mutability("userName: the person uses this account elsewhere too, and only they can change its address")
+        if not self.is_unclaimed:
+            raise Mutability("userName: the person has proved this address, or uses the account elsewhere too: only they can change it")
 
 
 class Leaving(StrEnum):

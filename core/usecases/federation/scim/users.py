@@ -42,7 +42,7 @@ from core.domain.tenancy.invitations import revoked
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment, require_room
-from core.usecases.identity.account_access import hand_over
+from core.usecases.identity.account_access import leave_to_another
 from core.usecases.identity.accounts import Accounts
 from ports.clock import Clock
 from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserLookup
@@ -167,14 +167,14 @@ class ScimUsers:
             held.require_ordinary()
             now = self._clock.now()
             events: list[Event] = [revoked(one, actor) for one in await uow.invitations.cancel_to(holder.organization, [user], now)]
-            if held.is_own:
+            if held.is_unclaimed:
                 request = PrivacyRequestId(self._ids.new())
                 await uow.service_users.delete_account(user, request, now)
                 await uow.jobs.add(forget_job(request))
             else:
                 await uow.provisioned_users.leave(holder.organization, [user], now, deactivated=False)
                 await uow.provisioned_users.forget(holder.organization, user)
-            fate = Fate.DELETED if held.is_own else Fate.KEPT
+            fate = Fate.DELETED if held.is_unclaimed else Fate.KEPT
             await uow.record_all([*events, user_left(held, Leaving.DELETED, fate, holder, actor)])
             await uow.commit()
 
@@ -264,8 +264,9 @@ class ScimUsers:
         """
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         held.require_ordinary()
-        held.require_own()
         user, old = held.user.id, held.account.email
+        if email.key != old.key:
+            held.require_movable()
         change = await uow.provisioned_users.change_address(holder.organization, user, email, now)
         if change is AddressChange.KNOWN:
             raise Conflict(_KNOWN)
@@ -273,13 +274,14 @@ class ScimUsers:
             raise InvalidValue("userName: this address cannot be used")
         if email.key == old.key:
             return [email_changed(user, holder, actor)]
-        await hand_over(uow, user, now)
+        await leave_to_another(uow, user, actor, holder.organization)
         language = held.account.language or actor.language
         mail = self._templates.mail(
             "email_changed_old", old.address, account=user, language=language, new_email=email.address, done=True, when=now, address=None
         )
         await uow.jobs.add(mail.as_job())
-        await uow.jobs.add(_choose_password(holder, user, email, held.account.language))
+        # Whoever has the new address has chosen no language yet.
+        await uow.jobs.add(_choose_password(holder, user, email, None))
         return [email_changed(user, holder, actor)]
 
     def _email(self, text: str) -> Email:
