@@ -32,6 +32,8 @@ class Newcomer(Frozen):
     account: Account | None
     is_known: bool
     """The directory has them already, or they are a member anyway."""
+    known: int
+    """How many the directory knows, active and inactive."""
 
 
 class Touched(Frozen):

@@ -112,6 +112,7 @@ class _Newcomer(_Capacity, kw_only=True):
     language: str | None
     deactivated_by: UUID | None
     is_known: bool
+    known: int
 
     def newcomer(self) -> Newcomer:
         account = None
@@ -126,7 +127,7 @@ class _Newcomer(_Capacity, kw_only=True):
                 Language.of(self.language),
                 None if self.deactivated_by is None else OrganizationId(self.deactivated_by),
             )
-        return Newcomer(self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known)
+        return Newcomer(self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known, self.known)
 
 
 class _Changed(Frozen):
@@ -532,6 +533,8 @@ _FIND_TOUCHED: Final[LiteralString] = f"""
 
 _FIND_NEWCOMER: Final[LiteralString] = f"""
     select {_CAPACITY}, {ACCOUNT_AND_WHO_DEACTIVATED}, {_IS_KNOWN} as is_known,
+           organizations.member_count
+         + (select count(*) from provisioned_users where org_id = %(organization)s and not is_member)::integer as known,
            organizations.name, organizations.logo_url, organizations.primary_color
       from organizations
       join tiers on tiers.id = organizations.tier_id

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from core.domain.errors import TeamLimitExceeded
 from core.domain.federation.scim.tokens import ScimHolder
@@ -14,6 +15,9 @@ from core.usecases.identity.account_access import end_access
 from ports.federation.scim.users import Capacity
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork
+
+# Active and inactive together, of the members that the organization may have.
+_KNOWN_FOR_EACH_MEMBER: Final = 2
 
 
 class Enrolment(Frozen):
@@ -58,6 +62,13 @@ def require_room(capacity: Capacity, more: int) -> None:
     """Raises `TeamLimitExceeded`."""
     if more > 0 and capacity.members + more > capacity.limit.max_users:
         raise TeamLimitExceeded
+
+
+def require_place(known: int, capacity: Capacity) -> None:
+    """For one more whom the directory knows: those who are inactive cost as much as members do. Raises `TeamLimitExceeded`."""
+    most = _KNOWN_FOR_EACH_MEMBER * capacity.limit.max_users
+    if known >= most:
+        raise TeamLimitExceeded(f"The directory has reached its limit of {most} users, active and inactive together: delete some first")
 
 
 def _revived(held: HeldUser) -> Fate:

@@ -41,7 +41,7 @@ from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
-from core.usecases.federation.scim.enrolment import Enrolment, require_room
+from core.usecases.federation.scim.enrolment import Enrolment, require_place, require_room
 from core.usecases.identity.account_access import leave_to_another
 from core.usecases.identity.accounts import Accounts
 from ports.clock import Clock
@@ -128,6 +128,7 @@ class ScimUsers:
                     raise NotFound(_GONE)
                 if newcomer.is_known:
                     raise Conflict(_KNOWN)
+                require_place(newcomer.known, newcomer.capacity)
                 # Whom the platform has deactivated is known from now on, and no member: the answer says so.
                 kept_out = newcomer.account is not None and newcomer.account.is_the_platforms_to_open
                 stays = replace(profile, active=profile.active and not kept_out)

@@ -528,6 +528,37 @@ async def at_once(number: int, ask: Any) -> list[Received]:
     return answers
 
 
+async def test_active_and_inactive_together_are_at_most_twice_as_many_as_members_may_be(directory: Directory, globex: Directory) -> None:
+    directory.people.change("update all_organizations set max_users = 2 where id = %s", directory.tenant.id)
+    # The owner is one of them.
+    first, *_ = [await directory.create(f"u{number}@example.org", active=False) for number in range(3)]
+    for active in (False, True):
+        full = await directory.ask("POST", USERS, {"userName": ADA, "active": active})
+        assert refusal(full) == (400, None)
+        assert "limit of 4 users, active and inactive together" in full.json()["detail"]
+    # Somebody who has an account costs as much.
+    assert refusal(await directory.ask("POST", USERS, {"userName": directory.people.add().email, "active": False})) == (400, None)
+    assert directory.people.rows("select from users where email = %s", ADA) == []
+    # Whoever is known already can become active, and inactive.
+    for active in (True, False, True):
+        changed = await directory.patch(first["id"], {"op": "replace", "path": "active", "value": active})
+        assert changed.ok()["active"] is active
+        assert refusal(await directory.ask("POST", USERS, {"userName": ADA, "active": False})) == (400, None)
+    # Another organization's limit is its own, and somebody deleted makes room.
+    await globex.create("elsewhere@example.org", active=False)
+    assert (await directory.ask("DELETE", f"{USERS}/{first['id']}")).status == 204
+    await directory.create(ADA, active=False)
+
+
+async def test_of_many_that_are_created_inactive_at_once_no_more_come_in_than_there_is_room_for(directory: Directory) -> None:
+    directory.people.change("update all_organizations set max_users = 3 where id = %s", directory.tenant.id)
+    names = iter(f"u{number}@example.org" for number in range(20))
+    answers = await at_once(20, lambda: directory.ask("POST", USERS, {"userName": next(names), "active": False}))
+    assert sorted(answer.status for answer in answers) == [201] * 5 + [400] * 15
+    assert len(directory.people.rows("select from provisioned_users where not is_member")) == 5
+    assert len(directory.people.rows("select from users where origin_org_id is not null")) == 5
+
+
 async def test_of_fifty_that_create_the_same_user_one_wins(directory: Directory) -> None:
     answers = await at_once(50, lambda: directory.ask("POST", USERS, {"userName": ADA}))
     assert sorted(answer.status for answer in answers) == [201] + [409] * 49
