@@ -47,7 +47,7 @@ _ADDED: Final = frozenset({"audit_pending", "webhook_deliveries", "logout_notice
 _OWN_USER: Final = frozenset(
     {
         *("email", "email_key", "email_verified_at", "password_hash", "pending_email", "pending_email_key", "deactivated_at"),
-        *("deactivated_by_org_id", "updated_at"),
+        *("deactivated_by_org_id", "deactivated_by", "updated_at", "password_changed_at", "language"),
     }
 )
 
@@ -255,18 +255,25 @@ class Territory:
             plain = (after["origin_org_id"], after["is_platform_owner"], after["password_hash"], after["email_verified_at"])
             return plain == (self.organization, False, None, None) and after["origin_service_id"] is None
         if before["id"] in self._own:
-            # A directory can prove nothing and choose no password, and neither goes with an address.
-            if after is None:
-                return True
-            proofs = {None} if after["email_key"] != before["email_key"] else {None, before["password_hash"], before["email_verified_at"]}
-            return one.only(*_OWN_USER) and {after["password_hash"], after["email_verified_at"]} <= proofs
+            return self._own_user(one, before)
         if after is None:
             return False
         if self._was_disowned(before["id"]):
             return one.only("password_hash", "password_changed_at", "pending_email", "pending_email_key", "origin_service_id", "updated_at")
         # The deactivation by a directory ends where another one brings the person.
         lifted = before["deactivated_by_org_id"] is not None and after["deactivated_at"] is None and after["deactivated_by_org_id"] is None
-        return lifted and one.only("deactivated_at", "deactivated_by_org_id", "updated_at")
+        return lifted and one.only("deactivated_at", "deactivated_by_org_id", "deactivated_by", "updated_at")
+
+    @staticmethod
+    def _own_user(one: Change, before: Row) -> bool:
+        """A directory can prove nothing and choose no password, and neither goes with an address. What its owner has proved holds it."""
+        after = one.after
+        if after is None:
+            return before["email_verified_at"] is None
+        is_moved = after["email_key"] != before["email_key"]
+        proofs = {None} if is_moved else {None, before["password_hash"], before["email_verified_at"]}
+        may_move = before["email_verified_at"] is None or not is_moved
+        return may_move and one.only(*_OWN_USER) and {after["password_hash"], after["email_verified_at"]} <= proofs
 
     def _memberships(self, one: Change) -> bool:
         if one.kind == "changed" or not one.is_of(self.organization):
