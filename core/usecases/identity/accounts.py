@@ -78,7 +78,7 @@ class Accounts:
         async with self._unit_of_work() as uow:
             registered_in = None if browser is None else browser.digest()
             if not await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
-                user = await self._take_over(uow, account, encoded, context.service, actor, registered_in)
+                user = await self._take_over(uow, account, encoded, context.service, actor, registered_in=registered_in)
             await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, onward, account=user).as_job())
             await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
             await uow.commit()
@@ -192,7 +192,7 @@ class Accounts:
         return True
 
     async def _take_over(
-        self, uow: UnitOfWork, account: Account, encoded: str, service: ServiceId | None, actor: Actor, registered_in: bytes | None
+        self, uow: UnitOfWork, account: Account, encoded: str, service: ServiceId | None, actor: Actor, *, registered_in: bytes | None
     ) -> UserId:
         """Of an account that a directory has made and switched off, and whose address nobody has proved. What was left there goes; what the
         directory said of its member stands. Raises `Conflict` when there is another one.
