@@ -804,11 +804,12 @@ create index device_codes_expiry     on device_codes (expires_at);
 
 -- What a person has allowed an application. Gone when they take it back.
 create table consents (
-    id         uuid        primary key,
-    user_id    uuid        not null references users on delete cascade,
-    service_id uuid        not null references all_services on delete cascade,
-    scopes     text[]      not null,
-    granted_at timestamptz not null,                    -- the last time that the person said yes
+    id             uuid        primary key,
+    user_id        uuid        not null references users on delete cascade,
+    service_id     uuid        not null references all_services on delete cascade,
+    scopes         text[],                              -- null: nothing by OpenID Connect
+    granted_at     timestamptz not null,                -- the last time that the person said yes
+    saml_entity_id text,                                -- the service provider that may learn who they are; null: none
     unique (user_id, service_id)
 );
 create index consents_of_service on consents (service_id, id);

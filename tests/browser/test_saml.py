@@ -63,7 +63,7 @@ async def _sent(page: Page, label: str) -> None:
 
 async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider: Providing) -> None:
     await provider.ready(slo_url=SLO)
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     site.forms[_START] = _form(sso(), authn_request())
     await page.open(_START)
     await page.follow("Go")
@@ -92,7 +92,7 @@ async def test_out_here_and_on_by_an_address(page: Page, site: Site, provider: P
     """“Sign out” is a form, which may not redirect to another site."""
     await provider.ready()
     (await provider.upload(metadata(slo=redirect_logout()))).ok()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     await page.open(asking())
     await page.fill("E-mail address", person.email)
     await page.fill("Password", PASSWORD)

@@ -9,6 +9,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction, demanding
 from core.domain.federation.consents import Access, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
@@ -24,6 +25,7 @@ class _Access(Frozen):
     name: str
     scopes: list[str] | None
     granted_at: datetime | None
+    saml_entity_id: str | None
     sessions: int
     last_used_at: datetime | None
 
@@ -36,6 +38,7 @@ class _Access(Frozen):
             name=self.name,
             scopes=tuple(self.scopes or ()),
             granted_at=self.granted_at,
+            saml_entity_id=self.saml_entity_id,
             sessions=self.sessions,
             last_used_at=self.last_used_at,
         )
@@ -52,7 +55,8 @@ class ConsentRows:
             "id": id,
             "user": consent.user,
             "service": consent.service,
-            "scopes": list(consent.scopes),
+            "scopes": None if consent.saml_entity_id is not None else list(consent.scopes),
+            "saml_entity_id": None if consent.saml_entity_id is None else storable_text(consent.saml_entity_id),
             "granted_at": consent.granted_at,
         }
         rows = await self._transaction.ask(IdRow, _GIVE, parameters)
@@ -85,18 +89,20 @@ class PostgresAccess:
         return [row.access() for row in await ask(self._pool, _Access, LIST, {"user": user})]
 
 
+# Scopes are null in what is allowed by SAML, and the entity id in what is allowed by OpenID Connect: each leaves the other as it is.
 _GIVE: Final = """
     with given as (
-             insert into consents (id, user_id, service_id, scopes, granted_at)
-             select %(id)s, users.id, services.id, %(scopes)s, %(granted_at)s
+             insert into consents (id, user_id, service_id, scopes, granted_at, saml_entity_id)
+             select %(id)s, users.id, services.id, %(scopes)s::text[], %(granted_at)s, %(saml_entity_id)s::text
                from services
               cross join users
               where services.id = %(service)s and users.id = %(user)s and users.deactivated_at is null
                  on conflict (user_id, service_id) do update
-                set scopes = consents.scopes || array(
-                        select scope from unnest(excluded.scopes) as scope where scope <> all (consents.scopes)
-                    ),
-                    granted_at = excluded.granted_at
+                set scopes = case when excluded.scopes is null then consents.scopes else coalesce(consents.scopes, '{}') || array(
+                        select scope from unnest(excluded.scopes) as scope where scope <> all (coalesce(consents.scopes, '{}'))
+                    ) end,
+                    granted_at = excluded.granted_at,
+                    saml_entity_id = coalesce(excluded.saml_entity_id, consents.saml_entity_id)
          )
   select org_id as id from services where id = %(service)s
 """
@@ -107,7 +113,7 @@ _DEMAND: Final[LiteralString] = demanding(
 
 _ACCESS: Final[LiteralString] = """
     select services.id as service_id, services.org_id as organization_id, organizations.name as organization_name, services.slug,
-           services.name, consents.scopes, consents.granted_at, coalesce(living.sessions, 0) as sessions, living.last_used_at
+           services.name, consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions, living.last_used_at
       from (
                select service_id, count(*) as sessions, max(last_seen_at) as last_used_at
                  from sessions
@@ -115,7 +121,7 @@ _ACCESS: Final[LiteralString] = """
                   and revoked_at is null and expires_at > now() and ends_at > now()
                 group by service_id
            ) as living
-      full join (select service_id, scopes, granted_at from consents where user_id = %(user)s) as consents
+      full join (select service_id, scopes, granted_at, saml_entity_id from consents where user_id = %(user)s) as consents
              on consents.service_id = living.service_id
       join services on services.id = coalesce(living.service_id, consents.service_id)
       join organizations on organizations.id = services.org_id

@@ -5,15 +5,20 @@ from datetime import datetime
 
 from core.domain.federation.scopes import SCOPES
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
 
 class Consent(Frozen):
+    """Scopes, for an application that signs people in by OpenID Connect; or, by SAML, that a service provider learns who they are."""
+
     user: UserId
     service: ServiceId
     scopes: Sequence[str]
     granted_at: datetime
+    saml_entity_id: str | None = None
+    """The service provider's. Another one in its place has to ask itself."""
 
 
 class Access(Frozen, kw_only=True):
@@ -25,8 +30,10 @@ class Access(Frozen, kw_only=True):
     slug: str
     name: str
     scopes: Sequence[str]
-    """What the person has allowed. Empty for an application that was never to ask."""
+    """What the person has allowed by OpenID Connect. Empty for an application that was never to ask."""
     granted_at: datetime | None
+    saml_entity_id: str | None = None
+    """The SAML service provider that may learn who they are. None: none."""
     sessions: int
     """How many of its sessions are alive."""
     last_used_at: datetime | None
@@ -38,13 +45,15 @@ def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) -> Event:
-    return _event("user.consent.given", consent.service, organization, actor, list(consent.scopes))
+    return _event("user.consent.given", consent.service, organization, actor, consent.scopes, consent.saml_entity_id)
 
 
 def consent_revoked(access: Access, actor: Actor) -> Event:
-    return _event("user.consent.revoked", access.service, access.organization, actor, list(access.scopes))
+    return _event("user.consent.revoked", access.service, access.organization, actor, access.scopes, access.saml_entity_id)
 
 
-def _event(name: str, service: ServiceId, organization: OrganizationId, actor: Actor, scopes: list[str]) -> Event:
-    details = {"service_id": str(service), "scopes": scopes}
+def _event(
+    name: str, service: ServiceId, organization: OrganizationId, actor: Actor, scopes: Sequence[str], saml_entity_id: str | None
+) -> Event:
+    details: dict[str, Json] = {"service_id": str(service), "scopes": list(scopes), "saml_entity_id": saml_entity_id}
     return Event(name, actor, Target("service", str(service)), organization, details)

@@ -61,7 +61,7 @@ _SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
     "valid_until": _WHEN,
 }
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
-_CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"]}
+_CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"], "saml_entity_id": None}
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
 _UPSTREAM: Final[Mapping[str, Json]] = {
     "name": "Acme login",
@@ -174,8 +174,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},
     ),
     "user.signup.success": EventData("How the account came to be, and through which service.", {"provider": "password", "service_id": _ID}),
-    "user.consent.given": EventData("The application, and all that it may do now.", _CONSENT),
-    "user.consent.revoked": EventData("The application, and what it could do until now.", _CONSENT),
+    "user.consent.given": EventData(
+        "The application, and all that it may do now; by SAML, the entity id of the service provider.", _CONSENT
+    ),
+    "user.consent.revoked": EventData(
+        "The application, and what it could do until now; by SAML, the entity id of the service provider.", _CONSENT
+    ),
     "client_secret.created": EventData("The secret's beginning, and its service.", _SECRET),
     "client_secret.deleted": EventData("The secret's beginning, and its service.", _SECRET),
     "service.saml.updated": EventData(

@@ -113,6 +113,7 @@ def _consent(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> 
         action=form_of(CONSENT, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
+        hidden={},
         service=asked.application.name,
         organization=asked.application.organization_name,
         email=call.caller.email.address,

@@ -24,7 +24,7 @@ from tests.http.browsing import PageReader, Tab, Tabs
 from tests.http.cast import Cast
 from tests.http.client import Received
 from tests.http.people import BASE_URL, Person
-from tests.http.signing_in import unlimited
+from tests.http.signing_in import PASSWORD, unlimited
 from tests.http.tenants import UsedService
 
 SP: Final = "https://crm.example.com/saml"
@@ -310,8 +310,27 @@ class Providing(Cast):
     def browser(self) -> Tabs:
         return Tabs(self.unlimited)
 
-    def signed_in(self, person: Person, *, age: float = 60, amr: str = "{pwd}") -> Tabs:
-        """A browser in which the person signed in `age` seconds ago."""
+    def allow(self, person: Person, entity_id: str = SP, service: UsedService | None = None) -> Person:
+        """The person has let the service provider learn who they are: that of all services, or of this one."""
+        self.people.change(
+            "insert into consents (id, user_id, service_id, granted_at, saml_entity_id)"
+            " select gen_random_uuid(), %s, id, now(), %s from all_services where id = coalesce(%s, id)"
+            " on conflict (user_id, service_id) do update set saml_entity_id = excluded.saml_entity_id",
+            person.user,
+            entity_id,
+            None if service is None else service.id,
+        )
+        return person
+
+    async def with_password(self, email: str | None = None) -> Person:
+        """Somebody with a password who has allowed it."""
+        person = await self.people.with_password(PASSWORD, *(() if email is None else (email,)))
+        return self.allow(person)
+
+    def signed_in(self, person: Person, *, age: float = 60, amr: str = "{pwd}", allowed: bool = True) -> Tabs:
+        """A browser in which the person signed in `age` seconds ago. Unless they are to be asked, they have `allowed` it."""
+        if allowed:
+            self.allow(person)
         tabs = self.browser()
         token = self.postern.foundation.secrets.token()
         self.people.change(

@@ -19,6 +19,7 @@ from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
+from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction, required
 from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
@@ -260,10 +261,24 @@ _TAKE: Final = """
 """
 
 # What could have changed since the person was looked up is locked, and a lock looks at the newest row: first at the account, as everybody
-# takes it who opens or ends sessions, then at the session. Nobody acts in another person's name here: what comes of it outlives that.
+# takes it who opens or ends sessions, or takes a consent back, then at the membership, the consent and the session. Nobody acts in another
+# person's name here: what comes of it outlives that. Who may learn of the person: `has_allowed`, in the domain, says it, too.
 _ENTERED: Final[LiteralString] = f"""
     with account as materialized (
              select id from users where id = %(user)s and deactivated_at is null for no key update
+         ),
+         membership as materialized (
+             select {IS_OWN_MEMBERSHIP} as is_own
+               from memberships
+               join services on services.org_id = memberships.org_id
+              where services.id = %(service)s and memberships.user_id = (select id from account)
+                for key share of memberships
+         ),
+         consent as materialized (
+             select id
+               from consents
+              where service_id = %(service)s and user_id = (select id from account) and saml_entity_id = %(audience)s
+                for share
          ),
          parent as materialized (
              select sessions.id, sessions.device_id
@@ -275,10 +290,12 @@ _ENTERED: Final[LiteralString] = f"""
                 for share
          ),
          place as materialized (
-             select services.id, services.org_id
+             select services.id, services.org_id, consent.id is not null as has_consent
                from services
                join organizations on organizations.id = services.org_id and organizations.status = 'active'
                join saml_configurations as saml on saml.service_id = services.id and saml.enabled
+               left join membership on true
+               left join consent on true
               where services.id = %(service)s
                 and saml.entity_id = %(audience)s
                 and (saml.acs_url = %(acs_url)s or saml.acs_endpoints @> jsonb_build_array(jsonb_build_object('url', %(acs_url)s::text)))
@@ -288,9 +305,8 @@ _ENTERED: Final[LiteralString] = f"""
                           from saml_certificates
                          where saml_certificates.id = %(certificate)s and saml_certificates.service_id = services.id
                     )
-                and (services.sign_in_policy = 'anyone' or exists (
-                        select from memberships where memberships.org_id = services.org_id and memberships.user_id = %(user)s
-                    ))
+                and (services.sign_in_policy = 'anyone' or exists (select from membership))
+                and (consent.id is not null or membership.is_own)
          ),
          kept as (
              insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, audience, created_at)
@@ -310,11 +326,11 @@ _ENTERED: Final[LiteralString] = f"""
              {queue_for_export("parent cross join place", "%(login_event)s::uuid", "place.org_id")}
          ),
          entered as (
-             insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at)
-             select place.id, %(user)s, place.org_id, %(at)s, %(at)s, %(at)s from parent, place
+             insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+             select place.id, %(user)s, place.org_id, %(at)s, %(at)s, %(at)s, case when place.has_consent then %(at)s::timestamptz end
+               from parent, place
                  on conflict (service_id, user_id) do update
-                set first_login_at = coalesce(service_users.first_login_at, excluded.first_login_at),
-                    last_login_at = greatest(service_users.last_login_at, excluded.last_login_at)
+                set {ENTERED_AGAIN}
          ),
          signed as (
              update saml_certificates

@@ -50,7 +50,7 @@ class _Configured(Frozen, kw_only=True):
 
 def _meeting(*columns: Any) -> Meeting | None:
     """Of the columns of `_MEETING`."""
-    email, ends_at, role, active, upcoming, kept, *rest = columns
+    email, ends_at, role, allowed, active, upcoming, kept, *rest = columns
     configured = configuration(kept)
     if configured is None:
         return None
@@ -62,7 +62,7 @@ def _meeting(*columns: Any) -> Meeting | None:
         signer=signer(active),
         next_signer=signer(upcoming),
         signed_in=row.signed_in(email) if known else None,
-        subject=Subject(user=UserId(row.user_id), email=email, role=role or "") if row.user_id and known else None,
+        subject=Subject(user=UserId(row.user_id), email=email, role=role or "", allowed=allowed) if row.user_id and known else None,
         session_ends_at=ends_at,
     )
 
@@ -234,6 +234,9 @@ _MEETING: Final[LiteralString] = f"""
            (
                select memberships.role from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
            ) as role,
+           (
+               select consents.saml_entity_id from consents where consents.service_id = services.id and consents.user_id = users.id
+           ) as allowed,
            {SIGNERS},
            {CONFIGURATION},
            {ENCOUNTER}"""

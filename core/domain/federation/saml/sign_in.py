@@ -23,6 +23,7 @@ from core.domain.federation.saml.messages import (
     RequestedContext,
     Status,
 )
+from core.domain.federation.scopes import EMAIL, OPENID, ORGANIZATION
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.json import Json
@@ -64,6 +65,8 @@ class Asked(Frozen, kw_only=True):
     context: RequestedContext | None = None
     next_certificate: bool = False
     """To try the certificate that is to follow."""
+    audience: str | None = None
+    """The entity id of who has asked, or of whom the answer is for. None: kept by a process of the release before."""
 
     def stored(self) -> Mapping[str, Json]:
         return {
@@ -77,6 +80,7 @@ class Asked(Frozen, kw_only=True):
             "classes": None if self.context is None else list(self.context.classes),
             "comparison": None if self.context is None else self.context.comparison,
             "next_certificate": self.next_certificate,
+            "audience": self.audience,
         }
 
 
@@ -92,6 +96,7 @@ def restored(kept: Mapping[str, Any]) -> Asked:
         subject=kept["subject"],
         context=None if kept["classes"] is None else RequestedContext(classes=tuple(kept["classes"]), comparison=kept["comparison"]),
         next_certificate=kept["next_certificate"],
+        audience=kept.get("audience"),
     )
 
 
@@ -102,6 +107,8 @@ class Subject(Frozen, kw_only=True):
     email: str
     role: str
     """In the organization of the service; empty for a person who is no member."""
+    allowed: str | None = None
+    """The service provider that they let learn who they are, by its entity id. None: none of this service's."""
 
 
 class Meeting(Frozen, kw_only=True):
@@ -144,18 +151,27 @@ def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, rel
         name_id_format=wanted,
         subject=request.subject,
         context=request.context,
+        audience=configuration.entity_id,
     )
 
 
 def unasked(configuration: Configuration, relay_state: str | None, *, next_certificate: bool) -> Asked:
     """A sign-in that the person begins here."""
     assert configuration.acs_url is not None  # noqa: S101 - an enabled configuration has one
-    return Asked(acs_url=configuration.acs_url, request_id=None, relay_state=relay_state, next_certificate=next_certificate)
+    return Asked(
+        acs_url=configuration.acs_url,
+        request_id=None,
+        relay_state=relay_state,
+        next_certificate=next_certificate,
+        audience=configuration.entity_id,
+    )
 
 
 def as_authorization(request: Asked, application: Application) -> AuthorizationRequest:
-    """The same question in OpenID Connect's words, for the one function that decides what comes next."""
-    prompts = {Prompt.LOGIN} if request.force else set()
+    """The same question in OpenID Connect's words, for the one function that decides what comes next. It always asks for consent: there
+    are no scopes to compare, and `Progress` says what is allowed.
+    """
+    prompts = {Prompt.CONSENT, Prompt.LOGIN} if request.force else {Prompt.CONSENT}
     return AuthorizationRequest(
         client_id=application.registered.client_id,
         recipient=Recipient(request.acs_url),
@@ -163,6 +179,36 @@ def as_authorization(request: Asked, application: Application) -> AuthorizationR
         prompts=frozenset(prompts | ({Prompt.NONE} if request.passive else set())),
         acr_values=() if request.context is None or needed_factors(request.context) == 1 else (TWO_FACTORS,),
     )
+
+
+def has_allowed(meeting: Meeting) -> bool:
+    """Whether the service provider may learn who is signed in. A person has said so of this very service provider, or belongs to the
+    service's organization by their own act. An organization can list anybody as its member, and anybody can lead a browser here.
+    """
+    if meeting.signed_in is None or meeting.subject is None:
+        return False
+    return meeting.signed_in.is_own_member or meeting.subject.allowed == meeting.configuration.entity_id
+
+
+def require_askable(request: Asked, meeting: Meeting) -> None:
+    """Raises `RequestDeclined` where nobody may be asked and somebody would have to be. It comes before all that depends on the person, and
+    says the same when nobody is signed in: otherwise anybody could ask, of everybody who comes by, whether they are a certain person.
+    """
+    if request.passive and not has_allowed(meeting):
+        raise RequestDeclined(Status.NO_PASSIVE, "Somebody would have to sign in, or to allow it")
+
+
+def told(meeting: Meeting) -> Sequence[str]:
+    """What the service provider may learn of the person, in the words of OpenID Connect's scopes: people read the same sentences. A request
+    may ask for the address as a name at any time, whatever the configuration says. The organization's own name says nothing of them.
+    """
+    assert meeting.subject is not None  # noqa: S101 - for the type checker: nobody else is asked
+    said = _known(meeting.application, meeting.subject)
+    with_role = any(source in _OF_ORGANIZATION and said[source] for source in meeting.configuration.attributes)
+    return (OPENID, EMAIL, ORGANIZATION) if with_role else (OPENID, EMAIL)
+
+
+_OF_ORGANIZATION: Final = frozenset({Source.ROLE, Source.GROUPS})
 
 
 def declined(refusal: AuthorizationRefused, *, passive: bool) -> RequestDeclined:
@@ -256,8 +302,18 @@ def may_be_transient(name: str) -> bool:
 
 
 def attributes(configuration: Configuration, application: Application, subject: Subject) -> Mapping[str, Sequence[str]]:
-    """By the configuration's mapping. What is not known of the person is left out; accounts keep no names today."""
-    known: Mapping[str, Sequence[str]] = {
+    """By the configuration's mapping. What is not known of the person is left out."""
+    known = _known(application, subject)
+    said: dict[str, list[str]] = {}
+    for source, name in configuration.attributes.items():
+        if values := known[source]:
+            said.setdefault(name, []).extend(values)
+    return said
+
+
+def _known(application: Application, subject: Subject) -> Mapping[str, Sequence[str]]:
+    """Accounts keep no names today. What is added here is also to be said in `told`."""
+    return {
         Source.EMAIL: [subject.email],
         Source.ID: [str(subject.user)],
         Source.NAME: [],
@@ -268,8 +324,3 @@ def attributes(configuration: Configuration, application: Application, subject: 
         Source.ROLE: [subject.role] if subject.role else [],
         Source.GROUPS: groups(application.organization_slug, subject.role),
     }
-    said: dict[str, list[str]] = {}
-    for source, name in configuration.attributes.items():
-        if values := known[source]:
-            said.setdefault(name, []).extend(values)
-    return said

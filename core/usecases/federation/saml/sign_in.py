@@ -2,7 +2,7 @@
 what the person has to do first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Final
@@ -11,6 +11,7 @@ from uuid import UUID
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
 from core.domain.federation.authorization_steps import Application, Progress, SignedIn, Step, next_step
 from core.domain.federation.authorizations import AuthorizationRefused
+from core.domain.federation.consents import Consent, consent_given
 from core.domain.federation.saml.certificates import Signer
 from core.domain.federation.saml.configurations import Binding
 from core.domain.federation.saml.exchanges import Exchange, ExchangeKind
@@ -36,22 +37,26 @@ from core.domain.federation.saml.sign_in import (
     asked,
     attributes,
     declined,
+    has_allowed,
     named,
+    require_askable,
     require_subject,
     restored,
     session_end,
     stated_class,
+    told,
     unasked,
 )
-from core.domain.identifiers import FlowId, LoginEventId, SamlSessionId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ConsentId, FlowId, LoginEventId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import MEMBERS_ONLY, Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sign_in import ServiceName, login_tried
+from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.federation.saml.configurations import identity_provider, not_usable, opened
 from core.usecases.federation.saml.recording import Recorder
 from core.usecases.identity.flows import Flows
@@ -91,6 +96,8 @@ class Unfinished(Frozen):
     application: Application
     signed_in: SignedIn | None
     signer: Signer
+    tells: Sequence[str] = ()
+    """For a person who is asked for consent: what the service provider may learn, in the words of scopes."""
 
 
 Outcome = Delivered | Unfinished
@@ -165,21 +172,21 @@ class SamlSignIn:
             return await self._declined(place, refused, meeting, refusal, taking=taking)
         if waits:
             return Unfinished(Step.DONE, wanted, meeting.application, None, _signer(meeting, wanted))
-        return await self._settled(place, wanted, meeting, Progress(consented=True), client, taking=taking)
+        return await self._settled(place, wanted, meeting, Progress(), client, taking=taking)
 
     async def begin(
-        self, place: ServiceName, unfinished: Unfinished, wanted: Wanted, envelope: Envelope, *, browser: Token | None, email: str
+        self, place: ServiceName, unfinished: Unfinished, wanted: Wanted, envelope: Envelope | None, *, browser: Token | None, email: str
     ) -> Flow:
         """Keeps a request while its person does what is left to do. Without `browser`, the first one that comes with the flow's id has it.
-        Raises `MessageRefused` for a request that was taken before.
+        Without `envelope`, the sign-in begins here. Raises `MessageRefused` for a request that was taken before.
         """
         service, request = unfinished.application.service, unfinished.asked
-        assert request.request_id is not None  # noqa: S101 - for the type checker: what begins here waits for nothing
         kept = {**request.stored(), "organization": place.organization, "service": place.service}
         flow = self._flows.made(FlowPurpose.SAML, kept, wanted, FLOW_LIFETIME, service=service, email=email)
         async with self._unit_of_work() as uow:
-            await self._take(uow, service, request.request_id, envelope.binding)
-            await self._recorder.record(uow, self._arrived(service, request.request_id, envelope.binding))
+            if envelope is not None and request.request_id is not None:
+                await self._take(uow, service, request.request_id, envelope.binding)
+                await self._recorder.record(uow, self._arrived(service, request.request_id, envelope.binding))
             await uow.flows.add(flow, unclaimed_digest(flow.id) if browser is None else browser.digest())
             await uow.commit()
         return flow
@@ -193,29 +200,33 @@ class SamlSignIn:
 
     async def resume(self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False) -> Outcome:
         """A request whose person has done something for it. Raises `FlowOver`, and what `arrive` does."""
-        place, request = kept_request(flow)
-        meeting = _usable(
-            await self._lookup.meet(
-                place.organization, place.service, None if flow.session is not None else caller, flow.session or _session(caller)
-            )
-        )
-        _require_configured(request, meeting)
-        progress = Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=set_up_later)
+        place, request, meeting = await self._met_again(flow, caller)
+        progress = Progress(flow.created_at, account_chosen=True, set_up_later=set_up_later)
+        return await self._settled(place, request, meeting, progress, client, flow=flow)
+
+    async def allow(self, flow: Flow, caller: Caller | None, client: Client, shown: SessionId) -> Outcome:
+        """The person of the session that the page has `shown` lets the service provider learn who they are. Anybody else who has signed in
+        meanwhile is asked themselves. Raises what `resume` does.
+        """
+        place, request, meeting = await self._met_again(flow, caller)
+        is_theirs = meeting.signed_in is not None and meeting.signed_in.session == shown
+        # The page shows the account, and whoever has time to set up a second factor was asked before it. What is sent twice is allowed once.
+        progress = Progress(flow.created_at, account_chosen=True, consented=is_theirs and not flow.repeats, set_up_later=True)
         return await self._settled(place, request, meeting, progress, client, flow=flow)
 
     async def deny(self, flow: Flow) -> Delivered:
         """The person may not, or does not want to. Raises `FlowOver`, and what `arrive` does."""
-        place, request = kept_request(flow)
+        place, request = kept_request(flow, refusing=True)
         meeting = _usable(await self._lookup.meet(place.organization, place.service, None))
         _require_configured(request, meeting)
         refusal = RequestDeclined(Status.REQUEST_DENIED, "The person may not sign in there, or does not want to")
-        return await self._declined(place, request, meeting, refusal, flow=flow)
+        return await self._declined(place, request, meeting, refusal, flow=flow, refused=True)
 
     async def initiate(
         self, place: ServiceName, caller: Caller, client: Client, state: str | None, *, next_certificate: bool = False
-    ) -> Delivered:
-        """A sign-in that begins here. Raises `NotFound`, `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired` or
-        `ReauthenticationRequired` where the person has to do something else first.
+    ) -> Outcome:
+        """A sign-in that begins here; unfinished only where the person has to allow it. Raises `NotFound`, `OrganizationNotActive`,
+        `BadRequest`, and `Forbidden`, `SecondFactorRequired` or `ReauthenticationRequired` where the person has to do something else first.
         """
         meeting = _usable(await self._lookup.meet(place.organization, place.service, caller))
         try:
@@ -224,8 +235,8 @@ class SamlSignIn:
             raise BadRequest(f"RelayState: {refusal.reason}") from None
         if next_certificate:
             _require_trial(meeting)
-        outcome = await self._settled(place, request, meeting, Progress(consented=True, set_up_later=True), client)
-        if isinstance(outcome, Delivered):
+        outcome = await self._settled(place, request, meeting, Progress(set_up_later=True), client)
+        if isinstance(outcome, Delivered) or outcome.step is Step.CONSENT:
             return outcome
         match outcome.step:
             case Step.TURN_AWAY:
@@ -259,6 +270,17 @@ class SamlSignIn:
             await uow.commit()
         return f"{self._issuer}{FINISH}?flow={waiting.flow}"
 
+    async def _met_again(self, flow: Flow, caller: Caller | None) -> tuple[ServiceName, Asked, Meeting]:
+        """For a request that a flow has kept: with the person who has signed in for it, or else with the caller."""
+        place, request = kept_request(flow)
+        meeting = _usable(
+            await self._lookup.meet(
+                place.organization, place.service, None if flow.session is not None else caller, flow.session or _session(caller)
+            )
+        )
+        _require_configured(request, meeting)
+        return place, request, meeting
+
     def _checked(self, request: AuthnRequest, meeting: Meeting, place: ServiceName, envelope: Envelope) -> tuple[str, str | None]:
         destination = f"{identity_provider(self._issuer, place.organization, place.service)}/sso"
         require_taken(request.head, meeting.configuration, destination, self._clock.now())
@@ -277,17 +299,23 @@ class SamlSignIn:
         taking: "_Taking | None" = None,
     ) -> Outcome:
         application, signed_in, subject = meeting.application, meeting.signed_in, meeting.subject
-        signer = _signer(meeting, request)
+        signer, allowed = _signer(meeting, request), has_allowed(meeting)
+        consents = progress.consented and not allowed
+        progress = replace(progress, consented=consents or allowed)
         try:
+            require_askable(request, meeting)
             step = next_step(as_authorization(request, application), application, signed_in, progress, self._clock.now())
+            if step is Step.CONSENT and flow is not None and flow.repeats:
+                # They have taken it back since. This request has led to the service provider already.
+                raise FlowOver
             if step is not Step.DONE or signed_in is None or subject is None:
-                return Unfinished(step, request, application, signed_in, signer)
+                return Unfinished(step, request, application, signed_in, signer, told(meeting) if step is Step.CONSENT else ())
             require_subject(request, subject, application.service, await self._server_secrets.get(NAME_IDS))
         except AuthorizationRefused as refusal:
             return await self._declined(place, request, meeting, declined(refusal, passive=request.passive), flow=flow, taking=taking)
         except RequestDeclined as refusal:
             return await self._declined(place, request, meeting, refusal, flow=flow, taking=taking)
-        return await self._entered(place, request, meeting, signed_in, client, flow=flow, taking=taking)
+        return await self._entered(place, request, meeting, signed_in, client, flow=flow, taking=taking, consents=consents)
 
     async def _entered(
         self,
@@ -299,7 +327,9 @@ class SamlSignIn:
         *,
         flow: Flow | None,
         taking: "_Taking | None",
+        consents: bool,
     ) -> Delivered:
+        """With `consents`, the person has just allowed it."""
         now, application, configuration = self._clock.now(), meeting.application, meeting.configuration
         subject, signer = meeting.subject, _signer(meeting, request)
         assert subject is not None  # noqa: S101 - for the type checker: they have signed in
@@ -360,6 +390,9 @@ class SamlSignIn:
                     # Before the flow, as whoever ends both takes them.
                     await uow.accounts.hold(subject.user)
                     await self._complete(uow, flow)
+                if consents:
+                    consent = Consent(subject.user, application.service, (), now, configuration.entity_id)
+                    await self._consent(uow, consent, actor)
                 session_index = await uow.saml.enter(entering, taken)
                 await uow.record(login_tried(event, None, actor))
                 await uow.saml.exchanged(*exchanges)
@@ -405,7 +438,9 @@ class SamlSignIn:
         *,
         flow: Flow | None = None,
         taking: "_Taking | None" = None,
+        refused: bool = False,
     ) -> Delivered:
+        """With `refused`, the person has said no."""
         response = Response(
             id=f"_{self._random()}",
             issuer=identity_provider(self._issuer, place.organization, place.service),
@@ -417,8 +452,8 @@ class SamlSignIn:
         )
         service = meeting.application.service
         async with self._unit_of_work() as uow:
-            if flow is not None:
-                await self._complete(uow, flow)
+            if flow is not None and not flow.repeats:
+                await uow.flows.demand_completion(flow.id, self._clock.now(), refused=refused)
             if taking is not None:
                 await self._take(uow, service, taking.request.head.id, taking.binding)
                 await self._recorder.record(uow, self._arrived(service, taking.request.head.id, taking.binding))
@@ -437,8 +472,14 @@ class SamlSignIn:
         return await self._delivered(response, request, meeting)
 
     async def _complete(self, uow: UnitOfWork, flow: Flow) -> None:
-        if not await uow.flows.complete(flow.id, self._clock.now()):
+        if not flow.repeats and not await uow.flows.complete(flow.id, self._clock.now()):
             raise FlowOver
+
+    async def _consent(self, uow: UnitOfWork, consent: Consent, actor: Actor) -> None:
+        organization = await uow.consents.give(ConsentId(self._ids.new()), consent)
+        if organization is None:
+            raise not_usable()
+        await uow.record(consent_given(consent, organization, actor))
 
     async def _take(self, uow: UnitOfWork, service: ServiceId, request_id: str, binding: Binding) -> None:
         """A request counts once. Raises `MessageRefused`."""
@@ -496,9 +537,11 @@ def _not_waiting() -> BadRequest:
     return BadRequest("saml_state: it has expired, was used, or has not been opened in a browser yet", words="page_out_of_date")
 
 
-def kept_request(flow: Flow) -> tuple[ServiceName, Asked]:
-    """Raises `FlowOver` for a flow that has led somewhere already."""
-    if flow.purpose is not FlowPurpose.SAML or flow.completed_at is not None:
+def kept_request(flow: Flow, *, refusing: bool = False) -> tuple[ServiceName, Asked]:
+    """Raises `FlowOver` for a flow that has led somewhere already. The same answer may come again, another one may not."""
+    if flow.purpose is not FlowPurpose.SAML or (flow.completed_at is not None and not flow.repeats):
+        raise FlowOver
+    if flow.repeats and flow.refused is not refusing:
         raise FlowOver
     kept: Mapping[str, Any] = flow.request
     return ServiceName(kept["organization"], kept["service"]), restored(kept)
@@ -517,8 +560,12 @@ def _usable(meeting: Meeting | None) -> Meeting:
 
 
 def _require_configured(request: Asked, meeting: Meeting) -> None:
-    """Raises `FlowOver` when the address for the answer was taken back while the person signed in."""
+    """Raises `FlowOver` when the address for the answer was taken back while the person signed in, or another service provider has come in
+    the place of the one that the person was told of.
+    """
     if meeting.configuration.acs(request.acs_url, None) is None:
+        raise FlowOver
+    if request.audience not in {None, meeting.configuration.entity_id}:
         raise FlowOver
 
 

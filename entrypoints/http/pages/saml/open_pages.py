@@ -15,6 +15,7 @@ from core.domain.errors import (
 )
 from core.domain.identity.callers import Caller
 from core.domain.identity.sign_in import ServiceName
+from core.usecases.federation.saml.sign_in import Unfinished
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
@@ -26,7 +27,8 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import WITH_FORM, page
-from entrypoints.http.pages.saml.sign_in_pages import EXCHANGES, advice, delivered
+from entrypoints.http.pages.flows import Page
+from entrypoints.http.pages.saml.sign_in_pages import EXCHANGES, advice, delivered, to_consent
 
 _LOGIN: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml/login"
 _OPEN: Final = "/ui/open/{org_slug}/{service_slug}"
@@ -67,7 +69,8 @@ async def _log_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Poste
     """Sign in to the service provider from here
 
     Sign-in that the identity provider begins. The answer is a page whose form brings a response to the service provider: show it in the
-    person's browser.
+    person's browser. Somebody who has not joined the organization by an act of their own, and has not allowed the service provider to learn
+    who they are, gets 403: they are asked at `/ui/open/{org_slug}/{service_slug}`.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     trial = call.query.certificate == "next"
@@ -75,6 +78,9 @@ async def _log_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Poste
         outcome = await postern.federation.saml_sign_in.initiate(
             place, call.caller, call.client, call.query.RelayState, next_certificate=trial
         )
+    if isinstance(outcome, Unfinished):
+        page = _OPEN.format(org_slug=place.organization, service_slug=place.service)
+        raise Forbidden(f"You have not allowed this application to learn who you are: open {postern.foundation.public_url}{page} first")
     return delivered(call, outcome)
 
 
@@ -94,11 +100,13 @@ saml_login: Final = declare(
 
 
 @page.post(_LOGIN, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES_LOGIN)
-async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Postern) -> Answer[bytes]:
+async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Postern) -> Page:
     """Sign in to the service provider from a page of ours"""
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
+    if isinstance(outcome, Unfinished):
+        return await to_consent(call, postern, place, outcome)
     return delivered(call, outcome)
 
 

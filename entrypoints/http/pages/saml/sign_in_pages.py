@@ -8,9 +8,10 @@ import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.authorization_steps import Step, wants_second_factor
+from core.domain.federation.redirects import destination, proves_nothing
 from core.domain.federation.saml.messages import Envelope, MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
-from core.domain.identifiers import FlowId
+from core.domain.identifiers import FlowId, SessionId
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
@@ -37,7 +38,7 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
+from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink, form_of
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
@@ -48,8 +49,10 @@ from entrypoints.http.pages.flows import (
     AnyCall,
     Page,
     browser_secret,
+    even_twice,
     flow_of,
     to,
+    with_headers,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
@@ -99,6 +102,13 @@ class LaterForm(BoundForm, frozen=True, kw_only=True):
 class ElsewhereForm(BoundForm, frozen=True, kw_only=True):
     flow: str = ""
     answer: Literal["another", "deny"] = "deny"
+
+
+class ConsentForm(BoundForm, frozen=True, kw_only=True):
+    flow: str
+    session: UUID
+    """Whose account the page has shown: what Ada was shown, nobody else can allow."""
+    answer: Literal["allow", "deny", "another"]
 
 
 def advice(refused: Refused) -> str:
@@ -199,6 +209,25 @@ async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], p
     return _finished(call, postern, flow, outcome)
 
 
+@page.post(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
+async def answer_saml_consent(call: Call[ConsentForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Let a service provider learn who one is, or do not"""
+    form, saml = call.body, postern.federation.saml_sign_in
+
+    async def answered(flow: Flow) -> Page:
+        match form.answer:
+            case "allow":
+                async with EXCHANGES:
+                    outcome = await saml.allow(flow, call.presented, call.client, SessionId(form.session))
+                return _finished(call, postern, flow, outcome)
+            case "deny":
+                return delivered(call, await saml.deny(flow))
+            case "another":
+                return await _with_another_account(call, postern, flow)
+
+    return await even_twice(call, postern, form.flow, answered)
+
+
 @page.post(_LATER, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
 async def set_up_later_for_saml(call: Call[LaterForm, None, None, Caller | None], postern: Postern) -> Page:
     """Go on without a second factor, as long as there is time to set it up"""
@@ -214,10 +243,7 @@ async def leave_saml_sign_in(call: Call[ElsewhereForm, None, None, Caller | None
     flow = await flow_of(call, postern, call.body.flow)
     if call.body.answer == "deny":
         return delivered(call, await postern.federation.saml_sign_in.deny(flow))
-    browser, _ = browser_secret(call, postern)
-    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
-    again = await postern.identity.flows.begin(browser, FlowPurpose.SAML, flow.request, wanted, service=flow.service)
-    return to(SIGN_IN, again)
+    return await _with_another_account(call, postern, flow)
 
 
 async def own_caller(request: Request, postern: Postern) -> Caller | None:
@@ -248,6 +274,23 @@ def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
         label=text("common.continue"),
     )
     return Answer(content, 200)
+
+
+async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+    """The same request once more, in a flow that begins with signing in."""
+    browser, _ = browser_secret(call, postern)
+    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
+    again = await postern.identity.flows.begin(browser, FlowPurpose.SAML, flow.request, wanted, service=flow.service)
+    return to(SIGN_IN, again)
+
+
+async def to_consent(call: AnyCall, postern: Postern, place: ServiceName, unfinished: Unfinished) -> Page:
+    """For a sign-in that begins here, with a person who has to allow it first."""
+    browser, headers = browser_secret(call, postern)
+    wanted = _wanted(unfinished, place)
+    email = "" if call.request.caller is None else call.request.caller.email.address
+    flow = await postern.federation.saml_sign_in.begin(place, unfinished, wanted, None, browser=browser, email=email)
+    return with_headers(headers, to(FINISH, flow))
 
 
 async def _met(call: AnyCall, postern: Postern, place: ServiceName, browser: Token | None) -> Met:
@@ -307,6 +350,8 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
     if isinstance(outcome, Delivered):
         return delivered(call, outcome)
     match outcome.step:
+        case Step.CONSENT:
+            return Answer(_consent(call, postern, flow, outcome), 200)
         case Step.TURN_AWAY:
             return Answer(_turned_away(call, postern, flow, outcome), 403)
         case Step.SET_UP_SECOND_FACTOR:
@@ -332,6 +377,26 @@ def _sign_in_page(call: AnyCall, postern: Postern, flow: Flow) -> bytes:
         forgotten=f"{FORGOTTEN}?flow={flow.id}",
         offers=offered(postern, flow),
         longest=LONGEST_PASSWORD,
+    )
+
+
+def _consent(call: AnyCall, postern: Postern, flow: Flow, unfinished: Unfinished) -> bytes:
+    application, signed_in, acs_url = unfinished.application, unfinished.signed_in, unfinished.asked.acs_url
+    assert signed_in is not None  # noqa: S101 - for the type checker: nobody else is asked
+    return shipped_pages().page(
+        "consent.html",
+        call.language,
+        brand=application.branding,
+        action=form_of(FINISH, flow),
+        flow=str(flow.id),
+        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
+        hidden={"session": str(signed_in.session)},
+        service=application.name,
+        organization=application.organization_name,
+        email=signed_in.email,
+        scopes=unfinished.tells,
+        destination=destination(acs_url),
+        on_device=proves_nothing(acs_url),
     )
 
 

@@ -302,7 +302,7 @@ async def test_another_service_provider_is_not_sent_what_is_for_the_one_before(p
     shown = (await provider.call("GET")).ok()
     assert (shown["request_certificates"], shown["encrypts_assertions"], shown["acs_endpoints"]) == (0, False, [])
     assert (shown["slo_url"], shown["metadata_uploaded_at"]) == (None, None)
-    browser = provider.signed_in(provider.people.add())
+    browser = provider.signed_in(provider.allow(provider.people.add(), "https://other.example"), allowed=False)
     request = authn_request(issuer="https://other.example")
     assert (await browser.request("GET", asking(request))).status == 400
     request = authn_request(issuer="https://other.example", AssertionConsumerServiceURL="https://other.example/acs")

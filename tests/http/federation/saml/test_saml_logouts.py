@@ -502,10 +502,12 @@ async def test_another_service_provider_is_not_told_of_people_whom_the_one_befor
         await replace()
     is_page(await browser.request("GET", place), 200, "some applications could not be told")
     # Whom it knows itself, it is told of, in the session that the other knew, too.
-    grace = provider.signed_in(provider.people.add())
+    knows_both = provider.people.add()
+    grace = provider.signed_in(knows_both)
     await provider.configure(entity_id=SP, acs_url=ACS, slo_url=SLO)
     await _entered(grace)
     await replace()
+    provider.allow(knows_both, other)
     request = authn_request(Destination=None, issuer=other)
     sent(await grace.request("GET", asking(request)))
     tab = await grace.tab().open("/ui")

@@ -68,7 +68,7 @@ async def test_whoever_is_gone_at_this_moment_enters_nothing(provider: Providing
 
 async def test_a_flow_whose_session_ends_at_this_moment_is_not_over(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     browser = provider.browser()
     place = (await browser.request("GET", asking())).header("location") or ""
     login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
@@ -83,7 +83,7 @@ async def test_a_flow_that_another_tab_has_finished_brings_no_second_assertion(
     provider: Providing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     browser = provider.browser()
     place = (await browser.request("GET", asking())).header("location") or ""
     login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
@@ -96,7 +96,7 @@ async def test_a_flow_that_another_tab_has_finished_brings_no_second_assertion(
 
 async def test_of_two_sign_ins_for_one_request_the_second_is_refused(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     place = (await provider.browser().request("GET", asking())).header("location") or ""
     monkeypatch.setattr(FlowRows, "sign_in", no)
     login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}

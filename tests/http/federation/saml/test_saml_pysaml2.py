@@ -106,7 +106,7 @@ async def test_it_signs_people_in(provider: Providing, tmp_path: Path, binding: 
 
 async def test_it_takes_what_nobody_asked_for(provider: Providing, tmp_path: Path) -> None:
     client = await _joined(provider, tmp_path)
-    ada = provider.people.add("ada@example.org")
+    ada = provider.allow(provider.people.add("ada@example.org"))
     path = "/api/organizations/acme/services/app/saml/login"
     answer = await provider.unlimited.get(path, token=await provider.people.token(ada))
     (form,) = PageReader(answer.body).forms

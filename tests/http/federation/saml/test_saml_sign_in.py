@@ -109,7 +109,7 @@ async def test_a_session_ends_there_when_the_organization_lets_it_end(provider: 
 
 async def test_a_stranger_signs_in_with_a_password(provider: Providing) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     browser = provider.browser()
     answer = await browser.request("GET", asking(authn_request(ID="_two"), "x" * 300))
     assert answer.status == 302
@@ -132,7 +132,7 @@ async def test_a_stranger_signs_in_with_a_password(provider: Providing) -> None:
 
 async def test_a_second_factor_is_asked_for_and_told(provider: Providing) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     secret = await enable_mfa(provider.unlimited, provider.people, person)
     tab = await provider.opened(provider.browser().tab(), asking())
     await tab.send(email=person.email, password=PASSWORD)
@@ -171,7 +171,7 @@ async def test_a_form_of_a_client_without_fetch_metadata_is_its_own(provider: Pr
 
 async def test_an_api_client_signs_in_for_a_request(provider: Providing) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     browser = provider.browser()
     place = (await browser.request("GET", asking(authn_request(ID="_four")))).header("location") or ""
     state = place.partition("state=")[2]
@@ -192,7 +192,7 @@ async def test_an_api_client_signs_in_for_a_request(provider: Providing) -> None
 
 async def test_an_api_client_whose_account_is_deleted_at_its_end_does_not(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     place = (await provider.browser().request("GET", asking())).header("location") or ""
     gone = "delete from users where id = %s"
     meanwhile(monkeypatch, provider.postern.identity.sign_in, "with_password", lambda: provider.people.change(gone, person.user))
@@ -204,7 +204,7 @@ async def test_an_api_client_whose_account_is_deleted_at_its_end_does_not(provid
 async def test_an_api_client_with_a_second_factor_does_too(provider: Providing, *, again: bool) -> None:
     """It may say once more what it signs in for."""
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     secret = await enable_mfa(provider.unlimited, provider.people, person)
     browser = provider.browser()
     place = (await browser.request("GET", asking())).header("location") or ""
@@ -221,7 +221,7 @@ async def test_an_api_client_with_a_second_factor_does_too(provider: Providing, 
 
 async def test_a_request_that_is_over_by_then_does_not_use_the_code_up(provider: Providing) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     secret = await enable_mfa(provider.unlimited, provider.people, person)
     place = (await provider.browser().request("GET", asking())).header("location") or ""
     login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
@@ -268,7 +268,7 @@ async def test_passive_requests_get_a_status_and_no_page(provider: Providing) ->
 
 async def test_force_authn_asks_again(provider: Providing) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     tab = await provider.opened(provider.browser().tab(), asking())
     await tab.send(email=person.email, password=PASSWORD)
     sent(tab.shown)
@@ -479,7 +479,7 @@ async def test_members_under_a_rule_set_up_a_second_factor_first(provider: Provi
     tab = await provider.opened(provider.signed_in(provider.owner).tab(), asking())
     assert "requires two-step sign-in" in tab.page.text
     provider.people.change("update all_organizations set mfa_required_since = now()")
-    member = await provider.people.with_password(PASSWORD, "new@acme.example")
+    member = await provider.with_password("new@acme.example")
     provider.people.change(
         "insert into memberships (id, org_id, user_id, role, created_at) values (%s, %s, %s, 'member', now())",
         provider.postern.foundation.ids.new(),
@@ -613,7 +613,7 @@ async def test_certificates_are_replaced_before_the_service_is_held(provider: Pr
 
 async def test_a_person_who_is_deactivated_while_signing_in_gets_nothing(provider: Providing) -> None:
     await provider.ready()
-    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    person = await provider.with_password("ada@example.org")
     browser = provider.browser()
     place = (await browser.request("GET", asking())).header("location") or ""
     login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
@@ -624,7 +624,7 @@ async def test_a_person_who_is_deactivated_while_signing_in_gets_nothing(provide
 
 async def test_idp_initiated(provider: Providing) -> None:
     await provider.ready()
-    ada = provider.people.add()
+    ada = provider.allow(provider.people.add())
     path = "/api/organizations/acme/services/app/saml/login"
     answer = await provider.unlimited.get(f"{path}?RelayState=/reports", token=await provider.people.token(ada))
     got = sent(answer)
