@@ -105,6 +105,35 @@ async def test_out_here_and_on_by_an_address(page: Page, site: Site, provider: P
     assert (method, "SAMLRequest=" in query, page.violations) == ("GET", True, [])
 
 
+async def test_in_by_way_of_the_question(page: Page, site: Site, provider: Providing) -> None:
+    """The page asks behind a form of ours, and its own form brings the page that leaves."""
+    await provider.ready()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    await page.open(asking())
+    await page.fill("E-mail address", person.email)
+    await page.fill("Password", PASSWORD)
+    await page.follow("Sign in")
+    assert "Allow App to use your account?" in await page.text()
+    assert {"Allow", "Do not allow"} <= set(await require_keyboard(page))
+    await _sent(page, "Allow")
+    await _arrived(page, site, ACS, "SAMLResponse")
+    assert page.violations == []
+    await page.open(asking())
+    await _arrived(page, site, ACS, "SAMLResponse")
+
+
+async def test_back_by_way_of_the_question(page: Page, site: Site, provider: Providing) -> None:
+    await provider.ready()
+    person = await provider.people.with_password(PASSWORD, "ada@example.org")
+    await page.open(asking())
+    await page.fill("E-mail address", person.email)
+    await page.fill("Password", PASSWORD)
+    await page.follow("Sign in")
+    await _sent(page, "Do not allow")
+    told = await _arrived(page, site, ACS, "SAMLResponse")
+    assert b"RequestDenied" in b64decode(told["SAMLResponse"][0])
+
+
 async def test_the_sign_in_works_by_keyboard(plain_page: Page, provider: Providing) -> None:
     await provider.ready()
     await plain_page.open(asking())

@@ -123,6 +123,7 @@ everybody                         POST   /saml/{org_slug}/{service_slug}/sso
 everybody                         GET    /saml/{org_slug}/{service_slug}/slo
 everybody                         POST   /saml/{org_slug}/{service_slug}/slo
 everybody                         GET    /ui/saml
+.....   ...  -          browser,flow  POST   /ui/saml
 .....   ...  -          browser,flow  POST   /ui/saml/elsewhere
 .....   ...  -          browser,flow  POST   /ui/saml/later
 everybody                         GET    /ui/saml/sign-out

@@ -14,6 +14,7 @@ _CONSENT: Final[dict[str, Any]] = {
     "scopes": ["openid"],
     "destination": "timesheets.example",
     "on_device": False,
+    "hidden": {},
 }
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org"}
@@ -97,6 +98,17 @@ STATES: Final = (
         "consent.html",
         {**_CONSENT, "service": "الفواتير", "organization": FROM_THE_RIGHT.name, "scopes": _EVERYTHING},
         FROM_THE_RIGHT,
+    ),
+    State(
+        "consent, by SAML",
+        "consent.html",
+        {
+            **_CONSENT,
+            "action": "/ui/saml",
+            "hidden": {"session": "0197f0c8-0000-7000-8000-000000000002"},
+            "scopes": ["openid", "email", "organization"],
+        },
+        ACME,
     ),
     State("choose an account", "choose_account.html", _ASKED, ACME),
     State("choose an account, long", "choose_account.html", {**_ASKED, "service": _LONG, "email": LONG}, ENDLESS),

@@ -168,9 +168,16 @@ _INVITATION: Final = _invitation(1, "Acme Metals", _ADA, "admin")
 _LONG_INVITATION: Final = _invitation(2, ENDLESS.name, _LONG, "revision", LONG_ROLE)
 
 
-def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR) -> Thing:
+def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR, saml_entity_id: str = "") -> Thing:
     return Thing(
-        service=1, name=name, organization_name=organization, scopes=scopes, granted_at=granted_at, sessions=2, last_used_at=_YESTERDAY
+        service=1,
+        name=name,
+        organization_name=organization,
+        scopes=scopes,
+        granted_at=granted_at,
+        saml_entity_id=saml_entity_id,
+        sessions=2,
+        last_used_at=_YESTERDAY,
     )
 
 
@@ -178,6 +185,7 @@ _APPLICATIONS: Final = [
     _application("Timesheets", "Acme Metals", ["openid", "profile", "email", "offline_access", "organization"]),
     _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
     _application("الفواتير", FROM_THE_RIGHT.name, [], None),
+    _application("Receipts", "Acme Metals", [], saml_entity_id="https://receipts.northern-branch.acme-metals.example/saml/metadata"),
 ]
 _TWO_STEP: Final[dict[str, Any]] = {
     "action": "/ui/second-factor",

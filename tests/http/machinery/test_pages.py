@@ -177,7 +177,7 @@ BEFORE_AN_APPLICATION = SAML | {
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """On every declared page: styles and images of ours, scripts of ours if any, forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 127
+    assert len(pages) == 128
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))

@@ -86,7 +86,8 @@ async def signed_out_elsewhere(house: House) -> str:
         told = metadata(signing=(pair(),))
         as_metadata = [("content-type", "application/samlmetadata+xml")]
         (await house.unlimited.request("POST", f"{path}/metadata", body=told, token=token, headers=as_metadata)).ok()
-    eve = house.signed_in(house.people.session_of(house.verified("eve@example.org")))
+    # Nobody asks her: she belongs to the organization.
+    eve = house.signed_in(house.people.session_of(house.tenants.join(house.verified("eve@example.org"), house.acme)))
     got = sent(await eve.request("GET", asking(authn_request(Destination=None))))
     sent(await eve.request("GET", asking(authn_request(Destination=None)).replace("/app/sso", "/wiki/sso")))
     name, index = got.text(".//a:NameID"), got.attribute(".//a:AuthnStatement", "SessionIndex")
