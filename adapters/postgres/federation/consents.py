@@ -113,7 +113,8 @@ _DEMAND: Final[LiteralString] = demanding(
 
 _ACCESS: Final[LiteralString] = """
     select services.id as service_id, services.org_id as organization_id, organizations.name as organization_name, services.slug,
-           services.name, consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions, living.last_used_at
+           services.name, consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
+           living.last_used_at
       from (
                select service_id, count(*) as sessions, max(last_seen_at) as last_used_at
                  from sessions

@@ -45,15 +45,17 @@ def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) -> Event:
-    return _event("user.consent.given", consent.service, organization, actor, consent.scopes, consent.saml_entity_id)
+    return _event("user.consent.given", consent, organization, actor)
 
 
 def consent_revoked(access: Access, actor: Actor) -> Event:
-    return _event("user.consent.revoked", access.service, access.organization, actor, access.scopes, access.saml_entity_id)
+    return _event("user.consent.revoked", access, access.organization, actor)
 
 
-def _event(
-    name: str, service: ServiceId, organization: OrganizationId, actor: Actor, scopes: Sequence[str], saml_entity_id: str | None
-) -> Event:
-    details: dict[str, Json] = {"service_id": str(service), "scopes": list(scopes), "saml_entity_id": saml_entity_id}
-    return Event(name, actor, Target("service", str(service)), organization, details)
+def _event(name: str, about: Consent | Access, organization: OrganizationId, actor: Actor) -> Event:
+    details: dict[str, Json] = {
+        "service_id": str(about.service),
+        "scopes": list(about.scopes),
+        "saml_entity_id": about.saml_entity_id,
+    }
+    return Event(name, actor, Target("service", str(about.service)), organization, details)

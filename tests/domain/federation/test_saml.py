@@ -8,6 +8,8 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
+from core.domain.federation.authorization_steps import Application, SignedIn
+from core.domain.federation.authorizations import Registered
 from core.domain.federation.saml.certificates import due_warning, three_years_after
 from core.domain.federation.saml.configurations import (
     MOST_CERTIFICATES,
@@ -16,6 +18,7 @@ from core.domain.federation.saml.configurations import (
     Configuration,
     ConfigurationChange,
     NameIdFormat,
+    Source,
     Understood,
     changed,
     configuration_changed,
@@ -23,9 +26,19 @@ from core.domain.federation.saml.configurations import (
     filled,
 )
 from core.domain.federation.saml.exchanges import kept_id
-from core.domain.federation.saml.messages import RequestedContext
-from core.domain.federation.saml.sign_in import PASSWORD_CLASS, stated_class
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.federation.saml.messages import RequestDeclined, RequestedContext
+from core.domain.federation.saml.sign_in import (
+    PASSWORD_CLASS,
+    Meeting,
+    Subject,
+    attributes,
+    has_allowed,
+    require_askable,
+    stated_class,
+    told,
+    unasked,
+)
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.record.events import SYSTEM
 from core.domain.services.services import Service, ServiceType
 from core.frozen import replace
@@ -42,6 +55,79 @@ _METADATA = Understood(
     signing_certificates=("a certificate",),
     encryption_certificate="another one",
 )
+
+
+_APPLICATION = Application(
+    service=ServiceId(UUID(int=1)),
+    organization=OrganizationId(UUID(int=2)),
+    organization_slug="acme",
+    organization_name="Acme",
+    organization_is_active=True,
+    slug="app",
+    name="App",
+    registered=Registered(ClientId("app"), (), may_be_public=True, is_native=False, authenticates=False),
+)
+_ADA = SignedIn(
+    user=UserId(UUID(int=3)),
+    email="ada@example.org",
+    session=SessionId(UUID(int=4)),
+    proved_at=NOW,
+    authenticated_by=("pwd",),
+    has_second_factor=False,
+    is_member=False,
+    consented=("openid", "email"),
+)
+_MET = Meeting(
+    application=_APPLICATION,
+    configuration=replace(_UNCONFIGURED, entity_id=SP, acs_url=ACS),
+    signer=None,
+    next_signer=None,
+    signed_in=_ADA,
+    subject=Subject(user=_ADA.user, email=_ADA.email, role=""),
+    session_ends_at=NOW,
+)
+
+
+def test_who_has_allowed_it_and_who_belongs_there_by_their_own_act_are_not_asked() -> None:
+    listed, own = replace(_ADA, is_member=True), replace(_ADA, is_member=True, is_own_member=True)
+    assert _MET.subject is not None
+    for allowed, expected in ((SP, True), ("https://other.example", False), (None, False)):
+        subject = replace(_MET.subject, allowed=allowed)
+        assert has_allowed(replace(_MET, subject=subject)) is expected
+        assert has_allowed(replace(_MET, subject=subject, signed_in=listed)) is expected
+        assert has_allowed(replace(_MET, subject=subject, signed_in=own))
+    assert not has_allowed(replace(_MET, signed_in=None, subject=None))
+    # Nobody has allowed one that has no name.
+    assert not has_allowed(replace(_MET, configuration=_UNCONFIGURED))
+
+
+def test_where_nobody_may_be_asked_it_says_the_same_of_nobody_and_of_whoever_would_be() -> None:
+    request = unasked(_MET.configuration, None, next_certificate=False)
+    passive = replace(request, passive=True)
+    refusals = []
+    for met in (_MET, replace(_MET, signed_in=None, subject=None)):
+        require_askable(request, met)
+        with pytest.raises(RequestDeclined) as refused:
+            require_askable(passive, met)
+        refusals.append((refused.value.status, refused.value.reason))
+    assert refusals[0] == refusals[1]
+    require_askable(passive, replace(_MET, signed_in=replace(_ADA, is_own_member=True)))
+
+
+@pytest.mark.parametrize("source", Source)
+def test_the_page_says_all_that_an_assertion_tells(source: Source) -> None:
+    """What is known of the person by a source has a sentence: whoever adds one to accounts adds the other here."""
+    assert _MET.subject is not None
+    member = replace(_MET.subject, role="admin")
+    met = replace(_MET, subject=member, configuration=replace(_MET.configuration, attribute_mapping={source.value: "a"}))
+    said = {Source.ID: "openid", Source.EMAIL: "email", Source.ROLE: "organization", Source.GROUPS: "organization"}
+    tells = attributes(met.configuration, _APPLICATION, member)
+    about_organization = source in {Source.ORGANIZATION, Source.ORGANIZATION_NAME}
+    assert bool(tells) == (source in said or about_organization)
+    assert source not in said or said[source] in told(met)
+    assert ("organization" in told(met)) == (said.get(source) == "organization")
+    # Without a role there is nothing to tell of it.
+    assert told(replace(met, subject=_MET.subject)) == ("openid", "email")
 
 
 def test_certificates_end_on_the_same_day() -> None:

@@ -187,7 +187,8 @@ def has_allowed(meeting: Meeting) -> bool:
     """
     if meeting.signed_in is None or meeting.subject is None:
         return False
-    return meeting.signed_in.is_own_member or meeting.subject.allowed == meeting.configuration.entity_id
+    allowed = meeting.subject.allowed
+    return meeting.signed_in.is_own_member or (allowed is not None and allowed == meeting.configuration.entity_id)
 
 
 def require_askable(request: Asked, meeting: Meeting) -> None:

@@ -210,7 +210,8 @@ class SamlSignIn:
         """
         place, request, meeting = await self._met_again(flow, caller)
         is_theirs = meeting.signed_in is not None and meeting.signed_in.session == shown
-        # The page shows the account, and whoever has time to set up a second factor was asked before it. What is sent twice is allowed once.
+        # The page shows the account, and whoever has time to set up a second factor was asked before it. A form that is sent twice allows
+        # it once.
         progress = Progress(flow.created_at, account_chosen=True, consented=is_theirs and not flow.repeats, set_up_later=True)
         return await self._settled(place, request, meeting, progress, client, flow=flow)
 

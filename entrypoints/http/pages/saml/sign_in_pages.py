@@ -105,10 +105,10 @@ class ElsewhereForm(BoundForm, frozen=True, kw_only=True):
 
 
 class ConsentForm(BoundForm, frozen=True, kw_only=True):
-    flow: str
-    session: UUID
+    flow: str = ""
+    session: UUID = UUID(int=0)
     """Whose account the page has shown: what Ada was shown, nobody else can allow."""
-    answer: Literal["allow", "deny", "another"]
+    answer: Literal["allow", "deny", "another"] = "deny"
 
 
 def advice(refused: Refused) -> str:
@@ -135,7 +135,8 @@ async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], post
     """Send a person here to sign in by SAML
 
     Single sign-on with the redirect binding. Somebody who is signed in already gets a page whose form brings the response to the service
-    provider; everybody else is led to `authenticate` first. What the service provider has to know, such as that nobody may be asked, goes
+    provider, if they have allowed it or joined the organization by an act of their own, and otherwise a page that asks them. Everybody
+    else is led to `authenticate` first. What the service provider has to know, such as that nobody may be asked, goes
     back as a SAML status. A request that is not certain to be the service provider's is a page with status 400.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)

@@ -10,6 +10,7 @@ import trio
 
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from core.domain.federation.consents import Access
+from core.domain.federation.saml.sign_in import has_allowed
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver
@@ -581,7 +582,6 @@ async def test_the_last_statement_says_what_the_domain_says(provider: Providing,
     ada = provider.people.add("ada@example.org")
     _TIES[tie](provider, ada)
     browser, said = visitor(provider, ada), []
-    has_allowed = use_case.has_allowed
 
     def yes(meeting: Any) -> bool:
         said.append(has_allowed(meeting))
