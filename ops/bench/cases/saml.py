@@ -131,17 +131,6 @@ async def _configure(server: Server, owner: Person) -> None:
         assert answer.status in {200, 201}, answer  # noqa: S101
 
 
-def _allowed(url: str, persons: Sequence[Person]) -> None:
-    """Everybody has let the service provider learn who they are: nobody is asked."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "insert into consents (id, user_id, service_id, granted_at, saml_entity_id)"
-            " select gen_random_uuid(), person, service_id, now(), entity_id"
-            "   from saml_configurations cross join unnest(%s::uuid[]) as person",
-            [[one.user for one in persons]],
-        )
-
-
 def _browsers(url: str, persons: Sequence[Person]) -> Sequence[str]:
     made = [Token(token_urlsafe(32)) for _ in persons]
     with psycopg.connect(url, autocommit=True) as connection:
