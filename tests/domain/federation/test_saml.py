@@ -65,7 +65,7 @@ _APPLICATION = Application(
     organization_is_active=True,
     slug="app",
     name="App",
-    registered=Registered(ClientId("app"), (), may_be_public=True, is_native=False, authenticates=False),
+    registered=Registered(ClientId(UUID(int=5)), (), may_be_public=True, is_native=False, authenticates=False),
 )
 _ADA = SignedIn(
     user=UserId(UUID(int=3)),

@@ -10,6 +10,7 @@ from saml2 import BINDING_HTTP_POST, BINDING_HTTP_REDIRECT, samlp
 from saml2.client import Saml2Client
 from saml2.config import SPConfig
 from saml2.metadata import entity_descriptor
+from saml2.response import StatusNoPassive, StatusRequestDenied
 from saml2.samlp import STATUS_SUCCESS
 from saml2.sigver import RSACrypto, verify_redirect_signature
 
@@ -102,6 +103,37 @@ async def test_it_signs_people_in(provider: Providing, tmp_path: Path, binding: 
     assert response.ava == {"email": ["ada@example.org"], "id": [str(ada.user)]}
     assert response.issuer() == _IDP
     assert response.in_response_to == request_id
+
+
+@pytest.mark.parametrize("answer", ["allow", "deny"])
+async def test_it_takes_what_a_person_answers(provider: Providing, tmp_path: Path, answer: str) -> None:
+    client = await _joined(provider, tmp_path)
+    browser = provider.signed_in(provider.people.add("ada@example.org"), allowed=False)
+    request_id, info = client.prepare_for_authenticate(entityid=_IDP, binding=BINDING_HTTP_REDIRECT, relay_state="here")
+    place = urlsplit(dict(info["headers"])["Location"])
+    tab = await provider.opened(browser.tab(), f"{place.path}?{place.query}")
+    assert "Allow App to use your account?" in tab.page.text
+    (form,) = (await tab.send(answer=answer)).page.forms
+    assert (form.action, form.fields["RelayState"]) == (ACS, "here")
+
+    def read() -> Any:
+        return client.parse_authn_request_response(form.fields["SAMLResponse"], BINDING_HTTP_POST, {request_id: "/"})
+
+    if answer == "allow":
+        assert read().ava["email"] == ["ada@example.org"]
+    else:
+        with pytest.raises(StatusRequestDenied):
+            read()
+
+
+async def test_who_may_not_be_asked_is_a_status_to_it(provider: Providing, tmp_path: Path) -> None:
+    client = await _joined(provider, tmp_path)
+    browser = provider.signed_in(provider.people.add(), allowed=False)
+    request_id, info = client.prepare_for_authenticate(entityid=_IDP, binding=BINDING_HTTP_REDIRECT, is_passive="true")
+    place = urlsplit(dict(info["headers"])["Location"])
+    (form,) = PageReader((await browser.request("GET", f"{place.path}?{place.query}")).body).forms
+    with pytest.raises(StatusNoPassive):
+        client.parse_authn_request_response(form.fields["SAMLResponse"], BINDING_HTTP_POST, {request_id: "/"})
 
 
 async def test_it_takes_what_nobody_asked_for(provider: Providing, tmp_path: Path) -> None:
