@@ -1,9 +1,11 @@
-"""Text and JSON in a form that PostgreSQL can keep. No text that somebody typed, or that a server answered, may make
+"""Text, JSON and network addresses in a form that PostgreSQL can keep. No text that somebody typed, or that a server answered, may make
 the record of it fail.
 """
 
+import ipaddress
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 from core.domain.json import Json
 
@@ -28,3 +30,16 @@ def storable_text(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+@lru_cache(maxsize=1024)
+def storable_address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """None for text that is not an address. The zone of a link-local address has a meaning only on this machine, and inet has no room for
+    it.
+    """
+    if text is None:
+        return None
+    try:
+        return ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None

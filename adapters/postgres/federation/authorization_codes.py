@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.login_events import queue_for_export
@@ -13,7 +12,7 @@ from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, su
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask_in_order
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, is_own_member
 from adapters.postgres.transaction import Transaction, required
 from core.domain.email import Email

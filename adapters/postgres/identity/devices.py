@@ -6,10 +6,9 @@ from itertools import takewhile
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, UserId

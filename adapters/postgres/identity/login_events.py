@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.addresses import storable_address
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin

@@ -7,13 +7,12 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.addresses import storable_address
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rate_limits import TAKE_WANTED
 from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import Parameters, ask
-from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client

@@ -7,9 +7,8 @@ from typing import Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.addresses import storable_address
 from adapters.postgres.record.audit import PERSONAL_DIGEST
-from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import CHANNEL, Transaction
 from core.domain.identifiers import AuditEntryId, UserId

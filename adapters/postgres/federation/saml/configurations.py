@@ -6,7 +6,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.addresses import storable_address
 from adapters.postgres.federation.saml.rows import (
     CERTIFICATE,
     CONFIGURATION,
@@ -17,7 +16,7 @@ from adapters.postgres.federation.saml.rows import (
 from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
-from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction, required
