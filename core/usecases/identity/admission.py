@@ -219,6 +219,8 @@ class Admission:
             now = self._clock.now()
             if not await uow.mfa.consume_preauthentication(preauthentication, now):
                 raise SignInEnded
+            if awaiting.upstream:
+                await uow.identities.own_membership(awaiting.upstream, confirmed.account, now)
             remembered = await self._devices.remember(uow, user, sighting, trust=trust_device)
             kept = await landing.open(
                 uow,

@@ -45,6 +45,11 @@ class IdentityStore(Protocol):
         has happened, where `is_connected` would return False.
         """
 
+    async def own_membership(self, provider: str, account: Account, at: datetime) -> None:
+        """Whoever signs in at an organization's own provider belongs there by that: a membership that others have made becomes their own,
+        if the provider vouches for the account. Needs no round trip of its own.
+        """
+
     async def hold(self, user: UserId, provider: str) -> Held | None: ...
 
     async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> Held | None:

@@ -83,6 +83,10 @@ class IdentityRows:
         await self._transaction.demand_along(_HOLD_CONNECTED[is_one_of_three(provider)], parameters)
         await self._transaction.tell_along(_TELL, {"id": identity, "email": storable_text(email)})
 
+    async def own_membership(self, provider: str, account: Account, at: datetime) -> None:
+        if not is_one_of_three(provider):
+            await self._transaction.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
+
     async def hold(self, user: UserId, provider: str) -> Held | None:
         rows = await self._transaction.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)})
         return Held(rows[0].identity(), None) if rows else None
@@ -143,6 +147,18 @@ _VOUCHES: Final[LiteralString] = f"""
                 and %(mail_domain)s::text = any ({proved_domains("providers.org_id")}::text[])
                 for key share of providers
          )"""
+
+# The same conditions.
+_OWN_MEMBERSHIP: Final[LiteralString] = f"""
+    update memberships
+       set own_since = %(at)s
+      from upstream_providers as providers
+      join organizations on organizations.id = providers.org_id and organizations.status = 'active'
+     where memberships.org_id = providers.org_id and memberships.user_id = %(user)s and memberships.own_since is null
+       and providers.id = %(own_provider)s and providers.enabled
+       and %(mail_domain)s::text = any ({proved_domains("providers.org_id")}::text[])
+       and exists (select from users where users.id = %(user)s and users.email_key = %(email_key)s and not users.is_platform_owner)
+"""
 
 _INSERT: Final = """
     insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at)"""

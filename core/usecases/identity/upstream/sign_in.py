@@ -405,6 +405,9 @@ class UpstreamSignIn:
         async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
             confirmed = await uow.sign_ins.confirm_since(known.named.account.id, since, service, alone)
             told = vouched.asserted.email
+            if confirmed is not None and alone is not None:
+                # Otherwise they still owe the second factor.
+                await uow.identities.own_membership(vouched.upstream.key, confirmed.account, since)
             if confirmed is None or not await uow.identities.is_connected(known.identity, vouched.upstream.key, confirmed.account, told):
                 return None
             await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
@@ -416,6 +419,7 @@ class UpstreamSignIn:
         async def demand_valid(uow: UnitOfWork, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
             account = known.named.account
             confirmed = await uow.sign_ins.demand_since(account.id, since, alone)
+            await uow.identities.own_membership(vouched.upstream.key, account, since)
             await uow.identities.demand_connected(known.identity, vouched.upstream.key, account, vouched.asserted.email)
             await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
             return confirmed
