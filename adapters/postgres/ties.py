@@ -25,6 +25,13 @@ def is_own_member(organization: LiteralString, person: LiteralString) -> Literal
            )"""
 
 
+def is_listed(person: LiteralString) -> LiteralString:
+    """Whether anybody lists this person as a member who has not confirmed it. Also where that organization is being deleted: whoever goes
+    on looks at the list.
+    """
+    return f"exists (select from memberships where memberships.user_id = {person} and not ({IS_OWN_MEMBERSHIP}) offset 0)"
+
+
 def has_come(use: LiteralString = "service_users") -> LiteralString:
     """Of a row of `service_users`: the person has told the service, or its organization, who they are. They consented, they signed in where
     the service was named, or they came as a member by their own act.

@@ -95,7 +95,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
-        members=Members(new_unit_of_work, PostgresMembers(pool), sessions, clock),
+        members=Members(new_unit_of_work, PostgresMembers(pool), sessions, identity.account_passwords, clock),
         member_factors=MemberFactors(new_unit_of_work, identity.mfa),
         invitations=Invitations(
             new_unit_of_work,

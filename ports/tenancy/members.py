@@ -1,13 +1,13 @@
 """Where memberships are kept, and the relations that follow from them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Page
-from core.domain.tenancy.members import Entry, MemberList, Membership
+from core.domain.tenancy.members import Entry, Listing, MemberList, Membership
 from core.domain.tenancy.roles import Assignable, Capability
 from core.frozen import Frozen
 
@@ -51,6 +51,14 @@ class MemberStore(Protocol):
         one gets True.
         """
 
+    async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
+        """The person's memberships in these organizations become their own. Returns those that were not: of two callers, one gets each.
+        Neither the organization nor the account has to be held.
+        """
+
+    async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
+        """Hold the organization, the account and the membership, if others have made that and the person has not confirmed it."""
+
     async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
         """Both are members. The new one becomes the owner, the old one an admin. After `hold`."""
 
@@ -60,3 +68,11 @@ class MemberLookup(Protocol):
 
     async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
         """Members in this role, or all of them, oldest membership first. The total for one role is counted up to `MOST_COUNTED`."""
+
+    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[Listing]:
+        """The memberships that others have made for this person, who has not confirmed them, the oldest first: in all organizations, or in
+        the one with this slug. `domain` is that of the person's address.
+        """
+
+    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[Listing]:
+        """The same for the person of a link that chooses a password, while their account has none."""

@@ -1,12 +1,15 @@
 """A browser without scripts: it keeps cookies, follows redirects to our own pages, and sends the forms that a page has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 from tests.http.client import Client, Received
 from tests.http.signing_in import FIREFOX
+
+# Of a name with several values, all are sent.
+Fields = Mapping[str, str | Sequence[str]]
 
 
 @dataclass
@@ -75,7 +78,7 @@ class Tabs:
     def tab(self) -> "Tab":
         return Tab(self)
 
-    async def request(self, method: str, target: str, fields: Mapping[str, str] | None = None) -> Received:
+    async def request(self, method: str, target: str, fields: Fields | None = None) -> Received:
         headers = [("user-agent", self.agent), ("sec-fetch-site", "same-origin" if method == "POST" else "none")]
         if self.language:
             headers.append(("accept-language", self.language))
@@ -84,7 +87,7 @@ class Tabs:
         body = None
         if fields is not None:
             headers.append(("content-type", "application/x-www-form-urlencoded"))
-            body = urlencode(fields).encode()
+            body = urlencode(fields, doseq=True).encode()
         answer = await self.client.request(method, target, body=body, headers=headers)
         for name, value in answer.headers:
             if name == "set-cookie":
@@ -124,12 +127,12 @@ class Tab:
     async def open(self, target: str) -> "Tab":
         return await self._go("GET", target)
 
-    async def send(self, form: int = 0, /, **fields: str) -> "Tab":
+    async def send(self, form: int = 0, /, **fields: str | Sequence[str]) -> "Tab":
         """The page's form, with these fields filled in."""
         sent = self.page.forms[form]
         return await self._go("POST", sent.action, {**sent.fields, **fields})
 
-    async def _go(self, method: str, target: str, fields: Mapping[str, str] | None = None) -> "Tab":
+    async def _go(self, method: str, target: str, fields: Fields | None = None) -> "Tab":
         answer = await self.tabs.request(method, target, fields)
         place = target
         for _ in range(5):

@@ -84,6 +84,8 @@ everybody                         POST   /ui/reset-password
 .....   ...  -          browser   POST   /ui/choose-account
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/confirm-membership
+.....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required
 .....   ...  -          browser   POST   /ui/second-factor-required
 everybody                         GET    /ui/authorize
@@ -151,6 +153,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/organizations
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}
+.....   ...  -          browser   GET    /ui/organizations/{org_slug}/membership
+.....   ...  -          browser   POST   /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   GET    /ui/join-requests
 .....   ...  -          browser   GET    /ui/organizations/invitations
 .....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}

@@ -15,7 +15,7 @@ from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, su
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import ENTERED_AGAIN, has_come
+from adapters.postgres.ties import ENTERED_AGAIN, has_come, is_listed
 from adapters.postgres.transaction import Transaction, demanding
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -123,10 +123,10 @@ class _Confirmed:
 
 
 class _Member:
-    """The account, and whether it belongs to several organizations."""
+    """The account, whether it belongs to several organizations, if somebody asked, and whether one of them merely lists it."""
 
-    def __init__(self, *, belongs_to_several: bool, **columns: Any) -> None:
-        self.confirmed = Confirmed(AccountRow(**columns).account(), belongs_to_several=belongs_to_several)
+    def __init__(self, *, is_listed: bool, belongs_to_several: bool | None = None, **columns: Any) -> None:
+        self.confirmed = Confirmed(AccountRow(**columns).account(), belongs_to_several=belongs_to_several, is_listed=is_listed)
 
 
 def _alone(alone: Alone | None) -> Mapping[str, Any]:
@@ -187,13 +187,11 @@ class SignInRows:
 
     async def demand(self, user: UserId, encoded: str, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
         statement = _DEMAND_NEW_DEVICE if alone.device is None else _DEMAND
-        rows = await self._transaction.demand(
-            AccountRow, statement, NotConfirmed, {"user": user, "encoded": encoded, "device": alone.device}
-        )
+        rows = await self._transaction.demand(_Member, statement, NotConfirmed, {"user": user, "encoded": encoded, "device": alone.device})
 
         async def confirmed() -> Confirmed:
             (row,) = await rows()
-            return Confirmed(row.account())
+            return row.confirmed
 
         return confirmed
 
@@ -390,12 +388,13 @@ _CONFIRM: Final[LiteralString] = f"""
 _HELD_SINCE: Final[LiteralString] = _held("(password_changed_at is null or password_changed_at <= %(since)s)")
 
 # On the platform there is no service to be looked for; a new device is not trusted.
-_DEMAND_NEW_DEVICE: Final[LiteralString] = demanding(f"with {_HELD} for share) select * from held where {_NO_SECOND_FACTOR}")
-_DEMAND: Final[LiteralString] = demanding(f"with {_HELD} for share) select * from held where {_NO_SECOND_FACTOR} or {_TRUSTED}")
+_LISTED: Final[LiteralString] = f"select held.*, {is_listed('held.id')} as is_listed from held"
+_DEMAND_NEW_DEVICE: Final[LiteralString] = demanding(f"with {_HELD} for share) {_LISTED} where {_NO_SECOND_FACTOR}")
+_DEMAND: Final[LiteralString] = demanding(f"with {_HELD} for share) {_LISTED} where {_NO_SECOND_FACTOR} or {_TRUSTED}")
 
 # Whoever belongs to several organizations is asked next which one it is about.
-_AS_MEMBER: Final = """
-    select held.*,
+_AS_MEMBER: Final[LiteralString] = f"""
+    select held.*, {is_listed("held.id")} as is_listed,
            exists (
                select
                  from memberships

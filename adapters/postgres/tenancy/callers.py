@@ -12,6 +12,7 @@ from adapters.postgres.identity.mfa import ACTING, OWES_SECOND_FACTOR, second_fa
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.ties import is_listed
 from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
@@ -94,6 +95,7 @@ class _Browser(NamedTuple):
     proved_at: datetime | None
     second_factor_at: datetime | None
     chosen_slug: str | None
+    is_listed: bool
 
     def of(self, row: _Caller) -> Caller:
         return replace(
@@ -101,6 +103,7 @@ class _Browser(NamedTuple):
             authentication_methods=tuple(self.authenticated_by),
             proved=Proved(self.proved_at, self.second_factor_at),
             chosen_organization=self.chosen_slug or "",
+            is_listed=self.is_listed,
         )
 
 
@@ -269,7 +272,7 @@ FIND_MEMBER: Final[LiteralString] = f"""
 # The same for the cookies of browsers.
 FIND_BROWSER: Final[LiteralString] = f"""
     select {_CALLER}, sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
-           chosen.slug as chosen_slug
+           chosen.slug as chosen_slug, {is_listed("sessions.user_id")} as is_listed
       from unnest((select %(digests)s::bytea[])) with ordinality as asked (digest, place)
      cross join lateral (select session_id, chosen_organization from browser_sessions where digest = asked.digest limit 1) as browsers
      cross join lateral (select * from sessions where id = browsers.session_id limit 1) as sessions
@@ -288,5 +291,6 @@ FIND_BROWSER: Final[LiteralString] = f"""
 BROWSER: Final[LiteralString] = f"""
          browser (place, email, is_platform_owner, device_id, impersonator_id, organization_id, organization_slug, organization_is_active,
                   service_slug, role, email_is_verified, is_admitted, language,
-                  session_id, user_id, authenticated_by, proved_at, second_factor_at, chosen_slug) as materialized ({FIND_BROWSER})
+                  session_id, user_id, authenticated_by, proved_at, second_factor_at, chosen_slug,
+                  is_listed) as materialized ({FIND_BROWSER})
 """

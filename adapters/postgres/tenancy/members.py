@@ -1,6 +1,6 @@
 """Members in PostgreSQL: who belongs to an organization, in which role, and the relations that follow from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -14,12 +14,13 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.ties import IS_OWN_USE
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
+from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
 from core.domain.pages import MOST_COUNTED, Page
-from core.domain.tenancy.members import Entry, ListedMember, MemberList, Membership
+from core.domain.tenancy.members import Adding, Entry, ListedMember, Listing, MemberList, Membership
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tenancy.tiers import user_limit
@@ -80,6 +81,31 @@ class _Entry(Frozen):
             membership = belonging.membership()
         lifetime = session_lifetime(self.session_hours)
         return Entry(OrganizationId(self.organization_id), slug, self.is_active, membership, self.second_factor_due, lifetime)
+
+
+class _Listing(Frozen):
+    organization_id: UUID
+    slug: str
+    name: str
+    role: str
+    role_name: str | None
+    since: datetime
+    by_directory: bool
+    by_domain: bool
+    made_the_account: bool
+
+    def listing(self) -> Listing:
+        adding = Adding.DIRECTORY if self.by_directory else Adding.DOMAIN if self.by_domain else Adding.OTHERS
+        return Listing(
+            OrganizationId(self.organization_id),
+            self.slug,
+            self.name,
+            self.role,
+            self.role_name or "",
+            self.since,
+            adding,
+            self.made_the_account,
+        )
 
 
 class MemberRows:
@@ -144,6 +170,17 @@ class MemberRows:
         await self._transaction.tell(_END_SESSIONS, parameters)
         return bool(removed)
 
+    async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
+        parameters = {"user": user, "organizations": list(organizations), "at": at}
+        return [row.membership() for row in await self._transaction.ask(_Membership, _CONFIRM, parameters)]
+
+    async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
+        parameters = {"organization": organization, "user": user}
+        await self._transaction.tell(_HOLD, parameters)
+        await self._transaction.tell(_HOLD_ACCOUNT, parameters)
+        held = await self._transaction.ask(IdRow, _HOLD_LISTED, parameters)
+        return await self.find(organization, user) if held else None
+
     async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
         parameters = {
             "organization": organization,
@@ -181,6 +218,19 @@ class PostgresMembers:
             return MemberList([], 0, user_limit(None, None))
         members = [one for one in (row.member() for row in rows) if one is not None]
         return MemberList(members, rows[0].total, user_limit(rows[0].max_users, rows[0].default_max_users))
+
+    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[Listing]:
+        parameters = {
+            "user": user,
+            "mail_domain": storable_text(domain),
+            "slug": None if slug is None else storable_text(slug),
+            "most": most,
+        }
+        return [row.listing() for row in await ask(self._pool, _Listing, _LISTED, parameters)]
+
+    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[Listing]:
+        parameters = {"digest": digest, "purposes": sorted(one.value for one in CHOOSES_PASSWORD), "most": most}
+        return [row.listing() for row in await ask(self._pool, _Listing, _LISTED_BY_LINK, parameters)]
 
 
 def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -> Mapping[str, Any]:
@@ -296,6 +346,26 @@ _CHANGE_ROLE: Final[LiteralString] = f"""
   select * from changed
 """
 
+# In the order of their ids, as in each other tab.
+_CONFIRM: Final[LiteralString] = f"""
+    with listed as (
+             select id
+               from memberships
+              where user_id = %(user)s and org_id = any(%(organizations)s) and own_since is null
+              order by id
+                for no key update
+         )
+  update memberships
+     set own_since = %(at)s
+    from listed
+   where memberships.id = listed.id
+returning {_MEMBERSHIP}, memberships.own_since
+"""
+
+_HOLD_LISTED: Final = """
+    select id from memberships where org_id = %(organization)s and user_id = %(user)s and own_since is null for update
+"""
+
 _TRANSFER: Final = """
     with successors (user_id, role) as (values (%(old)s::uuid, %(admin)s), (%(new)s, %(owner)s)),
          changed as (
@@ -348,6 +418,47 @@ _END_SESSIONS: Final[LiteralString] = revoking(
                          where services.org_id = %(organization)s
                            and (services.sign_in_policy = 'members' or not coalesce({IS_OWN_USE}, false))
                     ))"""
+)
+
+
+# Whoever leaves it unanswered sees the same ones first, however many others list them meanwhile.
+_LISTING: Final[LiteralString] = f"""
+    select organizations.id as organization_id, organizations.slug, organizations.name, memberships.role, roles.name as role_name,
+           memberships.created_at as since,
+           exists (
+               select
+                 from provisioned_users
+                where provisioned_users.org_id = memberships.org_id and provisioned_users.user_id = memberships.user_id
+                  and provisioned_users.is_member
+           ) as by_directory,
+           {{by_domain}} as by_domain,
+           memberships.came_by = 'created' as made_the_account
+      from memberships
+      join organizations on organizations.id = memberships.org_id
+      left join roles on roles.id = memberships.role_id
+           {{joined}}
+     where not ({IS_OWN_MEMBERSHIP}) and {{condition}}
+     order by memberships.created_at, memberships.id
+     limit %(most)s
+"""
+
+_LISTED: Final[LiteralString] = _LISTING.format(
+    by_domain="""exists (
+               select
+                 from domain_routes
+                where domain_routes.org_id = memberships.org_id and domain_routes.domain = %(mail_domain)s
+                  and domain_routes.verified_at is not null
+           )""",
+    joined="",
+    condition="memberships.user_id = %(user)s and (%(slug)s::text is null or organizations.slug = %(slug)s::text)",
+)
+
+_LISTED_BY_LINK: Final[LiteralString] = _LISTING.format(
+    by_domain="false",
+    joined="""join mailed_tokens on mailed_tokens.user_id = memberships.user_id
+      join users on users.id = memberships.user_id""",
+    condition="""mailed_tokens.digest = %(digest)s and mailed_tokens.purpose = any(%(purposes)s) and mailed_tokens.used_at is null
+       and users.password_hash is null""",
 )
 
 

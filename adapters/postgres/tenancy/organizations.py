@@ -144,6 +144,7 @@ class _OverviewRow(WithTierRow, kw_only=True):
     membership_role: str
     membership_role_id: UUID | None
     membership_created_at: datetime
+    membership_own_since: datetime | None
     service_count: int
     second_factor_due: datetime | None
     role_name: str | None
@@ -157,6 +158,7 @@ class _OverviewRow(WithTierRow, kw_only=True):
             self.membership_role,
             self.membership_created_at,
             None if self.membership_role_id is None else RoleId(self.membership_role_id),
+            own_since=self.membership_own_since,
         )
         return OrganizationOverview(
             organization, membership, self.member_count, self.service_count, self.tier(), self.second_factor_due, self.role_name or ""
@@ -218,6 +220,7 @@ _OVERVIEW: Final = f"""
            {TIER},
            memberships.id as membership_id, memberships.user_id as membership_user_id, memberships.role as membership_role,
            memberships.role_id as membership_role_id, memberships.created_at as membership_created_at,
+           memberships.own_since as membership_own_since,
            (select count(*) from services where services.org_id = organizations.id) as service_count,
            {second_factor_due("memberships.user_id")} as second_factor_due,
            (select roles.name from roles where roles.id = memberships.role_id) as role_name

@@ -13,7 +13,7 @@ from core.domain.federation.authorizations import AuthorizationRefused, Authoriz
 from core.domain.federation.redirects import ResponseMode, proves_nothing
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 
 class Application(Frozen, kw_only=True):
@@ -55,6 +55,11 @@ class SignedIn(Frozen, kw_only=True):
     consented: Sequence[str] | None
     """What the person has allowed the application. None: it never asked, or the person took it back."""
 
+    @property
+    def is_listed(self) -> bool:
+        """As a member, by others, and has not confirmed it."""
+        return self.is_member and not self.is_own_member
+
 
 class Progress(Frozen):
     """What the person has done for this request already."""
@@ -65,6 +70,8 @@ class Progress(Frozen):
     consented: bool = False
     set_up_later: bool = False
     """They were asked for a second factor, and have time to set it up."""
+    asked_membership: bool = False
+    """They were asked whether they belong to the application's organization, and may answer another time."""
 
 
 class Step(Enum):
@@ -74,6 +81,8 @@ class Step(Enum):
     SECOND_FACTOR = auto()
     """Sign in again, with both factors."""
     CHOOSE_ACCOUNT = auto()
+    CONFIRM_MEMBERSHIP = auto()
+    """The application's organization lists them as its member: do they belong there? They may put the answer off."""
     SET_UP_SECOND_FACTOR = auto()
     """The organization requires one of its members. Until the grace period is over, they may put it off."""
     CONSENT = auto()
@@ -147,9 +156,30 @@ def _step(request: AuthorizationRequest, application: Application, signed_in: Si
         return Step.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):
         return _second_factor_step(request, application, signed_in, progress)
+    if (step := _member_step(request, application, signed_in, progress, now, afresh=afresh)) is not None:
+        return step
+    return Step.CONSENT if _must_consent(request, application, signed_in, progress) else Step.DONE
+
+
+def _member_step(
+    request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress, now: datetime, *, afresh: bool
+) -> Step | None:
+    """What is asked of members of the application's organization."""
+    if _is_asked_membership(request, application, signed_in, progress, afresh=afresh):
+        return Step.CONFIRM_MEMBERSHIP
     if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
         return Step.SET_UP_SECOND_FACTOR
-    return Step.CONSENT if _must_consent(request, application, signed_in, progress) else Step.DONE
+    return None
+
+
+def _is_asked_membership(
+    request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress, *, afresh: bool
+) -> bool:
+    """At a sign-in, and where the answer may spare them the question for consent. Never where nobody may be asked."""
+    if not signed_in.is_listed or progress.asked_membership or Prompt.NONE in request.prompts:
+        return False
+    own = replace(signed_in, is_own_member=True)
+    return afresh or (_must_consent(request, application, signed_in, progress) and not _must_consent(request, application, own, progress))
 
 
 def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: Progress, now: datetime, *, afresh: bool) -> bool:

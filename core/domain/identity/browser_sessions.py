@@ -61,6 +61,7 @@ def caller_in(session: Session, confirmed: Confirmed) -> Caller:
         language=account.language,
         email_is_verified=account.email_verified_at is not None,
         belongs_to_several=confirmed.belongs_to_several,
+        is_listed=confirmed.is_listed,
     )
 
 

@@ -47,6 +47,8 @@ class Caller(Frozen):
     email_is_verified: bool = False
     belongs_to_several: bool | None = None
     """Organizations. None: nobody looked. Known to whoever has just signed in."""
+    is_listed: bool = False
+    """Some organization lists them as its member, and they have not said yet whether they belong there. Looked up for browsers alone."""
     is_admitted: bool = True
     """The sign-in policy of the session's service lets them in."""
     owes_second_factor: bool = False

@@ -126,6 +126,8 @@ class Flow(Frozen):
     """It ended with the person's no."""
     repeats: bool = False
     """The form that led out of it was sent again. A browser drops the first answer then, so there is another one."""
+    asked_memberships: bool = False
+    """The person has just been asked about the memberships that others have made for them, and goes on."""
     branding: Branding = POSTERN
     has_authenticator: bool = True
     """Whether who has given a password, and owes a second factor, has an authenticator app. Otherwise only a backup code is a code."""

@@ -125,6 +125,8 @@ class Confirmed(Frozen):
     subscription: SubscriptionState = NO_SUBSCRIPTION
     belongs_to_several: bool | None = None
     """Organizations. None: nobody looked."""
+    is_listed: bool = False
+    """As `Caller.is_listed`; known where a session on the platform is begun at once."""
 
 
 class NotConfirmed(Exception):

@@ -102,6 +102,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.role_updated": EventData(
         "The roles before and after.", {"old_role": "member", "new_role": "admin", "email": "grace@example.org"}
     ),
+    "user.membership.confirmed": EventData("The role that the person has confirmed to have.", {"role": "member"}),
     "user.anonymized": EventData("The person whose account was anonymized.", {"user_id": _ID}),
     "service.created": EventData("The new service.", {**_SERVICE, "service_type": "web", "client_id": _ID}),
     "service.updated": EventData(

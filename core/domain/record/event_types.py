@@ -120,6 +120,7 @@ _FURTHER: Final = (
     *_types(
         "User management",
         ("user.signup.success", "Account created"),
+        ("user.membership.confirmed", "Membership confirmed"),
         ("user.consent.given", "Access of an application allowed"),
         ("user.consent.revoked", "Access of an application taken back"),
     ),

@@ -54,6 +54,35 @@ class Membership(Frozen):
         return self.own_since is not None
 
 
+class Adding(StrEnum):
+    """How somebody came to be listed as a member, as the page says that asks them."""
+
+    DIRECTORY = "directory"
+    """The organization's directory did it."""
+    DOMAIN = "domain"
+    """The organization has proved the domain of their address."""
+    OTHERS = "others"
+
+
+class Listing(Frozen):
+    """A membership that others have made, as its person meets it, who is asked whether they belong there."""
+
+    organization: OrganizationId
+    organization_slug: str
+    organization_name: str
+    role: str
+    role_name: str
+    """Of a role of the organization's own."""
+    since: datetime
+    adding: Adding
+    made_the_account: bool = False
+    """The account came to be with it."""
+
+
+# On one page. Anybody can be listed by many organizations; a person's own list has the others.
+MOST_ASKED: Final = 20
+
+
 class Member(Frozen):
     """A caller as a member of an organization, as the database knows them for this request."""
 
@@ -129,6 +158,10 @@ def role_changed(member: Membership, email: Email, role: str, actor: Actor) -> E
 
 def member_removed(member: Membership, email: Email, actor: Actor) -> Event:
     return Event("user.removed", actor, _person(member), member.organization, {"role": member.role}, personal={"email": email.address})
+
+
+def membership_confirmed(member: Membership, actor: Actor) -> Event:
+    return Event("user.membership.confirmed", actor, _person(member), member.organization, {"role": member.role})
 
 
 def ownership_transferred(organization: OrganizationId, old: UserId, new: UserId, actor: Actor) -> Event:

@@ -121,7 +121,13 @@ class Authorizations:
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
-        progress = Progress(flow.created_at, account_chosen=account_chosen, set_up_later=set_up_later)
+        progress = Progress(
+            flow.created_at,
+            # The page that asks about the membership shows the account; and it stands before the one that asks for a second factor.
+            account_chosen=account_chosen or flow.asked_memberships,
+            set_up_later=set_up_later,
+            asked_membership=flow.asked_memberships or set_up_later,
+        )
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client) -> Outcome:
@@ -149,9 +155,11 @@ class Authorizations:
         request = _kept(flow)
         met = await self._met_again(request, caller)
         if met.signed_in is None or met.signed_in.session != flow.session or not has_chosen(flow.request, flow.signed_in_at_provider):
-            return await self._settled(request, met, Progress(flow.created_at), flow, caller=caller, sender=sender)
+            progress = Progress(flow.created_at, account_chosen=flow.asked_memberships, asked_membership=flow.asked_memberships)
+            return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
         actor = None if flow.repeats else sender.actor(caller.user)
-        return await self._settled(request, met, _allowed(flow), flow, actor, caller=caller, sender=sender)
+        progress = replace(_allowed(flow), asked_membership=flow.asked_memberships)
+        return await self._settled(request, met, progress, flow, actor, caller=caller, sender=sender)
 
     async def deny(self, flow: Flow) -> Answered:
         """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""
@@ -303,7 +311,7 @@ def _as_client(application: Application) -> AuthenticatedClient:
 
 
 def _allowed(flow: Flow) -> Progress:
-    return Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True)
+    return Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True, asked_membership=True)
 
 
 def _provider(flow: Flow | None, signed_in: SignedIn) -> str:

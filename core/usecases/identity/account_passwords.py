@@ -1,5 +1,7 @@
 """Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open."""
 
+from collections.abc import Awaitable, Callable
+
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
 from core.domain.identifiers import SessionId, UserId
@@ -17,6 +19,9 @@ from ports.mail_templates import MailTemplates
 from ports.passwords import CommonPasswords, PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+# What happens in the unit of work of an account's first password: it gets the person.
+AlsoFirst = Callable[[UnitOfWork, UserId], Awaitable[None]]
 
 
 class PasswordRules:
@@ -107,9 +112,9 @@ class AccountPasswords:
             return False
         return await self._passwords.verify(found.encoded, password, Precedence.PROVEN)
 
-    async def reset(self, token: Token, new: Password, actor: Actor) -> None:
+    async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> None:
         """By a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second factor. A refused
-        password leaves the link usable.
+        password leaves the link usable. `first` is done along with it if the account had no password.
         """
         found = await self.look_at_link(token)
         self._rules.require(new, found.email)
@@ -117,6 +122,10 @@ class AccountPasswords:
         actor = replace(actor, user=found.user)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(found.user)
+            if first is not None:
+                had = await uow.account_passwords.find(found.user)
+                if had is not None and had.encoded is None:
+                    await first(uow, found.user)
             # Read only now: a sign-in under the old password that got in between must count as earlier than the change.
             now = self._clock.now()
             if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:

@@ -1,19 +1,24 @@
 """Members: who belongs to an organization and in which role, who leaves, and who owns it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
+from core.domain.email import mail_domain
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
 from core.domain.pages import Page
 from core.domain.record.events import Actor
+from core.domain.secrets import Password, Token
 from core.domain.tenancy.members import (
+    MOST_ASKED,
+    Listing,
     Member,
     MemberList,
     Membership,
     member_removed,
+    membership_confirmed,
     ownership_transferred,
     role_changed,
     session_opened,
@@ -21,11 +26,12 @@ from core.domain.tenancy.members import (
 from core.domain.tenancy.roles import BuiltInRole, Capability, require_grantable, require_no_more
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
+from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
 from ports.clock import Clock
 from ports.tenancy.members import KnownMember, MemberLookup
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Selected(Frozen):
@@ -41,10 +47,13 @@ class Members:
     than another change.
     """
 
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: MemberLookup, sessions: Sessions, clock: Clock) -> None:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, lookup: MemberLookup, sessions: Sessions, passwords: AccountPasswords, clock: Clock
+    ) -> None:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
         self._sessions = sessions
+        self._passwords = passwords
         self._clock = clock
 
     async def list(self, member: Member, page: Page, role: str | None = None) -> MemberList:
@@ -90,6 +99,53 @@ class Members:
             await uow.members.remove(caller.organization, user)
             await uow.record(member_removed(target.membership, target.account.email, actor))
             await uow.commit()
+
+    async def listed(self, caller: Caller, slug: str | None = None, *, most: int = MOST_ASKED) -> Sequence[Listing]:
+        """The memberships that others have made for the caller, and that wait for their answer; in all organizations, or in this one."""
+        return await self._lookup.listed(caller.user, mail_domain(caller.email), slug, most)
+
+    async def confirm(self, caller: Caller, organizations: Collection[OrganizationId]) -> None:
+        """The caller says that they belong there: their memberships become their own. Whatever is their own already, or no membership of
+        theirs, stays as it is. Raises `Forbidden` while somebody impersonates them.
+        """
+        _require_in_person(caller)
+        async with self._unit_of_work() as uow:
+            await self._confirm(uow, caller.user, organizations)
+            await uow.commit()
+
+    async def leave(self, caller: Caller, organization: OrganizationId) -> None:
+        """The caller says that they do not belong there. What follows is what follows when somebody removes them. May be repeated. Raises
+        `BadRequest` for a membership that is their own, and `Forbidden` while somebody impersonates them.
+        """
+        _require_in_person(caller)
+        async with self._unit_of_work() as uow:
+            known = await uow.members.hold_listed(organization, caller.user)
+            if known is None:
+                if await uow.members.find(organization, caller.user) is not None:
+                    raise BadRequest("You have made this membership your own: another member has to remove you", words="membership_own")
+                return
+            target_in({caller.user: known}, caller.user)
+            await uow.members.remove(organization, caller.user)
+            await uow.record(member_removed(known.membership, known.account.email, _themselves(caller.user)))
+            await uow.commit()
+
+    async def listed_by_link(self, token: Token) -> Sequence[Listing]:
+        """Those of the person who may choose the first password of their account by this link."""
+        return await self._lookup.listed_by_link(token.digest(), MOST_ASKED)
+
+    async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> None:
+        """`AccountPasswords.reset`, with the memberships that the person confirms on the same page. Only with the first password of an
+        account is anything confirmed: whoever resets one may be anybody who reads the mail.
+        """
+
+        async def confirm(uow: UnitOfWork, user: UserId) -> None:
+            await self._confirm(uow, user, confirmed)
+
+        await self._passwords.reset(token, new, actor, first=confirm if confirmed else None)
+
+    async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId]) -> None:
+        own = await uow.members.confirm(user, organizations, self._clock.now())
+        await uow.record_all([membership_confirmed(one, _themselves(user)) for one in own])
 
     async def transfer_ownership(self, caller: Member, user: UserId, actor: Actor) -> None:
         """The caller, who is the owner, becomes an admin, and this member becomes the owner. Raises `BadRequest` when that person is not a
@@ -144,6 +200,17 @@ class Members:
             await uow.record(session_opened(entry.membership, opened.session.id, actor))
             await uow.commit()
         return Selected(opener.account, entry.membership, await self._sessions.tokens(opened))
+
+
+def _themselves(user: UserId) -> Actor:
+    """Without the place and the device: an organization that lists somebody learns their answer, and not where they gave it."""
+    return Actor(user)
+
+
+def _require_in_person(caller: Caller) -> None:
+    """Raises `Forbidden`."""
+    if caller.impersonator is not None:
+        raise Forbidden("Only the person themselves can say where they belong")
 
 
 def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:

@@ -26,7 +26,18 @@ from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import Advised, page
-from entrypoints.http.pages.flows import CONTINUATIONS, REGISTER, AnyCall, Page, begin, browser_secret, even_twice, place_in, to
+from entrypoints.http.pages.flows import (
+    CONFIRM_MEMBERSHIP,
+    CONTINUATIONS,
+    REGISTER,
+    AnyCall,
+    Page,
+    begin,
+    browser_secret,
+    even_twice,
+    place_in,
+    to,
+)
 from entrypoints.http.pages.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.refused_authorizations import answered_on_arrival, answered_on_the_way, refused_on_arrival
 
@@ -193,8 +204,10 @@ def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
 
 
 async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
-    """The person has signed in. A form that leaves needs a page of ours, because the pages of the sign-in may not send one away."""
-    if flow.request["response_mode"] == ResponseMode.FORM_POST:
+    """The person has signed in. A form that leaves needs a page of ours, because the pages of the sign-in may not send one away; the page
+    that asks about memberships may.
+    """
+    if flow.request["response_mode"] == ResponseMode.FORM_POST and not flow.asked_memberships:
         return to(GO_ON, flow)
     authorizations = postern.federation.authorizations
     if THROUGH in flow.request:
@@ -209,6 +222,7 @@ _PLACES: Final = {
     Step.SIGN_IN: SIGN_IN,
     Step.SECOND_FACTOR: SIGN_IN,
     Step.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
+    Step.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP,
     Step.SET_UP_SECOND_FACTOR: SECOND_FACTOR_REQUIRED,
     Step.CONSENT: CONSENT,
     Step.TURN_AWAY: CONSENT,

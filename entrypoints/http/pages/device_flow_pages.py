@@ -39,7 +39,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization_pages import form_of
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
-from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, begin, browser_secret, flow_of, to
+from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, ask_memberships, begin, browser_secret, flow_of, to
 from entrypoints.http.pages.refusals import in_words
 
 _DECISION: Final = f"{ACTIVATION_PAGE}/decision"
@@ -213,8 +213,8 @@ async def _outcome(call: Call[None, FlowLink, None, Caller | None], postern: Pos
     return shipped_pages().outcome(name, call.language, good=good, brand=flow.branding, service=flow.wanted.service_name)
 
 
-async def _to_decision(_call: AnyCall, _postern: Postern, flow: Flow, _caller: Caller) -> Page:
-    return to(_DECISION, flow)
+async def _to_decision(_call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
+    return await ask_memberships(postern, flow, caller, flow.wanted.organization) or to(_DECISION, flow)
 
 
 CONTINUATIONS[FlowPurpose.DEVICE] = _to_decision

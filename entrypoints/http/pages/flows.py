@@ -57,6 +57,7 @@ PASSKEY: Final = f"{SIGN_IN}/passkey"
 LINK: Final = f"{SIGN_IN}/link"
 REGISTER: Final = "/ui/register"
 CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"
+CONFIRM_MEMBERSHIP: Final = "/ui/confirm-membership"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
 TO_APPLICATION: Final = "to_application"
@@ -215,12 +216,24 @@ def with_headers(headers: Headers, answer: Page) -> Page:
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
+async def ask_memberships(postern: Postern, flow: Flow, caller: Caller, slug: str | None = None) -> Page | None:
+    """To the page that asks whoever has just signed in where they belong, of the organizations that list them, or of this one. None:
+    nothing is to be asked. That costs nothing for those whom nobody lists.
+    """
+    if not caller.is_listed or flow.asked_memberships or flow.signed_in_at is None:
+        return None
+    return to(CONFIRM_MEMBERSHIP, flow) if await postern.tenancy.members.listed(caller, slug, most=1) else None
+
+
 async def _to_account(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
     """Whoever belongs to several organizations says first which one it is about, unless they want to see a certain page."""
     application = flow.request.get(TO_APPLICATION)
     if application is not None:
         # A page that leaves by itself: behind a form, no redirect may lead to another site in the end.
         return Answer(leaving(call, flow, str(application)), 200)
+    asking = await ask_memberships(postern, flow, caller)
+    if asking is not None:
+        return asking
     place = own_place(str(flow.request.get("to", "")))
     if place == HOME and not caller.chosen_organization and await _belongs_to_several(postern, caller):
         return redirect(CHOOSE_ORGANIZATION)

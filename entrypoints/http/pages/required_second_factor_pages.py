@@ -5,6 +5,7 @@ from typing import Final
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorization_steps import Step
 from core.domain.identity.flows import Flow, FlowOver
+from core.frozen import replace
 from core.usecases.federation.authorizations import Unfinished
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -27,7 +28,8 @@ class LaterForm(BoundForm, frozen=True, kw_only=True):
 @page.get(SECOND_FACTOR_REQUIRED, caller=BROWSER, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def show_second_factor_required(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Ask a member to set up the second factor that the organization requires"""
-    flow = await flow_of(call, postern, call.query.flow)
+    # Whether they belong there was asked before this.
+    flow = replace(await flow_of(call, postern, call.query.flow), asked_memberships=True)
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
     if isinstance(outcome, Unfinished) and outcome.step is Step.SET_UP_SECOND_FACTOR:
         return Answer(_required(call, postern, flow, outcome), 200)

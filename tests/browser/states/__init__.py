@@ -6,11 +6,14 @@ when a field is wrong, when names are long or written from right to left.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from core.domain.branding import POSTERN, Branding
+from core.domain.identifiers import OrganizationId
 from core.domain.languages import Language
+from core.domain.tenancy.members import Adding, Listing
 from entrypoints.http.pages import shipped_pages
 
 NOW: Final = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
@@ -26,6 +29,20 @@ ENDLESS: Final = Branding(
     "Gesellschaft für die Förderung außerordentlich langer Organisationsnamen mit beschränkter Haftung", color="#0b3d91"
 )
 FROM_THE_RIGHT: Final = Branding("ياسمين للتجارة", color="#5b2a86")
+
+
+def listing(number: int, name: str, slug: str, role: str = "member", role_name: str = "", adding: Adding = Adding.OTHERS) -> Listing:
+    """A membership that others have made."""
+    at = NOW - timedelta(days=2)
+    return Listing(OrganizationId(UUID(int=number)), slug, name, role, role_name, at, adding, made_the_account=number == 1)
+
+
+LISTED: Final = [
+    listing(1, ACME.name, "acme", adding=Adding.DIRECTORY),
+    listing(2, ENDLESS.name, "endless-" + "e" * 42, "revision", LONG_ROLE, Adding.DOMAIN),
+    listing(3, FROM_THE_RIGHT.name, "yasmin", "auditor", "محاسب الفرع الشمالي"),
+    listing(4, "Globex", "globex", "owner"),
+]
 
 
 @dataclass(frozen=True, slots=True)

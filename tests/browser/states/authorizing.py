@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, NOW, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
@@ -27,6 +27,14 @@ _REQUIRED: Final[dict[str, Any]] = {
     "onward": "/ui/authorize",
     "due": NOW + timedelta(days=6),
     "has_time": True,
+}
+_LISTED: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/confirm-membership",
+    "email": "ada@example.org",
+    "listed": LISTED[:1],
+    "more": "",
+    "now": NOW,
 }
 _LOGOUT: Final[dict[str, Any]] = {"action": "/ui/logout", "form_token": "token", "hidden": {}, "service": "", "email": "ada@example.org"}
 _LINK: Final[dict[str, Any]] = {
@@ -127,6 +135,11 @@ STATES: Final = (
         {**_REQUIRED, "service": "الفواتير", "organization": FROM_THE_RIGHT.name},
         FROM_THE_RIGHT,
     ),
+    State("listed by an organization", "confirm_membership.html", _LISTED, ACME),
+    State("listed by an organization, long", "confirm_membership.html", {**_LISTED, "listed": LISTED[1:2], "email": LONG}, ENDLESS),
+    State("listed by an organization, from the right", "confirm_membership.html", {**_LISTED, "listed": LISTED[2:3]}, FROM_THE_RIGHT),
+    State("listed as an owner", "confirm_membership.html", {**_LISTED, "listed": LISTED[3:]}),
+    State("listed by many organizations", "confirm_membership.html", {**_LISTED, "listed": LISTED * 5, "more": "/ui/organizations"}),
     State("choose an organization", "choose_organization.html", {**_CHOICE, "organizations": _ORGANIZATIONS, "chosen": "acme"}),
     State("choose an organization, none", "choose_organization.html", {**_CHOICE, "organizations": [], "chosen": ""}),
     State("sign out", "sign_out.html", _LOGOUT),

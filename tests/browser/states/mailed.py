@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
 _PASSWORD: Final[dict[str, Any]] = {
     "title": Words("choose_password.title_reset"),
@@ -11,6 +11,15 @@ _PASSWORD: Final[dict[str, Any]] = {
     "errors": {},
     "shortest": 8,
     "longest": 128,
+    "listed": [],
+    "confirmed": set(),
+}
+_FIRST_PASSWORD: Final[dict[str, Any]] = {
+    **_PASSWORD,
+    "title": Words("choose_password.title_first"),
+    "action": "/ui/set-password",
+    "listed": LISTED[:1],
+    "confirmed": {LISTED[0].organization},
 }
 _ADDRESS: Final[dict[str, Any]] = {
     "action": "/ui/verify-email",
@@ -80,6 +89,12 @@ STATES: Final = (
     _outcome("registration refused", "registration_refused", good=True),
     _outcome("change refused", "change_refused", good=True),
     _refused("address refused", "link_used", "verify_email.link_refused", "password.sign_in"),
+    State("first password, listed by an organization", "choose_password.html", _FIRST_PASSWORD),
+    State(
+        "first password, listed by many organizations, wrong",
+        "choose_password.html",
+        {**_FIRST_PASSWORD, "listed": LISTED, "errors": {"new_password": Words("refusals.password_common")}},
+    ),
     State("invitation", "invitation.html", _INVITATION, ACME),
     State("invitation, pale", "invitation.html", _INVITATION, PALE),
     State("invitation, long", "invitation.html", {**_INVITATION, "email": LONG, "role_name": LONG_ROLE}, ENDLESS),

@@ -11,7 +11,7 @@ from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
 from entrypoints.http.pages.account.sign_in_log_pages import NAMED, failure
-from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
+from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
 _SECTIONS: Final = [
     (address, Words(f"{name}.page"))
@@ -147,11 +147,17 @@ _LOGINS: Final = [
 
 
 def _organization(
-    name: str, role: str = "member", role_name: str = "", status: str = "active", second_factor_due: datetime | None = None
+    name: str,
+    role: str = "member",
+    role_name: str = "",
+    status: str = "active",
+    second_factor_due: datetime | None = None,
+    *,
+    is_own: bool = True,
 ) -> Thing:
     return Thing(
         organization=Thing(slug=name[:8].lower(), name=name, is_active=status == "active", status=Thing(value=status)),
-        membership=Thing(role=role, created_at=_LAST_YEAR),
+        membership=Thing(role=role, created_at=_LAST_YEAR, is_own=is_own),
         member_count=4,
         service_count=2,
         second_factor_due=second_factor_due,
@@ -439,7 +445,7 @@ STATES: Final = (
         organizations=[
             _organization("Acme Metals", "owner"),
             _organization(ENDLESS.name, "revision", LONG_ROLE, "suspended"),
-            _organization(FROM_THE_RIGHT.name, "auditor", "محاسب"),
+            _organization(FROM_THE_RIGHT.name, "auditor", "محاسب", is_own=False),
         ],
         status=lambda one: f"organizations.status.{one.organization.status.value}",
         opened="acme met",
@@ -457,6 +463,21 @@ STATES: Final = (
         is_open=False,
         action="/",
         back="/ui/organizations",
+    ),
+    _account(
+        "account, organization that lists you",
+        "organization.html",
+        "/ui/organizations",
+        one=_organization("Acme Metals", is_own=False),
+        set_up="",
+        not_active="",
+        is_open=False,
+        action="/",
+        back="/ui/organizations",
+    ),
+    *(
+        _account(f"account, listed by {one.organization_slug[:7]}", "membership.html", "/ui/organizations", one=one, action="/", back="/")
+        for one in LISTED
     ),
     _account(
         "account, organization suspended",

@@ -77,13 +77,13 @@ def test_who_has_done_all_before_has_nothing_to_do() -> None:
 
 def test_a_member_is_reminded_of_the_second_factor_at_the_sign_in_and_must_have_it_when_it_is_due() -> None:
     soon, over = NOW + timedelta(seconds=1), NOW
-    member = replace(JUST_NOW, is_member=True)
+    member = replace(JUST_NOW, is_member=True, is_own_member=True)
     assert step(replace(member, second_factor_due=soon), BEGUN) is Step.SET_UP_SECOND_FACTOR
     assert step(replace(member, second_factor_due=soon), replace(BEGUN, set_up_later=True)) is Step.DONE
     # Who was signed in before is left in peace, and so is who may not be asked.
-    assert step(replace(ADA, is_member=True, second_factor_due=soon)) is Step.DONE
+    assert step(replace(ADA, is_member=True, is_own_member=True, second_factor_due=soon)) is Step.DONE
     assert step(replace(member, second_factor_due=soon), BEGUN, prompts=NONE) is Step.DONE
-    for who in (replace(member, second_factor_due=over), replace(ADA, is_member=True, second_factor_due=over)):
+    for who in (replace(member, second_factor_due=over), replace(ADA, is_member=True, is_own_member=True, second_factor_due=over)):
         assert step(who, replace(BEGUN, consented=True, set_up_later=True)) is Step.SET_UP_SECOND_FACTOR
         assert refused(who, prompts=NONE) is Word.INTERACTION_REQUIRED
 
@@ -167,7 +167,7 @@ def test_an_application_for_members_lets_nobody_else_in() -> None:
     closed = replace(APPLICATION, members_only=True)
     assert step(application=closed) is Step.TURN_AWAY
     assert refused(application=closed, prompts=NONE) is Word.ACCESS_DENIED
-    assert step(replace(ADA, is_member=True), application=closed) is Step.DONE
+    assert step(replace(ADA, is_member=True, is_own_member=True), application=closed) is Step.DONE
     # First they may sign in as somebody else.
     assert step(None, application=closed) is Step.SIGN_IN
     assert step(prompts=prompt(Prompt.LOGIN), application=closed) is Step.SIGN_IN
@@ -236,10 +236,35 @@ def test_the_trust_of_an_organization_counts_for_those_alone_who_are_its_members
     listed = replace(stranger, is_member=True)
     member = replace(listed, is_own_member=True)
     for who in (stranger, listed):
-        assert step(who, application=trusted) is Step.CONSENT
+        assert step(who, replace(ARRIVED, asked_membership=True), trusted) is Step.CONSENT
         assert refused(who, application=trusted, prompts=NONE) is Word.CONSENT_REQUIRED
     assert step(member, application=trusted, prompts=NONE) is Step.DONE
     assert step(member, application=trusted, prompts=prompt(Prompt.CONSENT)) is Step.CONSENT
+
+
+def test_whom_the_organization_lists_is_asked_at_the_sign_in_whether_they_belong_there() -> None:
+    listed = replace(JUST_NOW, is_member=True)
+    assert step(listed, BEGUN) is Step.CONFIRM_MEMBERSHIP
+    assert step(listed, replace(BEGUN, asked_membership=True)) is Step.DONE
+    assert step(replace(listed, is_own_member=True), BEGUN) is Step.DONE
+    # Whoever was signed in before is left in peace, and so is who may not be asked.
+    assert step(replace(ADA, is_member=True)) is Step.DONE
+    assert step(listed, BEGUN, prompts=NONE) is Step.DONE
+    # Before anything that the organization asks of its members, and before the application asks.
+    due = replace(listed, second_factor_due=NOW, consented=None)
+    assert step(due, BEGUN) is Step.CONFIRM_MEMBERSHIP
+    assert step(due, replace(BEGUN, asked_membership=True)) is Step.SET_UP_SECOND_FACTOR
+
+
+def test_they_are_asked_as_well_where_the_answer_spares_them_the_question_for_consent() -> None:
+    listed, trusted = replace(ADA, is_member=True, consented=None), replace(APPLICATION, trusted=True)
+    assert step(listed, application=trusted) is Step.CONFIRM_MEMBERSHIP
+    assert step(listed, replace(ARRIVED, asked_membership=True), trusted) is Step.CONSENT
+    assert refused(listed, application=trusted, prompts=NONE) is Word.CONSENT_REQUIRED
+    assert step(listed) is Step.CONSENT
+    assert step(listed, application=trusted, prompts=prompt(Prompt.CONSENT)) is Step.CONSENT
+    assert step(listed, application=trusted, recipient=Recipient("http://localhost/")) is Step.CONSENT
+    assert step(replace(listed, consented=ASKED), application=trusted) is Step.DONE
 
 
 @pytest.mark.parametrize("uri", ["http://127.0.0.1:51004/callback", "http://localhost/", "http://[::1]:1/", "com.example.app:/callback"])

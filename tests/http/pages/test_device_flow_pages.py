@@ -331,3 +331,21 @@ async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: 
     await tab.open(back)
     await tab.send([form.action for form in tab.page.forms].index(back), answer="approve")
     assert home.state() == ["approved"]
+
+
+async def test_whom_the_organization_merely_lists_is_asked_before_the_decision(home: Home) -> None:
+    home.tenants.join(home.ada, home.acme, listed=True)
+    home.tenants.join(home.ada, home.tenants.add("initech"), listed=True)
+    codes = await home.ask_for_codes(scope="openid email")
+    tab = await home.tabs.tab().open(DEVICE)
+    await tab.send(user_code=codes.user_code)
+    await tab.send(email=home.ada.email)
+    await tab.send(password=PASSWORD)
+    assert tab.place.startswith("/ui/confirm-membership?flow=")
+    assert "initech" not in tab.page.text
+    await tab.send(answers=f"yes:{home.acme.id}")
+    assert tab.place.startswith("/ui/device/decision?flow=")
+    own = home.people.rows("select org_id from memberships where user_id = %s and own_since is not null", home.ada.user)
+    assert [row["org_id"] for row in own] == [home.acme.id]
+    await tab.send(answer="approve")
+    assert tab.place.startswith("/ui/device/approved?flow=")

@@ -99,6 +99,7 @@ async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> 
         errors={},
         shortest=8,
         longest=128,
+        listed=[],
     )
     loaded = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page.decode())
     assert [place.rpartition(".")[2] for place in loaded] == ["svg", "css", "js"]

@@ -126,6 +126,7 @@ async def test_whoever_founds_an_organization_owns_it_and_is_signed_in_to_it(cli
         "user_id": str(ada.user),
         "role": "owner",
         "created_at": organization["created_at"],
+        "own_since": organization["created_at"],
     }
     assert (body["owner"]["id"], body["owner"]["email"], body["owner"]["is_platform_owner"]) == (str(ada.user), "Ada@example.org", False)
     # Pending: with these tokens one sees it, and little else.

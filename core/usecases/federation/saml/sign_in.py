@@ -201,7 +201,9 @@ class SamlSignIn:
     async def resume(self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False) -> Outcome:
         """A request whose person has done something for it. Raises `FlowOver`, and what `arrive` does."""
         place, request, meeting = await self._met_again(flow, caller)
-        progress = Progress(flow.created_at, account_chosen=True, set_up_later=set_up_later)
+        # Whoever has signed in through the API has no session in this browser, and so no page that could ask them.
+        asked_membership = flow.asked_memberships or set_up_later or caller is None
+        progress = Progress(flow.created_at, account_chosen=True, set_up_later=set_up_later, asked_membership=asked_membership)
         return await self._settled(place, request, meeting, progress, client, flow=flow)
 
     async def allow(self, flow: Flow, caller: Caller | None, client: Client, shown: SessionId) -> Outcome:
@@ -210,9 +212,10 @@ class SamlSignIn:
         """
         place, request, meeting = await self._met_again(flow, caller)
         is_theirs = meeting.signed_in is not None and meeting.signed_in.session == shown
-        # The page shows the account, and whoever has time to set up a second factor was asked before it. A form that is sent twice allows
-        # it once.
-        progress = Progress(flow.created_at, account_chosen=True, consented=is_theirs and not flow.repeats, set_up_later=True)
+        # The page shows the account, and whoever belongs there, or has time to set up a second factor, was asked before it. A form that is
+        # sent twice allows it once.
+        consented = is_theirs and not flow.repeats
+        progress = Progress(flow.created_at, account_chosen=True, consented=consented, set_up_later=True, asked_membership=True)
         return await self._settled(place, request, meeting, progress, client, flow=flow)
 
     async def deny(self, flow: Flow) -> Delivered:
@@ -236,7 +239,8 @@ class SamlSignIn:
             raise BadRequest(f"RelayState: {refusal.reason}") from None
         if next_certificate:
             _require_trial(meeting)
-        outcome = await self._settled(place, request, meeting, Progress(set_up_later=True), client)
+        progress = Progress(set_up_later=True, asked_membership=True)
+        outcome = await self._settled(place, request, meeting, progress, client)
         if isinstance(outcome, Delivered) or outcome.step is Step.CONSENT:
             return outcome
         match outcome.step:

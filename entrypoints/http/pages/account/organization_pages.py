@@ -16,7 +16,7 @@ from core.domain.errors import (
     SecondFactorRequired,
     TeamLimitExceeded,
 )
-from core.domain.identifiers import InvitationId
+from core.domain.identifiers import InvitationId, OrganizationId
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import InvitationStatus, OwnInvitation
 from core.domain.tenancy.organizations import OrganizationOverview
@@ -28,10 +28,12 @@ from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
-_OPENED: Final = {"opened": "organization.done_opened"}
+_OPENED: Final = {"opened": "organization.done_opened", "confirmed": "confirm_membership.done_confirmed"}
+_LEFT: Final = {"left": "confirm_membership.done_left"}
 _ONE: Final = f"{ORGANIZATIONS}/{{org_slug}}"
 _INVITATIONS: Final = f"{ORGANIZATIONS}/invitations"
 _INVITATION: Final = f"{_INVITATIONS}/{{invitation_id}}"
+_MEMBERSHIP: Final = f"{_ONE}/membership"
 # Not below the list of organizations: one of them may have such a short name.
 _REQUESTS: Final = "/ui/join-requests"
 _DONE: Final = {
@@ -47,6 +49,12 @@ class OrganizationPath(msgspec.Struct, frozen=True):
 
 class InvitationPath(msgspec.Struct, frozen=True):
     invitation_id: UUID
+
+
+class MembershipForm(BoundForm, frozen=True, kw_only=True):
+    organization: UUID
+    """Its short name may be another's by now."""
+    answer: Literal["accept", "leave"]
 
 
 class AnswerForm(BoundForm, frozen=True, kw_only=True):
@@ -67,6 +75,7 @@ async def show_organizations(call: Call[None, Listing], postern: Postern) -> byt
         ORGANIZATIONS,
         organizations=organizations[link.part.offset : link.part.offset + ON_A_PAGE],
         status=_status,
+        done=_LEFT.get(link.done, ""),
         opened=call.caller.chosen_organization,
         invitations=_INVITATIONS,
         requests=_REQUESTS,
@@ -107,6 +116,38 @@ async def open_organization(call: Call[BoundForm, None, OrganizationPath], poste
         # Whether there is such an organization is nobody's business who does not belong to it.
         raise NotFound("There is no such organization") from None
     return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "opened")
+
+
+@page.get(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_listed_membership(call: Call[None, None, OrganizationPath], postern: Postern) -> Page:
+    """Ask whether you belong to an organization that lists you as its member"""
+    for one in await postern.tenancy.members.listed(call.caller, call.path.org_slug, most=1):
+        content = show(
+            call,
+            postern,
+            "membership.html",
+            ORGANIZATIONS,
+            one=one,
+            action=f"{ORGANIZATIONS}/{one.organization_slug}/membership",
+            back=ORGANIZATIONS,
+        )
+        return Answer(content, 200)
+    # Answered in another tab, or no member any more.
+    return redirect(ORGANIZATIONS)
+
+
+@page.post(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(BadRequest, Forbidden))
+async def answer_listed_membership(call: Call[MembershipForm, None, OrganizationPath], postern: Postern) -> Page:
+    """Confirm that you belong to an organization, or leave it
+
+    The same answer, sent twice, is no error.
+    """
+    organization = OrganizationId(call.body.organization)
+    if call.body.answer == "accept":
+        await postern.tenancy.members.confirm(call.caller, [organization])
+        return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "confirmed")
+    await postern.tenancy.members.leave(call.caller, organization)
+    return back_to(ORGANIZATIONS, "left")
 
 
 @page.get(_INVITATIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)

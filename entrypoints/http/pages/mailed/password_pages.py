@@ -2,18 +2,21 @@
 scripts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Annotated, Final
+from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, Refusal
+from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token
+from core.domain.tenancy.members import MOST_ASKED, Listing
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import SIGN_IN
@@ -22,6 +25,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account.membership_pages import MANY_ANSWERS
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, WayOn, page
 from entrypoints.http.pages.flows import FORGOTTEN
 from entrypoints.http.pages.refusals import in_words
@@ -29,6 +33,7 @@ from entrypoints.http.pages.refusals import in_words
 _CHOSEN: Final = "/ui/password-chosen"
 _RESET: Final = "/ui/reset-password"
 _SET: Final = "/ui/set-password"
+_REFUSES: Final = (BadRequest, ProviderRequired, Overloaded)
 _TITLES: Final = {_RESET: "choose_password.title_reset", _SET: "choose_password.title_first"}
 
 
@@ -40,6 +45,8 @@ class ChosenPassword(msgspec.Struct, frozen=True):
     token: Token
     new_password: Password
     repeated: Password
+    confirmed: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_ASKED)] = ()
+    """The organizations to which the person says that they belong."""
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -57,7 +64,15 @@ async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) 
     return await _show(_RESET, call, postern)
 
 
-@page.post(_RESET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired, Overloaded))
+@page.post(
+    _RESET,
+    caller=ANYONE,
+    limit=AUTH,
+    policy=WITH_FORM,
+    advice=_advice,
+    refuses=(BadRequest, ProviderRequired, Overloaded),
+    accepts=MANY_ANSWERS,
+)
 async def send_password_reset(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Change the password"""
     return await _choose(_RESET, call, postern)
@@ -69,7 +84,15 @@ async def show_first_password(call: Call[None, PasswordLink], postern: Postern) 
     return await _show(_SET, call, postern)
 
 
-@page.post(_SET, caller=ANYONE, limit=AUTH, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired, Overloaded))
+@page.post(
+    _SET,
+    caller=ANYONE,
+    limit=AUTH,
+    policy=WITH_FORM,
+    advice=_advice,
+    refuses=(BadRequest, ProviderRequired, Overloaded),
+    accepts=MANY_ANSWERS,
+)
 async def send_first_password(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Set the password"""
     return await _choose(_SET, call, postern)
@@ -83,27 +106,40 @@ def password_chosen(call: Call, _postern: Postern) -> bytes:
 
 async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> bytes:
     await postern.identity.account_passwords.look_at_link(call.query.token)
-    return _form(path, call.query.token, call.language)
+    listed = await postern.tenancy.members.listed_by_link(call.query.token)
+    # Ticked at first: what the account came to be by.
+    made = {one.organization for one in listed if one.made_the_account}
+    return _form(path, call.query.token, call.language, listed=listed, confirmed=made)
 
 
 async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     form = call.body
     field = "new_password"
+    confirmed = {OrganizationId(one) for one in form.confirmed}
     try:
         if form.new_password.reveal() != form.repeated.reveal():
             field = "repeated"
             raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
-        await postern.identity.account_passwords.reset(form.token, form.new_password, call.actor)
+        await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor)
     except LinkRefused:
         if await postern.identity.account_passwords.was_just_reset(form.token, form.new_password):
             return redirect(_CHOSEN)
         raise
     except BadRequest as refusal:
-        return Answer(_form(path, form.token, call.language, {field: refusal}), 400)
+        listed = await postern.tenancy.members.listed_by_link(form.token)
+        return Answer(_form(path, form.token, call.language, listed=listed, confirmed=confirmed, refused={field: refusal}), 400)
     return redirect(_CHOSEN)
 
 
-def _form(path: str, token: Token, language: Language, refused: Mapping[str, Refusal] = MappingProxyType({})) -> bytes:
+def _form(
+    path: str,
+    token: Token,
+    language: Language,
+    *,
+    listed: Sequence[Listing],
+    confirmed: Collection[OrganizationId],
+    refused: Mapping[str, Refusal] = MappingProxyType({}),
+) -> bytes:
     text = shipped_pages().text(language)
     return shipped_pages().page(
         "choose_password.html",
@@ -114,4 +150,6 @@ def _form(path: str, token: Token, language: Language, refused: Mapping[str, Ref
         errors={field: in_words(refusal, text) for field, refusal in refused.items()},
         shortest=SHORTEST_PASSWORD,
         longest=LONGEST_PASSWORD,
+        listed=listed,
+        confirmed=confirmed,
     )

@@ -42,6 +42,7 @@ from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink, form_o
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
+    CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
     FORGOTTEN,
     PASSWORD,
@@ -355,6 +356,8 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
             return Answer(_consent(call, postern, flow, outcome), 200)
         case Step.TURN_AWAY:
             return Answer(_turned_away(call, postern, flow, outcome), 403)
+        case Step.CONFIRM_MEMBERSHIP:
+            return to(CONFIRM_MEMBERSHIP, flow)
         case Step.SET_UP_SECOND_FACTOR:
             return Answer(_second_factor_required(call, postern, flow, outcome), 200)
         case _ if flow.signed_in_at is not None:
@@ -437,9 +440,15 @@ def _second_factor_required(call: AnyCall, postern: Postern, flow: Flow, unfinis
     )
 
 
-async def _continued(_call: AnyCall, _postern: Postern, flow: Flow, _caller: Caller) -> Answer[NoBody]:
-    """The person has signed in. What leaves needs a page of its own, because the pages of the sign-in may not send one away."""
-    return to(FINISH, flow)
+async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
+    """The person has signed in. What leaves needs a page of its own, because the pages of the sign-in may not send one away; the page that
+    asks about memberships may.
+    """
+    if not flow.asked_memberships:
+        return to(FINISH, flow)
+    async with EXCHANGES:
+        outcome = await postern.federation.saml_sign_in.resume(flow, caller, call.client)
+    return _finished(call, postern, flow, outcome)
 
 
 CONTINUATIONS[FlowPurpose.SAML] = _continued

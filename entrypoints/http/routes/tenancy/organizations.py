@@ -1,13 +1,14 @@
 """Organizations: founding one, those that the caller belongs to, and what their people say of them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identity.proofs import StepUp
-from core.domain.tenancy.members import Member
+from core.domain.tenancy.members import Member, Membership
 from core.domain.tenancy.organizations import LONGEST_SLUG, SHORTEST_NAME, SHORTEST_SLUG, OrganizationOverview
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -26,7 +27,7 @@ from entrypoints.http.machinery.fields import (
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.routes.tenancy.members import MembershipRecord, membership_record
+from entrypoints.http.routes.tenancy.members import MembershipRecord
 from entrypoints.http.routes.tenancy.organization_records import OrganizationRecord, TierRecord, organization_record, tier_record
 
 _TAGS = ("organizations",)
@@ -62,6 +63,15 @@ class OrganizationOwner(msgspec.Struct, frozen=True):
     created_at: CreatedAt
 
 
+class OwnMembershipRecord(MembershipRecord, frozen=True):
+    """Your membership in an organization."""
+
+    own_since: Annotated[datetime | None, example("2026-01-31T12:00:00Z")]
+    """Since when it is your own: you founded the organization, accepted an invitation, confirmed the membership, or signed in at the
+    organization's own provider. Null: others have listed you, and you have not said yet whether you belong there.
+    """
+
+
 class OrganizationFounded(msgspec.Struct, frozen=True):
     """The new organization, and a session in it."""
 
@@ -69,7 +79,7 @@ class OrganizationFounded(msgspec.Struct, frozen=True):
     """The organization."""
     owner: OrganizationOwner
     """The owner: you."""
-    membership: MembershipRecord
+    membership: OwnMembershipRecord
     """Your membership in it."""
     access_token: AccessTokenText
     """The access token for the new organization."""
@@ -81,7 +91,7 @@ class OwnOrganization(msgspec.Struct, frozen=True):
 
     organization: OrganizationRecord
     """The organization."""
-    membership: MembershipRecord
+    membership: OwnMembershipRecord
     """Your membership in it."""
     member_count: Annotated[int, example(7)]
     """How many members it has."""
@@ -105,7 +115,7 @@ async def create_organization(call: Call[NewOrganization], postern: Postern) -> 
     return OrganizationFounded(
         organization_record(founded.organization),
         OrganizationOwner(owner.id, owner.email.address, owner.is_platform_owner, owner.created_at),
-        membership_record(founded.membership),
+        _own_membership(founded.membership),
         founded.tokens.access_token.reveal(),
         founded.tokens.refresh_token.reveal(),
     )
@@ -145,10 +155,16 @@ async def delete_organization(call: Call[None, None, OwnOrganizationPath, Member
     return NO_BODY
 
 
+def _own_membership(membership: Membership) -> OwnMembershipRecord:
+    return OwnMembershipRecord(
+        membership.id, membership.organization, membership.user, membership.role, membership.created_at, membership.own_since
+    )
+
+
 def _own(overview: OrganizationOverview) -> OwnOrganization:
     return OwnOrganization(
         organization_record(overview.organization),
-        membership_record(overview.membership),
+        _own_membership(overview.membership),
         overview.member_count,
         overview.service_count,
         tier_record(overview.tier),

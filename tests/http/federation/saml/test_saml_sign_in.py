@@ -481,7 +481,7 @@ async def test_members_under_a_rule_set_up_a_second_factor_first(provider: Provi
     provider.people.change("update all_organizations set mfa_required_since = now()")
     member = await provider.with_password("new@acme.example")
     provider.people.change(
-        "insert into memberships (id, org_id, user_id, role, created_at) values (%s, %s, %s, 'member', now())",
+        "insert into memberships (id, org_id, user_id, role, created_at, own_since) values (%s, %s, %s, 'member', now(), now())",
         provider.postern.foundation.ids.new(),
         provider.acme.id,
         member.user,
@@ -490,6 +490,41 @@ async def test_members_under_a_rule_set_up_a_second_factor_first(provider: Provi
     await tab.send(email=member.email, password=PASSWORD)
     assert "requires two-step sign-in" in tab.page.text
     await tab.send(1)
+    assert sent(tab.shown).status == "Success"
+
+
+@pytest.mark.parametrize("answer", ["yes", "leave", "later"])
+async def test_whom_the_organization_merely_lists_is_asked_at_a_sign_in(provider: Providing, answer: str) -> None:
+    await provider.ready()
+    ada = await provider.people.with_password(PASSWORD, "ada@lovelace.example")
+    provider.tenants.join(ada, provider.acme, listed=True)
+    tab = await provider.opened(provider.browser().tab(), asking())
+    await tab.send(email=ada.email, password=PASSWORD)
+    assert tab.place.startswith("/ui/confirm-membership?flow=")
+    # Where nobody may be asked, nobody is.
+    passive = await tab.tabs.request("GET", asking(authn_request(IsPassive="true")))
+    assert sent(passive).root is not None
+    await tab.send(answers="later" if answer == "later" else f"{answer}:{provider.acme.id}")
+    if answer != "yes":
+        await tab.send(answer="allow")
+    assert sent(tab.shown).status == "Success"
+    rows = provider.people.rows("select own_since is not null as own from memberships where user_id = %s", ada.user)
+    assert rows == {"yes": [{"own": True}], "leave": [], "later": [{"own": False}]}[answer]
+
+
+async def test_who_signs_in_through_the_api_has_no_page_that_could_ask(provider: Providing) -> None:
+    await provider.ready()
+    ada = await provider.people.with_password(PASSWORD, "ada@lovelace.example")
+    provider.tenants.join(ada, provider.acme, listed=True)
+    browser = provider.browser()
+    location = (await browser.request("GET", asking())).header("location") or ""
+    state = location.partition("state=")[2]
+    body = {"email": ada.email, "password": PASSWORD, "saml_state": state}
+    led_to = (await provider.client.post("/api/auth/login", body)).ok()["saml_redirect_url"]
+    tab = await browser.tab().open(led_to.removeprefix(BASE_URL))
+    assert "Do you belong there?" not in tab.page.text
+    # Their consent is another question: its page needs no session.
+    await tab.send(answer="allow")
     assert sent(tab.shown).status == "Success"
 
 

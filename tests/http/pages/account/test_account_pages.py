@@ -67,7 +67,7 @@ async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoi
     eve = home.people.add("eve@example.org")
     theirs = await home.browser(eve).tab().open("/ui")
     for token in ("", "0" * 64, theirs.page.forms[0].fields["form_token"]):
-        fields = {"form_token": token, "form": SOME_ID, "invitation": "x", "answer": "accept", "language": "de"}
+        fields = {"form_token": token, "form": SOME_ID, "invitation": "x", "organization": SOME_ID, "answer": "accept", "language": "de"}
         answer = await home.tabs.request("POST", path_of(one), fields)
         assert answer.status == 403, one
         assert b"out of date" in answer.body

@@ -1,0 +1,73 @@
+"""Saying where one belongs, in a browser and by keyboard."""
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
+from tests.browser.page import Page
+from tests.http.people import BASE_URL, People, Person
+from tests.http.signing_in import PASSWORD
+from tests.http.tenants import Tenants
+
+PAGE = f"{BASE_URL}/ui/confirm-membership?flow="
+BODY = "document.activeElement === document.body"
+
+
+@pytest.fixture
+async def ada(people: People) -> Person:
+    return await people.with_password(PASSWORD, "ada@example.org")
+
+
+@pytest.fixture
+def tenants(postern: Postern, people: People) -> Tenants:
+    return Tenants(postern, people)
+
+
+async def signed_in(page: Page, person: Person) -> None:
+    await page.open("/ui/sign-in")
+    await enter(page, {"E-mail address": person.email})
+    await enter(page, {"Password": PASSWORD})
+    assert (await page.place()).startswith(PAGE)
+
+
+async def test_a_person_confirms(page: Page, people: People, tenants: Tenants, ada: Person) -> None:
+    tenants.join(ada, tenants.add("acme"), listed=True)
+    await signed_in(page, ada)
+    await require_sound(page)
+    await page.follow("Yes, I belong there")
+    assert await page.place() == f"{BASE_URL}/ui"
+    assert people.rows("select from memberships where own_since is not null") != []
+
+
+async def test_a_person_leaves_with_a_keyboard_alone(plain_page: Page, people: People, tenants: Tenants, ada: Person) -> None:
+    page = plain_page
+    tenants.join(ada, tenants.add("acme"), listed=True)
+    await signed_in(page, ada)
+    # A key that goes astray answers nothing.
+    assert await page.evaluate(BODY) is True
+    await page.press("Enter")
+    assert (await page.place()).startswith(PAGE)
+    assert await require_keyboard(page) == ["Not now", "Yes, I belong there", "Leave"]
+    await tab_to(page, "Leave")
+    async with page.loading():
+        await page.press("Enter")
+    assert await page.place() == f"{BASE_URL}/ui"
+    assert people.rows("select from memberships") == []
+
+
+async def test_several_are_answered_with_a_keyboard_alone(plain_page: Page, people: People, tenants: Tenants, ada: Person) -> None:
+    page = plain_page
+    for slug in ("acme", "globex", "initech"):
+        tenants.join(ada, tenants.add(slug), listed=True)
+    await signed_in(page, ada)
+    await require_keyboard(page)
+    await tab_to(page, "Do you belong to Acme?")
+    await page.press("Down")
+    await tab_to(page, "Do you belong to Globex?")
+    await page.press("Down")
+    await page.press("Down")
+    await tab_to(page, "Continue")
+    async with page.loading():
+        await page.press("Enter")
+    rows = people.rows("select slug, own_since is not null as own from memberships join organizations on organizations.id = org_id")
+    assert {row["slug"]: row["own"] for row in rows} == {"acme": True, "initech": False}

@@ -1,0 +1,585 @@
+"""People whom an organization lists as its members, and who say where they belong: at the next sign-in, in their account, and where they
+choose the first password of an account that a directory made.
+"""
+
+from functools import partial
+from typing import Any, Final
+
+import psycopg
+import pytest
+import trio
+
+from core.domain.errors import BadRequest, Forbidden
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.secrets import Token
+from core.domain.tenancy.members import MOST_ASKED
+from core.frozen import replace
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.browsing import Tab, Tabs
+from tests.http.cast import all_at_once
+from tests.http.federation.arriving import CALLBACK, Arriving, told
+from tests.http.federation.arriving import left as left_for
+from tests.http.federation.scim.directories import Directory
+from tests.http.inviting import Inviting
+from tests.http.people import BASE_URL, People, Person
+from tests.http.routing import route
+from tests.http.signing_in import PASSWORD, enable_mfa, unlimited
+from tests.http.tenants import OwnRole, Tenant
+
+PAGE: Final = "/ui/confirm-membership"
+LISTS: Final = "/ui/organizations"
+ADA: Final = "ada@lovelace.example"
+
+
+class House(Inviting):
+    async def newcomer(self, email: str = ADA) -> Person:
+        return await self.people.with_password(PASSWORD, email)
+
+    def browser(self) -> Tabs:
+        return Tabs(unlimited(self.postern))
+
+    async def sign_in(self, person: Person, place: str = "", tabs: Tabs | None = None) -> Tab:
+        tab = await (tabs or self.browser()).tab().open(place or "/ui/sign-in")
+        await tab.send(email=person.email)
+        return await tab.send(password=PASSWORD)
+
+    def list(self, person: Person, slug: str = "globex", role: str | OwnRole = "member") -> Tenant:
+        tenant = self.tenants.add(slug)
+        self.tenants.join(person, tenant, role, listed=True)
+        return tenant
+
+    def ties(self, person: Person) -> dict[str, bool]:
+        """By the short names of the organizations."""
+        rows = self.people.rows(
+            "select slug, own_since is not null as own from memberships join organizations on organizations.id = org_id where user_id = %s",
+            person.user,
+        )
+        return {row["slug"]: row["own"] for row in rows}
+
+    async def caller(self, tabs: Tabs) -> Any:
+        return await self.postern.tenancy.callers.resolve_browser(Token(tabs.session or ""))
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> House:
+    return House(postern, people, unlimited(postern), log)
+
+
+async def by_directory(house: House, person: Person) -> Tenant:
+    directory = await Directory(house.postern, house.client, house.people, "initech").connect()
+    await directory.create(person.email)
+    return directory.tenant
+
+
+async def on_behalf(house: House, person: Person) -> Tenant:
+    issued = await house.invite(person.email)
+    assert (await house.ask("POST", f"/{issued['invitation']['id']}/accept")).status == 200
+    return house.acme
+
+
+async def by_the_inviters_token(house: House, person: Person) -> Tenant:
+    issued = await house.invite(person.email)
+    assert (await house.accept(issued["token"])).status == 200
+    return house.acme
+
+
+async def by_domain(house: House, person: Person) -> Tenant:
+    route(house.people, house.acme, person.email.partition("@")[2], provider=None, login="password_allowed", join="on")
+    return house.acme
+
+
+async def by_request(house: House, person: Person) -> Tenant:
+    route(house.people, house.acme, person.email.partition("@")[2], provider=None, login="password_allowed", join="ask")
+    assert (await house.sign_in(person)).place == "/ui"
+    (asked,) = (await house.request("GET", "/api/organizations/acme/join-requests")).json()
+    assert (await house.request("POST", f"/api/organizations/acme/join-requests/{asked['id']}/approve")).status == 200
+    return house.acme
+
+
+async def before_the_upgrade(house: House, person: Person) -> Tenant:
+    """As the migration leaves a row that others have made."""
+    tenant = house.list(person)
+    house.people.change("update memberships set came_by = 'added', created_at = now() - interval '1 year' where user_id = %s", person.user)
+    return tenant
+
+
+WAYS: Final = {one.__name__: one for one in (by_directory, on_behalf, by_the_inviters_token, by_domain, by_request, before_the_upgrade)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("answer", ["yes", "leave"])
+async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(house: House, way: str, answer: str) -> None:
+    ada = await house.newcomer()
+    tenant = await WAYS[way](house, ada)
+    tab = await house.sign_in(ada)
+    assert tab.place.startswith(f"{PAGE}?flow=")
+    said = tab.page.text
+    for words in (f"Do you belong to {tenant.slug.capitalize()} ?", tenant.slug, "Member", ADA, "If you do not know one, leave it"):
+        assert words in said, words
+    how = {"by_directory": "Its directory added you", "by_domain": "It has proved the domain", "by_request": "It has proved the domain"}
+    assert how.get(way, "Somebody there added you") in said
+    assert house.ties(ada) == {tenant.slug: False}
+    # Nothing is focused, so nothing is confirmed by a key.
+    assert b"autofocus" not in tab.shown.body
+    await tab.send(answers=f"{answer}:{tenant.id}")
+    assert tab.place == "/ui"
+    assert house.ties(ada) == ({tenant.slug: True} if answer == "yes" else {})
+    (event,) = [one for one in house.told("audit_log") if one["name"] in {"user.membership.confirmed", "user.removed"}]
+    assert (event["name"], event["organization_id"]) == ("user.membership.confirmed" if answer == "yes" else "user.removed", tenant.id)
+    assert (event["actor_id"], event["target_id"]) == (ada.user, str(ada.user))
+    assert event["details"]["role"] == "member"
+    # Where they answered is none of the organization's business.
+    (where,) = house.people.rows("select address, user_agent from audit_log where action = %s", event["name"])
+    assert where == {"address": None, "user_agent": None}
+    assert (await house.sign_in(ada)).place == "/ui"
+
+
+async def test_whoever_does_not_answer_goes_on_and_is_asked_again(house: House) -> None:
+    ada = await house.newcomer()
+    house.list(ada)
+    for sent in ({"answers": "later"}, {}):
+        tab = await house.sign_in(ada, "/ui/sign-in?to=/ui/sessions")
+        assert tab.place.startswith(PAGE)
+        # They are signed in already, and are not locked out.
+        assert (await tab.tabs.request("GET", "/ui/profile")).status == 200
+        await tab.send(**sent)
+        assert tab.place == "/ui/sessions"
+    assert house.ties(ada) == {"globex": False}
+
+
+async def test_whom_nobody_lists_is_asked_nothing_and_waits_for_nothing(house: House) -> None:
+    ada, bob = await house.newcomer(), await house.newcomer("bob@example.org")
+    house.tenants.join(bob, house.tenants.add("globex"))
+
+    def trips() -> list[int]:
+        return [line["db_round_trips"] for line in house.log.events("request") if line["method"] == "POST"]
+
+    await house.sign_in(await house.newcomer("eve@example.org"))
+    taken = []
+    for person in (ada, bob):
+        before = len(trips())
+        tab = await house.sign_in(person, "/ui/sign-in?to=/ui/sessions")
+        assert tab.place == "/ui/sessions"
+        taken.append(trips()[before:])
+    assert taken == [[2, 3], [2, 3]]
+
+
+async def test_a_membership_of_somebody_else_is_not_confirmed_nor_left(house: House) -> None:
+    ada, bob = await house.newcomer(), await house.newcomer("bob@example.org")
+    theirs, own = house.list(bob), house.tenants.add("initech")
+    house.tenants.join(ada, own, listed=True)
+    tab = await house.sign_in(ada)
+    await tab.send(answers=[f"yes:{theirs.id}", f"leave:{theirs.id}"])
+    assert (house.ties(ada), house.ties(bob)) == ({"initech": False}, {"globex": False})
+    assert [one["name"] for one in house.told("audit_log") if one["organization_id"] == theirs.id] == []
+    for answers in ("yes", f"yes:{theirs.id}x", "yes:", f"owner:{own.id}", [f"yes:{own.id}"] * (MOST_ASKED + 1)):
+        tab = await house.sign_in(ada)
+        assert (await tab.send(answers=answers)).status == 400
+    assert house.ties(ada) == {"initech": False}
+
+
+async def test_thirty_organizations_are_answered_twenty_at_once(house: House) -> None:
+    ada = await house.newcomer()
+    tenants = [house.list(ada, f"tenant{number:02}") for number in range(30)]
+    tab = await house.sign_in(ada)
+    body = tab.shown.body
+    assert "Do you belong to these organizations?" in tab.page.text
+    assert "There are more than fit here" in tab.page.text
+    assert LISTS in tab.page.links
+    shown = [tenant for tenant in tenants if f"yes:{tenant.id}".encode() in body]
+    # The oldest first, however many come after them.
+    assert shown == tenants[:MOST_ASKED]
+    await tab.send(answers=["later"] * MOST_ASKED)
+    assert set(house.ties(ada).values()) == {False}
+    tab = await house.sign_in(ada)
+    await tab.send(answers=[f"{'leave' if place % 2 else 'yes'}:{tenant.id}" for place, tenant in enumerate(shown)])
+    assert tab.status == 200, tab.page.text
+    # One question for all of them.
+    assert tab.place == "/ui/choose-organization"
+    left = house.ties(ada)
+    assert sorted(slug for slug, own in left.items() if own) == [tenant.slug for tenant in shown[::2]]
+    assert sorted(slug for slug, own in left.items() if not own) == [tenant.slug for tenant in tenants[MOST_ASKED:]]
+    body = (await house.sign_in(ada)).shown.body
+    assert [tenant for tenant in tenants if f"yes:{tenant.id}".encode() in body] == tenants[MOST_ASKED:]
+
+
+async def test_what_a_tenant_wrote_stands_apart(house: House) -> None:
+    ada = await house.newcomer()
+    role = house.tenants.role(house.acme, "boss", [])
+    house.people.change("update roles set name = '<b>Boss of Postern' where slug = 'boss'")
+    house.people.change("update all_organizations set name = 'Postern</bdi><b>' where slug = 'acme'")
+    house.tenants.join(ada, house.acme, role, listed=True)
+    body = (await house.sign_in(ada)).shown.body
+    assert b"<bdi>Postern&lt;/bdi&gt;&lt;b&gt;</bdi>" in body
+    assert b"<bdi>&lt;b&gt;Boss of Postern</bdi>" in body
+
+
+async def test_two_tabs_at_once_confirm_once(house: House) -> None:
+    ada = await house.newcomer()
+    tenants = [house.list(ada, slug) for slug in ("globex", "initech")]
+    tabs = house.browser()
+    first = await house.sign_in(ada, tabs=tabs)
+    second = await tabs.tab().open(first.place)
+    answers = [f"yes:{tenant.id}" for tenant in tenants]
+    await all_at_once(lambda: first.send(answers=answers), lambda: second.send(answers=answers[::-1]))
+    assert house.ties(ada) == {"globex": True, "initech": True}
+    assert [one["name"] for one in house.told("audit_log")].count("user.membership.confirmed") == 2
+    # An answer from before is none of what is the person's own now.
+    refused = await tabs.tab().open(LISTS)
+    fields = {**refused.page.forms[0].fields, "organization": str(tenants[0].id), "answer": "leave"}
+    answer = await tabs.request("POST", f"{LISTS}/globex/membership", fields)
+    assert answer.status == 400
+    assert b"You have confirmed this membership already" in answer.body
+    assert house.ties(ada) == {"globex": True, "initech": True}
+
+
+async def test_leaving_and_confirming_at_once_end_in_one_of_both(house: House) -> None:
+    ada = await house.newcomer()
+    tenant = house.list(ada)
+    tab = await house.sign_in(ada)
+    caller = await house.caller(tab.tabs)
+    members, organization = house.postern.tenancy.members, OrganizationId(tenant.id)
+
+    async def leave() -> str:
+        try:
+            await members.leave(caller, organization)
+        except BadRequest:
+            return "refused"
+        return "left"
+
+    async def confirm() -> str:
+        await members.confirm(caller, [organization])
+        return "confirmed"
+
+    outcome = await all_at_once(leave, confirm)
+    assert house.ties(ada) == ({} if "left" in outcome else {"globex": True})
+    names = [one["name"] for one in house.told("audit_log") if one["organization_id"] == tenant.id]
+    assert names == (["user.removed"] if "left" in outcome else ["user.membership.confirmed"])
+
+
+async def test_leaving_is_what_being_removed_is(house: House) -> None:
+    ada = await house.newcomer()
+    directory = await Directory(house.postern, house.client, house.people, "initech").connect()
+    created = await directory.create(ada.email)
+    inner, open_ = house.tenants.service(directory.tenant, "inner"), house.tenants.service(directory.tenant, "open")
+    used = house.tenants.service(directory.tenant, "used")
+    house.people.change("update all_services set sign_in_policy = 'members' where slug = 'inner'")
+    house.tenants.uses(ada, used, first=house.postern.foundation.clock.now())
+    sessions = {service.slug: house.tenants.session(ada, service) for service in (inner, open_, used)}
+    tab = await house.sign_in(ada)
+    await tab.send(answers=f"leave:{directory.tenant.id}")
+    assert tab.place == "/ui"
+    living = {
+        slug: bool(house.people.rows("select from sessions where id = %s and revoked_at is null", one.session))
+        for slug, one in sessions.items()
+    }
+    # What the person has consented to is theirs.
+    assert living == {"inner": False, "open": False, "used": True}
+    assert house.people.rows("select from relations where user_id = %s", ada.user) == []
+    assert str(ada.user) not in await directory.members()
+    assert (await directory.shown(created["id"]))["active"] is False
+    (former,) = house.people.rows("select user_id, org_id from former_members")
+    assert (former["user_id"], former["org_id"]) == (ada.user, directory.tenant.id)
+    # What a directory lists anew is asked anew.
+    assert (await directory.patch(created["id"], {"op": "replace", "path": "active", "value": True})).status == 200
+    assert (await house.sign_in(ada)).place.startswith(PAGE)
+
+
+async def test_who_left_does_not_come_back_by_the_domain(house: House) -> None:
+    ada = await house.newcomer()
+    tenant = await by_domain(house, ada)
+    await (await house.sign_in(ada)).send(answers=f"leave:{tenant.id}")
+    assert (await house.sign_in(ada)).place == "/ui"
+    assert house.ties(ada) == {}
+
+
+async def test_nobody_answers_while_impersonating(house: House) -> None:
+    ada = await house.newcomer()
+    tenant = house.list(ada)
+    tab = await house.sign_in(ada)
+    caller = replace(await house.caller(tab.tabs), impersonator=UserId(house.ada.user))
+    members = house.postern.tenancy.members
+    for answering in (members.confirm(caller, [OrganizationId(tenant.id)]), members.leave(caller, OrganizationId(tenant.id))):
+        with pytest.raises(Forbidden):
+            await answering
+    assert house.ties(ada) == {"globex": False}
+    assert [one["name"] for one in house.told("audit_log") if one["organization_id"] == tenant.id] == []
+
+
+async def test_an_owner_whom_somebody_else_made_one_cannot_leave(house: House) -> None:
+    ada = await house.newcomer()
+    tenant = house.list(ada, role="owner")
+    tab = await house.sign_in(ada)
+    assert b"leave:" not in tab.shown.body
+    answer = await tab.send(answers=f"leave:{tenant.id}")
+    assert answer.status == 400
+    assert house.ties(ada) == {"globex": False}
+
+
+async def test_a_removal_at_this_moment_leaves_nothing_to_confirm(house: House, database_url: str) -> None:
+    ada = await house.newcomer()
+    tenant = house.list(ada)
+    tab = await house.sign_in(ada)
+    with psycopg.connect(database_url) as other:
+        other.execute("delete from memberships where user_id = %s", [ada.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(tab.send, answers=f"yes:{tenant.id}"))
+            await house.people.somebody_waits()
+            other.commit()
+    assert tab.place == "/ui"
+    assert house.ties(ada) == {}
+    assert "user.membership.confirmed" not in [one["name"] for one in house.told("audit_log")]
+
+
+async def test_the_list_of_organizations_asks_too(house: House) -> None:
+    ada = await house.newcomer()
+    house.tenants.join(ada, house.acme)
+    tenants = {slug: house.list(ada, slug) for slug in ("globex", "initech")}
+    tabs = (await house.sign_in(ada)).tabs
+    tab = await tabs.tab().open(LISTS)
+    asked = [link for link in tab.page.links if link.endswith("/membership")]
+    assert asked == [f"{LISTS}/globex/membership", f"{LISTS}/initech/membership"]
+    assert tab.page.text.count("Waiting for your answer") == 2
+    assert f"{LISTS}/globex/membership" in (await tab.open(f"{LISTS}/globex")).page.links
+    await tab.open(asked[0])
+    assert "Do you belong to Globex" in tab.page.text
+    fields = tab.page.forms[-1].fields
+    await tab.send(len(tab.page.forms) - 1, answer="accept")
+    assert tab.place == f"{LISTS}/globex?done=confirmed"
+    assert "You have confirmed that you belong there" in tab.page.text
+    # Sent again it is no error, and what is answered is not asked.
+    assert (await tabs.request("POST", asked[0], {**fields, "answer": "accept"})).status == 303
+    assert (await tab.open(asked[0])).place == LISTS
+    await tab.open(asked[1])
+    fields = tab.page.forms[-1].fields
+    await tab.send(len(tab.page.forms) - 1, answer="leave")
+    assert (tab.place, house.ties(ada)) == (f"{LISTS}?done=left", {"acme": True, "globex": True})
+    assert "You have left the organization" in tab.page.text
+    assert (await tabs.request("POST", asked[1], {**fields, "answer": "leave"})).status == 303
+    # The short name alone names nothing: it may be another's by now.
+    house.people.change("update all_organizations set slug = 'umbrella' where slug = 'initech'")
+    again = house.list(ada, "initech")
+    assert (await tabs.request("POST", asked[1], {**fields, "answer": "accept"})).status == 303
+    assert house.ties(ada)["initech"] is False
+    assert again.id != tenants["initech"].id
+
+
+async def test_the_page_needs_the_person_and_its_own_form(house: House) -> None:
+    ada, bob = await house.newcomer(), await house.newcomer("bob@example.org")
+    tenant = house.list(ada)
+    tab = await house.sign_in(ada)
+    fields = tab.page.forms[0].fields
+    other = (await house.sign_in(bob)).tabs
+    # Another's browser has neither the flow nor the token.
+    assert (await other.request("GET", tab.place)).status == 400
+    assert (await other.request("POST", tab.place, {**fields, "answers": f"yes:{tenant.id}"})).status in {400, 403}
+    assert (await tab.tabs.request("POST", tab.place, {**fields, "form_token": "x", "answers": f"yes:{tenant.id}"})).status == 403
+    assert house.ties(ada) == {"globex": False}
+    nobody = await house.browser().request("GET", tab.place)
+    assert (nobody.header("location") or "").startswith("/ui/sign-in?to=")
+
+
+async def test_after_a_second_factor_too(house: House) -> None:
+    ada = await house.newcomer()
+    app = await enable_mfa(house.client, house.people, ada)
+    house.list(ada)
+    tab = await house.sign_in(ada)
+    assert tab.place.startswith("/ui/sign-in/second-factor")
+    await tab.send(code=app.now())
+    assert tab.place.startswith(PAGE)
+
+
+async def test_ones_own_list_tells_it(house: House) -> None:
+    ada = await house.newcomer()
+    house.list(ada)
+    house.tenants.join(ada, house.acme)
+    session = house.tenants.session(ada)
+    listed = (await house.request("GET", "/api/organizations", by=session)).json()
+    assert [(one["organization"]["slug"], one["membership"]["own_since"] is None) for one in listed] == [("acme", False), ("globex", True)]
+    # And nobody else's.
+    members = (await house.request("GET", "/api/organizations/acme/members")).ok()["members"]
+    assert {name for one in members for name in one["membership"]} == {"id", "role", "created_at"}
+
+
+# The first password.
+
+
+async def made_by_directory(house: House) -> tuple[Tenant, str]:
+    directory = await Directory(house.postern, house.client, house.people, "initech").connect()
+    await directory.create(ADA)
+    return directory.tenant, await house.postbox.link()
+
+
+async def made_on_behalf(house: House) -> tuple[Tenant, str]:
+    issued = await house.invite(ADA)
+    await house.postbox.empty()
+    assert (await house.ask("POST", f"/{issued['invitation']['id']}/accept")).status == 200
+    return house.acme, await house.postbox.link()
+
+
+def the_person(house: House) -> Person:
+    (row,) = house.people.rows("select id from users where email_key = %s", ADA)
+    return Person(row["id"], row["id"], ADA)
+
+
+@pytest.mark.parametrize("made", [made_by_directory, made_on_behalf])
+@pytest.mark.parametrize("ticked", [True, False])
+async def test_where_the_first_password_is_chosen_they_say_where_they_belong(house: House, made: Any, ticked: bool) -> None:
+    tenant, link = await made(house)
+    ada = the_person(house)
+    # Somebody else lists the account as well, before its owner has seen it.
+    other = house.list(ada, "umbrella")
+    tab = await house.browser().tab().open(link.removeprefix(BASE_URL))
+    said = tab.page.text
+    assert f"I belong to {tenant.slug.capitalize()} (Member)" in said
+    assert "I belong to Umbrella (Member)" in said
+    body = tab.shown.body.decode()
+    boxes = {str(one.id): one for one in (tenant, other)}
+    assert all(f'value="{one}"' in body for one in boxes)
+    # Ticked is what the account came to be by, and nothing else.
+    assert f'value="{tenant.id}" checked' in body
+    assert f'value="{other.id}" checked' not in body
+    sent: dict[str, Any] = {"confirmed": [str(tenant.id)]} if ticked else {}
+    # A password that is refused keeps the choice, and confirms nothing.
+    await tab.send(new_password="short", repeated="short", **sent)
+    assert tab.status == 400
+    assert (f'value="{tenant.id}" checked' in tab.shown.body.decode()) is ticked
+    assert house.ties(ada) == {tenant.slug: False, "umbrella": False}
+    await tab.send(new_password=PASSWORD, repeated=PASSWORD, **sent)
+    assert tab.place == "/ui/password-chosen"
+    assert house.ties(ada) == {tenant.slug: ticked, "umbrella": False}
+    confirmed = [one for one in house.told("audit_log") if one["name"] == "user.membership.confirmed"]
+    assert [(one["organization_id"], one["actor_id"]) for one in confirmed] == ([(tenant.id, ada.user)] if ticked else [])
+    # The others are asked about at the sign-in.
+    tab = await house.sign_in(ada)
+    assert tab.place.startswith(PAGE)
+    assert (f"yes:{tenant.id}".encode() in tab.shown.body) is not ticked
+
+
+async def test_a_link_confirms_none_of_another_person_and_nothing_after_the_first_password(house: House) -> None:
+    tenant, link = await made_by_directory(house)
+    ada, bob = the_person(house), await house.newcomer("bob@example.org")
+    theirs = house.list(bob, "umbrella")
+    house.people.change("update users set password_hash = 'not a hash' where id = %s", ada.user)
+    tab = await house.browser().tab().open(link.removeprefix(BASE_URL))
+    assert "I belong to" not in tab.page.text
+    await tab.send(new_password=PASSWORD, repeated=PASSWORD, confirmed=[str(tenant.id), str(theirs.id)])
+    assert tab.place == "/ui/password-chosen"
+    assert (house.ties(ada), house.ties(bob)) == ({"initech": False}, {"umbrella": False})
+
+
+async def test_of_two_that_choose_the_first_password_at_once_one_is_recorded(house: House) -> None:
+    tenant, link = await made_by_directory(house)
+    tabs = house.browser()
+    first, second = [await tabs.tab().open(link.removeprefix(BASE_URL)) for _ in range(2)]
+    sent = {"new_password": PASSWORD, "repeated": PASSWORD, "confirmed": str(tenant.id)}
+    await all_at_once(lambda: first.send(**sent), lambda: second.send(**sent))
+    assert house.ties(the_person(house)) == {"initech": True}
+    assert [one["name"] for one in house.told("audit_log")].count("user.membership.confirmed") == 1
+
+
+# Applications.
+
+
+@pytest.fixture
+def arriving(postern: Postern, people: People, log: CapturedLog) -> Arriving:
+    house = Arriving(postern, people, unlimited(postern), log)
+    house.set(house.app, trusted=True)
+    return house
+
+
+async def signing_in(arriving: Arriving, person: Person, **asked: str) -> Tab:
+    tab = await arriving.browser().tab().open(arriving.asking(**asked))
+    await tab.send(email=person.email)
+    return await tab.send(password=PASSWORD)
+
+
+async def test_an_application_asks_for_its_own_organization_alone(arriving: Arriving) -> None:
+    ada = await arriving.people.with_password(PASSWORD, ADA)
+    arriving.tenants.join(ada, arriving.acme, listed=True)
+    arriving.tenants.join(ada, arriving.tenants.add("globex"), listed=True)
+    tab = await signing_in(arriving, ada)
+    assert tab.place.startswith(PAGE)
+    assert "Do you belong to Acme ?" in tab.page.text
+    assert "globex" not in tab.page.text
+    await tab.send(answers=f"yes:{arriving.acme.id}")
+    # Trust spares the question for consent from now on.
+    assert "code" in left_for(tab)
+    assert "code" in told(await tab.tabs.request("GET", arriving.asking()))
+
+
+@pytest.mark.parametrize("mode", ["query", "form_post"])
+async def test_who_puts_it_off_is_asked_for_consent(arriving: Arriving, mode: str) -> None:
+    ada = await arriving.people.with_password(PASSWORD, ADA)
+    arriving.tenants.join(ada, arriving.acme, listed=True)
+    tab = await signing_in(arriving, ada, response_mode=mode)
+    assert tab.place.startswith(PAGE)
+    await tab.send(answers="later")
+    assert tab.place.startswith("/ui/consent?flow=")
+    await tab.send(answer="allow")
+    assert b"code" in tab.shown.body
+    # A session that is enough is asked nothing any more; a new sign-in is.
+    asked = await tab.tabs.request("GET", arriving.asking())
+    assert "code" in told(asked)
+    assert (await signing_in(arriving, ada)).place.startswith(PAGE)
+
+
+async def test_who_leaves_an_application_for_members_is_turned_away(arriving: Arriving) -> None:
+    arriving.set(arriving.app, sign_in_policy="members")
+    ada = await arriving.people.with_password(PASSWORD, ADA)
+    arriving.tenants.join(ada, arriving.acme, listed=True)
+    tab = await signing_in(arriving, ada)
+    await tab.send(answers=f"leave:{arriving.acme.id}")
+    assert tab.status == 403
+    assert arriving.people.rows("select from memberships where user_id = %s", ada.user) == []
+
+
+async def test_a_session_is_asked_where_the_answer_spares_the_consent(arriving: Arriving) -> None:
+    ada = arriving.people.add(ADA)
+    arriving.tenants.join(ada, arriving.acme, listed=True)
+    tabs = arriving.signed_in(ada)
+    tab = await tabs.tab().open(arriving.asking())
+    assert tab.place.startswith(PAGE)
+    # Nobody may be asked: then it is as if they were no member.
+    assert told(await tabs.request("GET", arriving.asking(prompt="none")))["error"] == "consent_required"
+    arriving.set(arriving.app, trusted=False)
+    assert (await tabs.tab().open(arriving.asking())).place.startswith("/ui/consent")
+    arriving.set(arriving.app, trusted=True)
+    for hint in ("grace@example.org", ADA):
+        tab = await tabs.tab().open(arriving.asking(login_hint=hint))
+        if tab.place.startswith("/ui/choose-account"):
+            await tab.send(answer="current")
+        assert tab.place.startswith(PAGE)
+        await tab.send(answers="later")
+        assert tab.place.startswith("/ui/consent")
+    await tab.open(tab.place.replace("/ui/consent", PAGE))
+    await tab.send(answers=f"yes:{arriving.acme.id}")
+    assert "code" in left_for(tab)
+
+
+async def test_the_second_factor_that_is_required_comes_after_it(arriving: Arriving) -> None:
+    ada = await arriving.people.with_password(PASSWORD, ADA)
+    arriving.tenants.join(ada, arriving.acme, listed=True)
+    arriving.people.change("update all_organizations set mfa_required_since = now(), mfa_grace_days = 7 where slug = 'acme'")
+    tab = await signing_in(arriving, ada)
+    await tab.send(answers="later")
+    assert tab.place.startswith("/ui/second-factor-required")
+    await tab.send(1)
+    assert tab.place.startswith("/ui/consent")
+    tab = await signing_in(arriving, ada)
+    await tab.send(answers=f"leave:{arriving.acme.id}")
+    # Whoever does not belong there owes it nothing.
+    assert tab.place.startswith("/ui/consent")
+
+
+async def test_sent_twice_it_leads_on_twice(arriving: Arriving) -> None:
+    ada = await arriving.people.with_password(PASSWORD, ADA)
+    arriving.tenants.join(ada, arriving.acme, listed=True)
+    tab = await signing_in(arriving, ada)
+    place, fields = tab.place, tab.page.forms[0].fields
+    for _ in range(2):
+        answer = await tab.tabs.request("POST", place, {**fields, "answers": f"yes:{arriving.acme.id}"})
+        assert answer.status == 200
+        assert CALLBACK.encode() in answer.body
+    assert len(arriving.codes()) == 2
