@@ -91,7 +91,7 @@ async def _organization(postern: Postern, uow: UnitOfWork, owner: UserId, member
         raise StartFailed("The demo was deleted a moment ago, or is being made at this moment: try again")
     await uow.record(organization_created(organization, SYSTEM))
     for user, role in ((owner, BuiltInRole.OWNER), (member, BuiltInRole.MEMBER)):
-        await uow.members.add(Membership(MembershipId(ids.new()), organization.id, user, role.value, now))
+        await uow.members.add(Membership(MembershipId(ids.new()), organization.id, user, role.value, now, own_since=now))
     joined = Event("user.joined", SYSTEM, Target("user", str(member)), organization.id, {"role": BuiltInRole.MEMBER.value})
     await uow.record(joined)
     return organization

@@ -92,6 +92,9 @@ def test_it_is_made_once_and_its_people_sign_in(server: Postern) -> None:
             clients.add(said(printed, r"client id (\S+)"))
             email = f"{person}@demo.postern.local"
             assert email in printed
+            token = server.post("/api/auth/login", {"email": email, "password": password}).json()["access_token"]
+            # They belong there, and are not asked whether they do.
+            assert [one["membership"]["own_since"] is not None for one in server.get("/api/organizations", token=token).json()] == [True]
             with browser(email, password) as opened:
                 assert "Sign in with Postern" in opened.client.get(f"{home}/").text
                 came = opened.arrive(f"{home}/sign-in", f"{home}/callback")
