@@ -1,5 +1,6 @@
 """Authorization requests that are refused leave a line in the log, and a count: whoever runs the application asks why."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from entrypoints.bootstrap import Postern
 log = structlog.get_logger()
 
 _LONGEST: Final = 200
+# What is sent by whoever likes is in the log as it came, unless it could be taken for more than a value there, or by what reads the log.
+_PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re.ASCII)
 
 
 def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None) -> None:
@@ -51,6 +54,6 @@ def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, descrip
     uri, shown = said.get("redirect_uri"), dict(said)
     if uri is not None:
         shown["redirect_uri"] = uri.partition("?")[0].partition("#")[0]
-    cut = {name: value[:_LONGEST] for name, value in shown.items() if value}
+    cut = {name: value[:_LONGEST] if _PLAIN.fullmatch(value) else "(no plain value)" for name, value in shown.items() if value}
     postern.foundation.metrics.authorization_refused(reason)
     log.info("authorization_refused", reason=reason, description=description[:_LONGEST], **cut)

@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 import trio
 
+from core.domain.email import Email
 from core.domain.secrets import Password
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
@@ -54,7 +55,7 @@ class People:
             "insert into users (id, email, email_key, is_platform_owner) values (%s, %s, %s, %s)",
             person.user,
             person.email,
-            person.email.lower(),
+            Email(person.email).key,
             platform_owner,
         )
         self.change(

@@ -95,7 +95,7 @@ class House(Sets):
             await self.within(partial(lambda one, uow: uow.saml.end_sessions_in(one, self.user), service))
 
     async def by_taking_back(self) -> None:
-        self.people.change("delete from consents")
+        self.people.change("delete from consents where service_id <> %s", self.theirs.service.id)
         for application in (self.shop, self.tv):
             self.tenants.session(self.ada, application.service)
             await self.postern.federation.consents.revoke(self.user, ServiceId(application.service.id), Actor(self.user))

@@ -671,9 +671,9 @@ async def test_round_trips(house: Inviting) -> None:
         measured["link"] = house.trips()
     assert measured == {
         "accept, bob": 3,
-        "accept, eve": 4,
+        "accept, eve": 5,
         "accept, new": 4,
-        "on behalf, joe": 5,
+        "on behalf, joe": 6,
         "on behalf, newer": 5,
         "decline": 2,
         "accept, too late": 2,

@@ -257,7 +257,17 @@ CHANGES: Final = (
     # An account that a directory did not make, or that is known elsewhere, is not its to move.
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("bob"), by="directory", refused=400),
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("nat"), by="directory", ids={"user_id": "{nat}"}, refused=400),
-    Step("PATCH", "/scim/v2/Users/{user_id}", _moved("member"), by="directory", ids={"user_id": "{member}"}, touches=_OF_PEOPLE),
+    # Nor one whose owner has proved the address.
+    Step("PATCH", "/scim/v2/Users/{user_id}", _moved("member"), by="directory", ids={"user_id": "{member}"}, refused=400),
+    Step(
+        "PATCH",
+        "/scim/v2/Users/{user_id}",
+        _moved("member"),
+        by="directory",
+        ids={"user_id": "{member}"},
+        touches=_OF_PEOPLE,
+        first="update users set email_verified_at = null where email like 'member-of-%%'",
+    ),
     # Of somebody who is in other organizations, too; of one whom another has made; and of one who is here alone.
     Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/mfa", {"reason": "Lost it"}, ids={"user_id": "{nat}"}, refused=403),
     Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/mfa", {"reason": "Lost it"}, refused=403),

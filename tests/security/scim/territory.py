@@ -40,7 +40,10 @@ _OF_PERSON: Final[Mapping[str, str]] = {
 _PLAIN: Final = frozenset({"member", "holder", "org.members.view", "services.view", "end_users.view"})
 # Of an account whose address nobody has proved, and which a directory now brings: what went with the one who registered it.
 _DISOWNED: Final = frozenset(
-    {"passkeys", "identities", "devices", "mailed_tokens", "preauthentications", "sessions", "device_codes", "refresh_tokens"}
+    {
+        *("passkeys", "identities", "devices", "mailed_tokens", "preauthentications", "sessions", "device_codes", "refresh_tokens"),
+        *("mfa_secrets", "backup_codes"),
+    }
 )
 # These are only ever added to.
 _ADDED: Final = frozenset({"audit_pending", "webhook_deliveries", "logout_notices"})

@@ -54,12 +54,12 @@ async def test_every_column_that_can_hold_personal_data_is_listed(store: Store) 
     assert PERSONAL.keys() & NOT_PERSONAL.keys() == set()
 
 
-async def test_a_column_that_nobody_listed_is_found_in_any_table_and_form(store: Store) -> None:
-    await store.query("alter table tiers add column notes text[]")
-    await store.query("create table diaries (id uuid primary key, said jsonb, at inet, seal bytea)")
-    await store.query("create domain short_text as text")
-    await store.query("create table notes (id uuid, line short_text)")
-    new = await columns(store) - PERSONAL.keys() - NOT_PERSONAL.keys()
+async def test_a_column_that_nobody_listed_is_found_in_any_table_and_form(fresh_store: Store) -> None:
+    await fresh_store.query("alter table tiers add column notes text[]")
+    await fresh_store.query("create table diaries (id uuid primary key, said jsonb, at inet, seal bytea)")
+    await fresh_store.query("create domain short_text as text")
+    await fresh_store.query("create table notes (id uuid, line short_text)")
+    new = await columns(fresh_store) - PERSONAL.keys() - NOT_PERSONAL.keys()
     assert new == {"tiers.notes", "diaries.said", "diaries.at", "diaries.seal", "notes.line"}
 
 
