@@ -13,6 +13,7 @@ from tests.http import conftest as http
 from tests.http.client import Received, refused
 from tests.http.federation.scim.directories import Directory, refusal
 from tests.http.people import People, Person
+from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.service_interface import Backend, leave_traces, traces
 from tests.http.signing_in import PASSWORD, Browser, unlimited
 from tests.http.subscribing import Market
@@ -165,3 +166,20 @@ async def test_an_account_that_was_moved_before_loses_what_nobody_has_proved_wit
     await handing.chooses_password(person)
     (await Browser(handing.client).login(Person(person.user, person.session, NEXT))).ok()
     assert not {"passkeys", "identities", "consents", "mfa_secrets", "backup_codes"} & handing.left(person).keys()
+
+
+async def test_what_the_earlier_holder_made_their_own_is_listed_for_the_next_one(handing: Handing) -> None:
+    """Whoever reads the earlier address accepts an invitation by the token in its mail, and proves no address by that."""
+    box, initech = Postbox(handing.postern), await Directory(handing.postern, handing.client, handing.people, "initech").connect()
+    user = (await initech.create(EARLIER))["id"]
+    (await handing.request("POST", f"/api/organizations/initech/members/{user}", by=initech.owner)).ok()
+    await box.empty()
+    body = {"email": EARLIER, "role": "member"}
+    (await handing.request("POST", "/api/organizations/initech/invitations", body, by=initech.owner)).ok()
+    (mail,) = await box.empty()
+    (await handing.client.post("/api/invitations/accept", {"token": token_in(link_in(mail))})).ok()
+    own = "select from memberships where user_id = %s and own_since is not null"
+    assert handing.people.rows(own, user)
+    (await initech.patch(user, {"op": "replace", "path": "userName", "value": NEXT})).ok()
+    assert handing.people.rows("select from memberships where user_id = %s", user)
+    assert handing.people.rows(own, user) == []

@@ -280,7 +280,15 @@ CHANGES: Final = (
     ),
     Step("POST", f"{ORGANIZATION}/join-requests/{{request_id}}/approve"),
     *(Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": of}, refused=403) for of in ("{bob}", "{cleo}", "{first member}")),
-    Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": "{member}"}, touches=_OF_PEOPLE),
+    # Whoever has the address now has confirmed nothing yet.
+    Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": "{member}"}, refused=403),
+    Step(
+        "DELETE",
+        "/api/privacy/forget/{user_id}",
+        ids={"user_id": "{member}"},
+        touches=_OF_PEOPLE,
+        first="update memberships set own_since = now() where own_since is null",
+    ),
     Step("POST", f"{ORGANIZATION}/members/{{user_id}}", ids={"user_id": "{quinn}"}),
     Step("DELETE", "/api/service/subscriptions/{user_id}", by="key"),
     Step("DELETE", "/api/service/users/{user_id}", by="key", ids={"user_id": "{cleo}"}),

@@ -73,13 +73,18 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     *_FROM_WHERE,
 )
 
-# Of an account that goes to somebody else. They have not come to any service yet.
+# Of an account that goes to somebody else. They have not come to any service yet, and whoever accepted an invitation was not them.
 HANDED_OVER: Final[tuple[LiteralString, ...]] = (
     *_OF_THE_HOLDER,
     *_FROM_WHERE,
     "delete from login_events where user_id = %(user)s",
     "delete from mfa_events where user_id = %(user)s",
-    "update service_users set first_login_at = null, last_login_at = null where user_id = %(user)s and first_login_at is not null",
+    "update memberships set own_since = null where user_id = %(user)s and own_since is not null",
+    """
+    update service_users
+       set first_login_at = null, last_login_at = null, own_since = null
+     where user_id = %(user)s and (first_login_at is not null or own_since is not null)
+    """,
 )
 
 # Without its salt, so that the commitment which a SIEM has received says nothing of what was there.
