@@ -9,7 +9,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.mfa import second_factor_due
 from adapters.postgres.identity.parting.holding import BELONGS_HERE_ALONE
-from adapters.postgres.identity.revoking import revoking
+from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -167,6 +167,7 @@ class MemberRows:
     async def remove(self, organization: OrganizationId, user: UserId) -> bool:
         parameters = {"organization": organization, "user": user}
         removed = await self._transaction.ask(IdRow, _REMOVE, parameters)
+        await self._transaction.tell(_END_CODES, parameters)
         await self._transaction.tell(_END_SESSIONS, parameters)
         return bool(removed)
 
@@ -407,17 +408,43 @@ _REMOVE: Final = """
   select id from removed
 """
 
-# Of the organization's services that are for members alone, and of those that got in by the membership, without the person's consent. These
-# learn of it. Sessions of the organization itself are refused from now on.
+# The organization's services that are for members alone, and those that nothing but the membership let in.
+_OF_MEMBERS: Final[LiteralString] = f"""
+           array(
+               select services.id
+                 from services
+                 left join service_users on service_users.service_id = services.id and service_users.user_id = %(user)s
+                where services.org_id = %(organization)s
+                  and (services.sign_in_policy = 'members' or not coalesce({IS_OWN_USE}, false))
+           )
+"""
+
+# Those that the person has allowed nothing. What such an application got by a code, the membership spared it the question.
+_UNASKED: Final[LiteralString] = """
+           array(
+               select services.id
+                 from services
+                where services.org_id = %(organization)s
+                  and not exists (
+                          select
+                            from consents
+                           where consents.service_id = services.id and consents.user_id = %(user)s and consents.scopes is not null
+                      )
+           )
+"""
+
+# Both learn of it. What a device was let in for has no session above it, and the person was asked on a page. Sessions of the organization
+# itself are refused from now on.
 _END_SESSIONS: Final[LiteralString] = revoking(
     f"""user_id = %(user)s and organization_id = %(organization)s
-                and service_id = any (array(
-                        select services.id
-                          from services
-                          left join service_users on service_users.service_id = services.id and service_users.user_id = %(user)s
-                         where services.org_id = %(organization)s
-                           and (services.sign_in_policy = 'members' or not coalesce({IS_OWN_USE}, false))
-                    ))"""
+                and (
+                        service_id = any ({_OF_MEMBERS})
+                     or service_id = any ({_UNASKED}) and scopes is not null and (parent_id is not null or 'offline_access' = any (scopes))
+                    )"""
+)
+
+_END_CODES: Final[LiteralString] = ending_codes(
+    f"user_id = %(user)s and (service_id = any ({_OF_MEMBERS}) or service_id = any ({_UNASKED}))"
 )
 
 

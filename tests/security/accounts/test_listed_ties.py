@@ -7,8 +7,9 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+import trio
 
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.devices import Client
 from core.domain.services.api_keys import Permission
 from entrypoints.bootstrap import Postern
@@ -314,3 +315,41 @@ async def test_what_a_membership_opened_ends_with_it(town: Town) -> None:
     again = await town.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
     assert again.status == 401
     assert (await redeemed(town, codes[1])).status == 400
+
+
+async def test_what_a_membership_opened_ends_with_it_beside_a_use_of_their_own(town: Town) -> None:
+    """They have signed in on a page of the application once. What it got later without a question, it got by the membership; what they
+    opened themselves goes on.
+    """
+    ada = await town.born()
+    town.tenants.join(ada, town.acme)
+    own = (await Browser(town.client).login(ada, org_slug="acme", service_slug="app")).ok()
+    assert town.people.rows("select from service_users where user_id = %s and own_since is not null", ada.user)
+    answer = await town.signed_in(ada).request("GET", town.asking(prompt="none"))
+    tokens = (await redeemed(town, dict(parse_qsl(urlsplit(answer.header("location") or "").query))["code"])).ok()
+    town.set(town.app, trusted=False)
+    (await town.request("POST", f"/api/organizations/acme/members/{ada.user}", by=town.owner)).ok()
+    assert (await town.client.get("/oauth/userinfo", token=tokens["access_token"])).status == 401
+    assert (await town.client.get("/api/user", token=own["access_token"])).status == 200
+
+
+async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(town: Town) -> None:
+    """Whoever redeems waits for the account, and has looked at the membership before."""
+    ada = await town.born()
+    town.tenants.join(ada, town.acme)
+    answer = await town.signed_in(ada).request("GET", town.asking(prompt="none"))
+    code = dict(parse_qsl(urlsplit(answer.header("location") or "").query))["code"]
+    answers: list[Received] = []
+
+    async def redeem() -> None:
+        answers.append(await redeemed(town, code))
+
+    async with trio.open_nursery() as nursery, town.postern.foundation.unit_of_work() as uow:
+        acme, user = OrganizationId(town.acme.id), UserId(ada.user)
+        await uow.accounts.hold(user)
+        assert await uow.members.remove(acme, user)
+        nursery.start_soon(redeem)
+        await town.people.somebody_waits()
+        await uow.commit()
+    assert [one.status for one in answers] == [400]
+    assert not town.people.rows("select from sessions where user_id = %s and scopes is not null and revoked_at is null", ada.user)
