@@ -51,6 +51,9 @@ class MemberStore(Protocol):
         one gets True.
         """
 
+    async def release(self, organization: OrganizationId, user: UserId) -> None:
+        """From now on the account did not come to be through this organization or its services. Called with it held."""
+
     async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
         """The person's memberships in these organizations become their own. Returns those that were not: of two callers, one gets each.
         Neither the organization nor the account has to be held.

@@ -171,6 +171,9 @@ class MemberRows:
         await self._transaction.tell(_END_SESSIONS, parameters)
         return bool(removed)
 
+    async def release(self, organization: OrganizationId, user: UserId) -> None:
+        await self._transaction.tell(_RELEASE, {"organization": organization, "user": user})
+
     async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
         parameters = {"user": user, "organizations": list(organizations), "at": at}
         return [row.membership() for row in await self._transaction.ask(_Membership, _CONFIRM, parameters)]
@@ -345,6 +348,16 @@ _CHANGE_ROLE: Final[LiteralString] = f"""
                  on conflict do nothing
          )
   select * from changed
+"""
+
+_RELEASE: Final = """
+    update users
+       set origin_org_id = nullif(origin_org_id, %(organization)s),
+           origin_service_id = case
+                                   when origin_service_id in (select id from all_services where org_id = %(organization)s) then null
+                                   else origin_service_id
+                               end
+     where id = %(user)s
 """
 
 # In the order of their ids, as in each other tab.

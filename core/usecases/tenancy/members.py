@@ -126,6 +126,8 @@ class Members:
                 return
             target_in({caller.user: known}, caller.user)
             await uow.members.remove(organization, caller.user)
+            # Whoever has made the account could otherwise list them again, and switch it off.
+            await uow.members.release(organization, caller.user)
             await uow.record(member_removed(known.membership, known.account.email, _themselves(caller.user)))
             await uow.commit()
 

@@ -353,3 +353,23 @@ async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(t
         await uow.commit()
     assert [one.status for one in answers] == [400]
     assert not town.people.rows("select from sessions where user_id = %s and scopes is not null and revoked_at is null", ada.user)
+
+
+async def test_who_leaves_has_an_account_of_their_own(town: Town) -> None:
+    """The organization that had made it may list them again, and no more."""
+    assert (await town.directory("POST", USERS, {"schemas": [USER], "userName": ADA})).status == 201
+    choosing = {"token": await town.box.token(), "new_password": PASSWORD}
+    (await town.client.post("/api/auth/reset-password", choosing)).ok()
+    (row,) = town.people.rows("select id from users where email = %s", ADA)
+    ada = town.people.session_of(Person(row["id"], row["id"], ADA))
+    tab = await town.signed_in(ada).tab().open("/ui/organizations/acme/membership")
+    await tab.send(len(tab.page.forms) - 1, answer="leave")
+    assert not town.people.rows("select from memberships where user_id = %s", ada.user)
+    for active in (True, False):
+        changed = operations({"op": "replace", "path": "active", "value": active})
+        assert (await town.directory("PATCH", f"{USERS}/{ada.user}", changed)).status == 200
+    assert not town.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
+    changed = operations({"op": "replace", "path": "active", "value": True})
+    assert (await town.directory("PATCH", f"{USERS}/{ada.user}", changed)).status == 200
+    assert not await forgetting(town, ada)
+    assert (await Browser(town.client).login(ada)).status == 200
