@@ -235,14 +235,15 @@ _REDEEMING: Final[LiteralString] = f"""
                 for share
          ),
          place as materialized (
-             select services.id, services.org_id, memberships.role, consents.scopes is not null as has_consent
+             select services.id, services.org_id, memberships.role,
+                    coalesce(consents.scopes @> code.scopes, false) as has_consent
                from code
                join services on services.id = code.service_id
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where (services.sign_in_policy = 'anyone' or memberships.role is not null)
                 -- What the membership spared ends with it, also where the code was given a moment before.
-                and (consents.scopes is not null or services.trusted and {IS_OWN_MEMBERSHIP})
+                and (coalesce(consents.scopes @> code.scopes, false) or services.trusted and {IS_OWN_MEMBERSHIP})
          ),
          redeemed as (
              update authorization_codes as codes

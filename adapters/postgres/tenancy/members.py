@@ -432,32 +432,25 @@ _OF_MEMBERS: Final[LiteralString] = f"""
            )
 """
 
-# Those that the person has allowed nothing. What such an application got by a code, the membership spared it the question.
-_UNASKED: Final[LiteralString] = """
-           array(
-               select services.id
-                 from services
-                where services.org_id = %(organization)s
-                  and not exists (
-                          select
-                            from consents
-                           where consents.service_id = services.id and consents.user_id = %(user)s and consents.scopes is not null
-                      )
+# What an application got by a code beyond what the person has allowed it: the membership spared it the question. What a device was let in
+# for has no session above it, and the person was asked on a page.
+_UNASKED: Final = """
+           sessions.scopes is not null and (sessions.parent_id is not null or 'offline_access' = any (sessions.scopes))
+       and not exists (
+               select
+                 from consents
+                where consents.service_id = sessions.service_id and consents.user_id = sessions.user_id
+                  and consents.scopes @> sessions.scopes
            )
 """
 
-# Both learn of it. What a device was let in for has no session above it, and the person was asked on a page. Sessions of the organization
-# itself are refused from now on.
+# Their services learn of it. Sessions of the organization itself are refused from now on.
 _END_SESSIONS: Final[LiteralString] = revoking(
-    f"""user_id = %(user)s and organization_id = %(organization)s
-                and (
-                        service_id = any ({_OF_MEMBERS})
-                     or service_id = any ({_UNASKED}) and scopes is not null and (parent_id is not null or 'offline_access' = any (scopes))
-                    )"""
+    f"user_id = %(user)s and organization_id = %(organization)s and (service_id = any ({_OF_MEMBERS}) or {_UNASKED})"
 )
 
 _END_CODES: Final[LiteralString] = ending_codes(
-    f"user_id = %(user)s and (service_id = any ({_OF_MEMBERS}) or service_id = any ({_UNASKED}))"
+    "user_id = %(user)s and service_id in (select id from all_services where org_id = %(organization)s)"
 )
 
 

@@ -103,7 +103,7 @@ class Relying(Neighbours):
         person = person or self.ada
         self.people.change(
             "insert into consents (id, user_id, service_id, scopes, granted_at) values (gen_random_uuid(), %s, %s, %s, now())"
-            " on conflict do nothing",
+            " on conflict (user_id, service_id) do update set scopes = consents.scopes || excluded.scopes",
             person.user,
             application.service.id,
             scopes.split(),

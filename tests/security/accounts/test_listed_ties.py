@@ -373,3 +373,21 @@ async def test_who_leaves_has_an_account_of_their_own(town: Town) -> None:
     assert (await town.directory("PATCH", f"{USERS}/{ada.user}", changed)).status == 200
     assert not await forgetting(town, ada)
     assert (await Browser(town.client).login(ada)).status == 200
+
+
+@pytest.mark.parametrize("redeemed_before", [True, False])
+async def test_what_goes_beyond_a_consent_ends_with_the_membership(town: Town, *, redeemed_before: bool) -> None:
+    """They have allowed less than the application got without a question."""
+    ada = await town.born()
+    town.tenants.join(ada, town.acme)
+    town.allow(ada, scopes="openid")
+    answer = await town.signed_in(ada).request("GET", town.asking(prompt="none", scope="openid email"))
+    code = dict(parse_qsl(urlsplit(answer.header("location") or "").query))["code"]
+    remove = f"/api/organizations/acme/members/{ada.user}"
+    if not redeemed_before:
+        (await town.request("POST", remove, by=town.owner)).ok()
+        assert (await redeemed(town, code)).status == 400
+        return
+    tokens = (await redeemed(town, code)).ok()
+    (await town.request("POST", remove, by=town.owner)).ok()
+    assert (await town.client.get("/oauth/userinfo", token=tokens["access_token"])).status == 401
