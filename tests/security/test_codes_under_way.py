@@ -197,6 +197,28 @@ async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(house: H
     assert house.living() == 0
 
 
+@pytest.mark.parametrize("policy", ["anyone", "members"])
+async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_nothing(house: House, policy: str) -> None:
+    house.tenants.join(house.ada, house.acme)
+    house.people.change("delete from consents")
+    house.people.change("update service_users set own_since = null")
+    house.people.change("update services set trusted = true, sign_in_policy = %s where id = %s", policy, house.shop.service.id)
+    answers: list[Received] = []
+
+    async def redeem() -> None:
+        answers.append(await house.redeem(*house.lasting[0]))
+
+    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
+        acme = OrganizationId(house.acme.id)
+        await uow.members.hold(acme, UserId(house.admin.user), house.user)
+        assert await uow.members.remove(acme, house.user)
+        nursery.start_soon(redeem)
+        await house.people.somebody_waits()
+        await uow.commit()
+    assert not house.is_in(answers[0])
+    assert house.living() == 0
+
+
 @pytest.mark.parametrize("what", ["code", "device"])
 async def test_the_organization_ends_the_session_that_is_opened_meanwhile(house: House, what: str) -> None:
     """Whoever was first: after it, nothing lives."""
