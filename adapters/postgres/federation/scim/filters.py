@@ -15,7 +15,6 @@ _TEXTS: Final[dict[Operator, LiteralString]] = {
     Operator.STARTS: "starts_with({column}, %({name})s)",
     Operator.ENDS: "right({column}, length(%({name})s)) = %({name})s",
 }
-_EMAIL: Final = "coalesce(lower(provisioned.work_email), users.email_key)"
 
 
 def condition_of(one: Filter, parameters: dict[str, Any]) -> LiteralString:
@@ -70,9 +69,15 @@ def _compared(one: Comparison, parameters: dict[str, Any]) -> LiteralString:
     if one.field is Field.EXTERNAL_ID:
         parameters[name] = storable_text(text)
         return f"(provisioned.external_id is not distinct from %({name})s)"
-    parameters[name] = storable_text(Email(text).key)
-    column: LiteralString = _EMAIL if one.field is Field.EMAIL else "users.email_key"
-    return f"({_TEXTS[one.operator].format(column=column, name=name)})"
+    # A part of an address is a part of what was written: its key may have the domain in other letters. So may a work address.
+    written: LiteralString = f"{name}_written"
+    parameters[name], parameters[written] = storable_text(Email(text).key), storable_text(text.lower())
+    own = _TEXTS[one.operator].format(column="users.email_key", name=name)
+    if one.operator is not Operator.EQUALS:
+        own = f"({own} or {_TEXTS[one.operator].format(column='lower(users.email)', name=written)})"
+    if one.field is Field.EMAIL:
+        return f"coalesce({_TEXTS[one.operator].format(column='lower(provisioned.work_email)', name=written)}, {own})"
+    return f"({own})"
 
 
 def _uuid(text: str) -> UUID | None:

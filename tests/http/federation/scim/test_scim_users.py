@@ -259,6 +259,25 @@ async def test_filters_find_what_they_say(directory: Directory, globex: Director
         assert refusal(await directory.ask("GET", f"{USERS}?filter={quote(wanted)}")) == (400, "invalidFilter")
 
 
+async def test_filters_find_addresses_in_the_letters_of_a_language(directory: Directory) -> None:
+    written, ascii_domain = "ada@b\u00fccher.example", "ada@xn--bcher-kva.example"
+    ada = await directory.create(written)
+    bob = await directory.create("bob@example.com", emails=[{"value": "Bob@m\u00fcller.example", "type": "work"}])
+    for wanted, expected in {
+        f'userName eq "{written}"': [ada],
+        f'userName eq "{ascii_domain}"': [ada],
+        'userName ew "b\u00fccher.example"': [ada],
+        'userName ew "@xn--bcher-kva.example"': [ada],
+        'userName co "b\u00fcch"': [ada],
+        'userName sw "ada@b\u00fc"': [ada],
+        f'emails.value eq "{written}"': [ada],
+        'emails.value eq "bob@m\u00fcller.example"': [bob],
+        'emails.value co "m\u00fcll"': [bob],
+        'not (userName co "\u00fc") and userName sw "bob"': [bob],
+    }.items():
+        assert [one["id"] for one in await directory.find(wanted)] == [one["id"] for one in expected], wanted
+
+
 async def test_attributes_are_chosen(directory: Directory) -> None:
     ada = await directory.create(ADA, displayName="Ada", name={"givenName": "A", "familyName": "L"})
     path = f"{USERS}/{ada['id']}"
