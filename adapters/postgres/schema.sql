@@ -1589,8 +1589,8 @@ create table privacy_requests (
 );
 create index privacy_requests_open on privacy_requests (user_id) where completed_at is null;
 
--- The proved addresses that a person had. What was sent there until then was sent to them; later somebody else may have the address. Kept
--- when the account is gone, until the request is done.
+-- The proved addresses that a person had, by their keys and as they were written. What was sent there until then was sent to them; later
+-- somebody else may have the address. Kept when the account is gone, until the request is done.
 create table former_addresses (
     user_id    uuid        not null,
     email_key  text        not null,
@@ -1603,7 +1603,11 @@ create index former_addresses_by_email on former_addresses (email_key);
 -- person has asked for by the address goes with it.
 create function remember_address() returns trigger language plpgsql as $$
 begin
-    insert into former_addresses (user_id, email_key, held_until) values (old.id, old.email_key, greatest(new.updated_at, now()))
+    if new.email = old.email and new.email_verified_at is not null then
+        return null;  -- only its key is made in another way
+    end if;
+    insert into former_addresses (user_id, email_key, held_until)
+    select old.id, key, greatest(new.updated_at, now()) from (select old.email_key union select lower(old.email)) as written (key)
         on conflict (user_id, email_key) do update set held_until = excluded.held_until;
     delete from join_requests where user_id = old.id and status = 'pending';
     return null;

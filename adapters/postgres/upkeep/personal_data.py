@@ -171,8 +171,8 @@ PERSONAL: Final[Mapping[str, Personal]] = {
         "Until everything else is removed.",
     ),
     "former_addresses.email_key": Personal(
-        "An address that the person had and had proved, in the form that is compared. With it, the person does not come back as somebody"
-        " else to an organization that has removed or declined them.",
+        "An address that the person had and had proved, in the form that is compared, and as it was written. With it, the person does not"
+        " come back as somebody else to an organization that has removed or declined them.",
         "user_id",
         Eraser.DELETION,
         "As long as the account, and until everything else is removed.",

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from adapters.postgres.identity.parting.forgetting import NOBODY
+from core.domain.email import Email
 from core.domain.mail import Mail
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -126,6 +127,26 @@ async def test_what_was_sent_to_an_address_that_somebody_gave_up_goes_with_them(
     assert house.said_of(sent) == []
     after = dump(house.people, database_url)
     assert [value for value in (OLD, NEW) if value in after] == []
+
+
+@pytest.mark.parametrize("moves", [False, True])
+async def test_an_address_in_the_letters_of_a_language_goes_from_texts_too(house: Moving, database_url: str, *, moves: bool) -> None:
+    """Its key is another text than what stands there: in what receivers repeat of an invitation, here."""
+    written = "Rita@forget-me-b\u00fccher.example"
+    rita = house.verified(written)
+    house.people.change("update users set email_key = %s where id = %s", Email(written).key, rita.user)
+    hook = {"name": "hook", "url": "http://127.0.0.1:1/", "events": ["user.invited"]}
+    made = (await house.request("POST", "/api/organizations/globex/webhooks", hook, by=house.rival)).ok()
+    house.log.remember(made["secret"])
+    await house.invites(house.globex, written)
+    await house.postbox.empty()
+    house.people.change("update webhook_deliveries set response_body = %s", f"invited: {written}")
+    if moves:
+        house.people.change("update users set email = %s, email_key = %s, updated_at = now() where id = %s", NEW, NEW, rita.user)
+    await house.goes(rita)
+    assert house.people.rows("select response_body from webhook_deliveries") == [{"response_body": None}]
+    after = dump(house.people, database_url).casefold()
+    assert [value for value in (written, Email(written).key, NEW) if value.casefold() in after] == []
 
 
 @pytest.mark.parametrize("begin", HOWS)

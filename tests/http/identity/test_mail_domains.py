@@ -12,6 +12,7 @@ from entrypoints.bootstrap import Postern
 from tests.http.people import People
 from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, unlimited
+from tests.http.tenants import Tenants
 
 DOTS: Final = ("\u3002", "\uff0e", "\uff61")
 MIGRATION: Final = Path(adapters.postgres.__file__).parent / "migrations" / "0042_keys_by_mail_domain.sql"
@@ -57,6 +58,16 @@ async def test_accounts_of_the_release_before_keep_signing_in(postern: Postern, 
     international = {domain: await people.with_password(PASSWORD, f"i@{domain}") for domain in domains}
     for domain, person in international.items():
         people.change("update users set email_key = %s, pending_email_key = %s where id = %s", f"i@{domain}", f"p@{domain}", person.user)
+    org = Tenants(postern, people).add("acme").id
+    asking = international[domains[0]].user
+    people.change("update users set email_verified_at = now() where id = %s", asking)
+    people.change(
+        "insert into join_requests (id, org_id, user_id, email, status, created_at) values (%s, %s, %s, 'x', 'pending', now())",
+        postern.foundation.ids.new(),
+        org,
+        asking,
+    )
+    people.change("insert into former_addresses (user_id, email_key, held_until) values (%s, %s, now())", asking, f"old@{domains[0]}")
     with psycopg.connect(database_url) as connection:
         for _ in ("once", "twice"):
             connection.execute(MIGRATION.read_bytes())
@@ -65,6 +76,10 @@ async def test_accounts_of_the_release_before_keep_signing_in(postern: Postern, 
         (row,) = people.rows("select email_key, pending_email_key from users where id = %s", person.user)
         assert (row["email_key"], row["pending_email_key"]) == (Email(f"i@{domain}").key, Email(f"p@{domain}").key)
         assert row["email_key"].isascii()
+    # Nobody has given anything up. Texts have a former address as it was written.
+    assert people.rows("select status from join_requests") == [{"status": "pending"}]
+    former = {row["email_key"] for row in people.rows("select email_key from former_addresses where user_id = %s", asking)}
+    assert former == {f"old@{domains[0]}", Email(f"old@{domains[0]}").key}
     theirs = [person.user for person in international.values()]
     keys = {row["id"]: row["email_key"] for row in people.rows("select id, email_key from users where id <> all (%s)", theirs)}
     assert keys == {ada.user: "ada@corp.example.com", eve.user: "eve@corp.example.com", double.user: "ada@corp\u3002example.com"}

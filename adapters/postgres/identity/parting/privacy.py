@@ -446,7 +446,8 @@ LOGINS: Final[LiteralString] = f"""
 _REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at from privacy_requests where id = %(id)s"
 
 # With the addresses that the person has or is about to have, if the first is proved, and those of invitations that they have accepted, but
-# for those that they have given up: `former_addresses` has these, and says until when they count. What nobody has proved may be anybody's
+# for those that they have given up: `former_addresses` has these, and says until when they count. Each by its key, and as it was written,
+# which is what stands in texts: a domain in the letters of a language is another text than its key. What nobody has proved may be anybody's
 # address: what others have sent there, or keep about it, is not about the person who goes, and two requests would end other tenants'
 # invitations to whomever one names. What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it
 # has changed.
@@ -456,9 +457,10 @@ REMEMBER: Final[LiteralString] = f"""
            array(
                select distinct key
                  from (
-                          select unnest(array[users.email_key, users.pending_email_key]) where users.email_verified_at is not null
+                          select unnest(array[users.email_key, users.pending_email_key, lower(users.email), lower(users.pending_email)])
+                           where users.email_verified_at is not null
                            union all
-                          select invitations.email_key
+                          select unnest(array[invitations.email_key, lower(invitations.email)])
                             from audit_entries
                             join invitations on invitations.id = (audit_entries.details ->> 'invitation_id')::uuid
                            where audit_entries.target_type = 'user' and audit_entries.target_id = %(target)s
