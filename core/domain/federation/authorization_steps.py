@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Final
 
 from core.domain.branding import POSTERN, Branding
+from core.domain.email import Email
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Registered, Word
 from core.domain.federation.redirects import ResponseMode, proves_nothing
@@ -214,7 +215,7 @@ def _second_factor_step(request: AuthorizationRequest, application: Application,
 
 def _names_somebody_else(login_hint: str | None, signed_in: SignedIn) -> bool:
     """An application that has asked for an address must not get another person without a word. What is no address says nothing."""
-    return login_hint is not None and "@" in login_hint and login_hint.strip().casefold() != signed_in.email.casefold()
+    return login_hint is not None and "@" in login_hint and Email(login_hint.strip()).key != Email(signed_in.email).key
 
 
 def _has_shown_both(signed_in: SignedIn) -> bool:

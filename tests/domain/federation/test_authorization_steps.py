@@ -136,6 +136,9 @@ def test_the_account_is_chosen_where_the_request_says_so_or_names_another() -> N
     assert refused(login_hint="bob@example.org", prompts=NONE) is Word.ACCOUNT_SELECTION_REQUIRED
     for same in ("ada@example.org", " ADA@example.org", "Ada", "+15550100"):
         assert step(login_hint=same, prompts=NONE) is Step.DONE
+    international = replace(ADA, email="ada@b\u00fccher.example")
+    for same in ("ada@B\u00dcCHER.example", "ada@xn--bcher-kva.example"):
+        assert step(international, login_hint=same, prompts=NONE) is Step.DONE
 
 
 def test_an_application_gets_the_person_of_its_token_or_nobody() -> None:
