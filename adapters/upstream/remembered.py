@@ -57,7 +57,8 @@ class Remembered(Generic[Published]):
         calls = place.calls
         async with place.turn:
             if place.failure is not None and (place.calls > calls or place.has_failed_within(not_again_within)):
-                raise place.failure
+                # Each raising would add to its traceback, which holds what everybody had at hand who was told of it.
+                raise place.failure.with_traceback(None)
             if place.published is None or not place.is_fresh(not_older_than):
                 place.published = await self._called(url, place)
                 place.fetched_at = trio.current_time()

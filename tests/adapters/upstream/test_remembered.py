@@ -79,6 +79,20 @@ async def test_the_ones_that_were_wanted_last_are_kept() -> None:
     assert provider.calls == 4
 
 
+async def test_a_failure_that_many_are_told_of_does_not_grow() -> None:
+    provider = Provider()
+    provider.answers.set()
+    provider.fails = True
+    remembered = Remembered(provider.published)
+    sizes = []
+    for _ in range(5):
+        with pytest.raises(OAuthError) as failed:
+            await remembered.look("a")
+        sizes.append(len(failed.traceback))
+    assert provider.calls == 1
+    assert len({*sizes[1:]}) == 1
+
+
 async def test_a_look_counts_for_a_minute_and_a_failure_for_a_moment(autojump_clock: trio.testing.MockClock) -> None:  # noqa: ARG001 - it runs
     provider = Provider()
     provider.answers.set()
