@@ -279,8 +279,13 @@ class Territory:
         return may_move and one.only(*_OWN_USER) and {after["password_hash"], after["email_verified_at"]} <= proofs
 
     def _memberships(self, one: Change) -> bool:
-        if one.kind == "changed" or not one.is_of(self.organization):
+        if not one.is_of(self.organization):
             return False
+        if one.before is not None and one.after is not None:
+            # An account that goes to another address has confirmed nothing yet.
+            user = one.before["user_id"]
+            keys = [accounts.users[user]["email_key"] for accounts in (self._before, self._after)]
+            return user in self._own and keys[0] != keys[1] and one.only("own_since") and one.after["own_since"] is None
         return one.one("role") == "member" if one.after is not None else not self._before.runs(self.organization, one.one("user_id"))
 
     def _relations(self, one: Change) -> bool:
