@@ -135,7 +135,6 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             clients=clients,
             devices=identity.devices,
             admission=identity.admission,
-            login_events=identity.login_events,
             sessions=identity.sessions,
             buckets=foundation.shared_buckets,
             server_secrets=foundation.server_secrets,

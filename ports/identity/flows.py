@@ -24,19 +24,11 @@ class FlowStore(Protocol):
 
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None: ...
 
-    async def sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, at: datetime, *, by: str, provider: str = "") -> bool:
-        """The person has signed in by this flow, in this way, and through this provider, if one vouched for them. Of two at once, one gets
-        True.
-        """
-
-    async def keep(self, flow: FlowId, session: SessionId) -> None:
-        """The session that they have signed in to."""
-
-    async def demand_sign_in(
+    async def sign_in(
         self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str, provider: str = ""
     ) -> None:
-        """`sign_in` and `keep` without a round trip of their own, after a demand of `SignInStore`: the commit raises `NotConfirmed`, and
-        nothing has happened, where `sign_in` would return False.
+        """The person has signed in by this flow, in this way, to this session, and through this provider, if one vouched for them. The last
+        look has found that nobody had. Needs no round trip of its own.
         """
 
     async def complete(self, flow: FlowId, at: datetime) -> bool:

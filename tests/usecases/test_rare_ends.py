@@ -17,8 +17,8 @@ from core.domain.identity.upstream.sign_in import UsedState
 from core.domain.secrets import Token
 from core.usecases.federation.logout_notices import LogoutNotices
 from core.usecases.federation.saml.configurations import Saml
-from core.usecases.identity.browser_sessions import BrowserSessions
 from core.usecases.identity.passkeys import Passkeys
+from core.usecases.identity.sign_in.landings.browser import BrowserSessions
 from core.usecases.identity.upstream import identities
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
@@ -135,14 +135,14 @@ async def test_nothing_is_connected_to_an_account_that_has_ended() -> None:
         yield SimpleNamespace(
             accounts=SimpleNamespace(hold=answering(None)),
             sessions=SimpleNamespace(lives=answering(True)),
-            sign_ins=SimpleNamespace(confirm_since=answering(None)),
+            sign_ins=SimpleNamespace(confirm=answering(None)),
         )
 
     made = of(Identities, unit_of_work=unit_of_work, clock=SimpleNamespace(now=lambda: NOW))
     vouched = SimpleNamespace(upstream=None, asserted=SimpleNamespace(email=None))
     taken = SimpleNamespace(sessions=[ID], way=SimpleNamespace(service=None))
     with pytest.raises(Unauthorized):
-        await made._connect(taken, vouched, ID, None, None)
+        await made._connect(taken, vouched, ID, SimpleNamespace(identity=None, connected=None), None)
 
 
 async def test_who_comes_back_second_does_not_wait_for_ever() -> None:

@@ -118,10 +118,6 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
     }
 
 
-def _way(by: str, provider: str) -> Mapping[str, Any]:
-    return {"way": Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider})}
-
-
 class PostgresFlows:
     """Implements `ports.identity.flows.FlowLookup`."""
 
@@ -148,18 +144,12 @@ class FlowRows:
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None:
         await self._transaction.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
 
-    async def sign_in(self, flow: FlowId, user: UserId, proof_digest: bytes, at: datetime, *, by: str, provider: str = "") -> bool:
-        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "at": at, **_way(by, provider)}
-        return bool(await self._transaction.ask(IdRow, _SIGN_IN, parameters))
-
-    async def keep(self, flow: FlowId, session: SessionId) -> None:
-        await self._transaction.tell(_KEEP, {"id": flow, "session": session})
-
-    async def demand_sign_in(
+    async def sign_in(
         self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str, provider: str = ""
     ) -> None:
-        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, **_way(by, provider)}
-        await self._transaction.demand_along(_SIGN_IN_TO, parameters)
+        way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider})
+        parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
+        await self._transaction.tell_along(_SIGN_IN, parameters)
 
     async def complete(self, flow: FlowId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
@@ -212,24 +202,13 @@ _AWAIT_SECOND_FACTOR: Final = """
     update flows set user_id = %(user)s, preauthentication_id = %(preauthentication)s where id = %(id)s and signed_in_at is null
 """
 
-_SIGN_IN: Final = """
-    update flows
-       set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, wanted = wanted || %(way)s
-     where id = %(id)s and signed_in_at is null and expires_at > %(at)s
-       and exists (select from users where users.id = %(user)s)
- returning id
-"""
-
 # The session may be made by the same statement.
-_SIGN_IN_TO: Final = """
+_SIGN_IN: Final = """
     update flows
        set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, session_id = %(session)s,
            wanted = wanted || %(way)s
-     where id = %(id)s and signed_in_at is null and expires_at > %(at)s
- returning id
+     where id = %(id)s
 """
-
-_KEEP: Final = "update flows set session_id = %(session)s where id = %(id)s"
 
 
 def _completing(further: LiteralString = "") -> LiteralString:

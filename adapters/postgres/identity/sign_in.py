@@ -1,6 +1,6 @@
 """Signing in, in PostgreSQL: one statement that brings all that a password check needs to know, and the last look before the session."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -12,11 +12,13 @@ from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, kn
 from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
+from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, has_come, is_listed
-from adapters.postgres.transaction import Transaction, demanding
+from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
@@ -25,12 +27,11 @@ from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import (
     TRIES_FROM_ANYWHERE,
     TRIES_FROM_DEVICE,
-    Alone,
     Attempt,
     Confirmed,
     Destination,
+    LastLook,
     NamedAccount,
-    NotConfirmed,
     ServiceName,
     Tries,
     account_key,
@@ -101,11 +102,16 @@ class _Attempt(DestinationRow, RealmRow):
 
 
 class _Confirmed:
-    """The account, and beside it the service, or nothing in its columns."""
+    """The account and the facts about it, and beside them the service, or nothing in its columns."""
 
     def __init__(
         self,
         *,
+        one_factor_is_enough: bool,
+        is_connected: bool,
+        flow_is_open: bool,
+        belongs_to_several: bool,
+        is_listed: bool,
         has_been_there: bool,
         subscription: Mapping[str, Any] | None,
         is_admitted: bool | None,
@@ -115,22 +121,18 @@ class _Confirmed:
         of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
         destination = DestinationRow(**of_destination).destination()
         self.confirmed = Confirmed(
-            AccountRow(**columns).account(),
-            None if destination is None else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
-            has_been_there,
-            subscription_state(subscription),
+            account=AccountRow(**columns).account(),
+            one_factor_is_enough=one_factor_is_enough,
+            is_connected=is_connected,
+            flow_is_open=flow_is_open,
+            destination=None
+            if destination is None
+            else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
+            has_been_there=has_been_there,
+            subscription=subscription_state(subscription),
+            belongs_to_several=belongs_to_several,
+            is_listed=is_listed,
         )
-
-
-class _Member:
-    """The account, whether it belongs to several organizations, if somebody asked, and whether one of them merely lists it."""
-
-    def __init__(self, *, is_listed: bool, belongs_to_several: bool | None = None, **columns: Any) -> None:
-        self.confirmed = Confirmed(AccountRow(**columns).account(), belongs_to_several=belongs_to_several, is_listed=is_listed)
-
-
-def _alone(alone: Alone | None) -> Mapping[str, Any]:
-    return {"alone": alone is not None, "device": None if alone is None else alone.device}
 
 
 def _named(service: ServiceName | None) -> Mapping[str, Any]:
@@ -182,41 +184,22 @@ class SignInRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def confirm(self, user: UserId, encoded: str, alone: Alone | None = None, service: ServiceId | None = None) -> Confirmed | None:
-        return await self._confirmed(_CONFIRM, {"user": user, "encoded": encoded, "service": service, **_alone(alone)})
+    async def confirm(self, look: LastLook) -> Confirmed | None:
+        parameters = {
+            "user": look.user,
+            "encoded": look.encoded,
+            "since": look.since,
+            "identity": look.identity,
+            "device": look.device,
+            "service": look.service,
+            "flow": look.flow,
+            **vouching_parameters(look.email),
+        }
+        rows = await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters)
+        return rows[0].confirmed if rows else None
 
-    async def demand(self, user: UserId, encoded: str, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
-        statement = _DEMAND_NEW_DEVICE if alone.device is None else _DEMAND
-        rows = await self._transaction.demand(_Member, statement, NotConfirmed, {"user": user, "encoded": encoded, "device": alone.device})
-
-        async def confirmed() -> Confirmed:
-            (row,) = await rows()
-            return row.confirmed
-
-        return confirmed
-
-    async def demand_since(self, user: UserId, since: datetime, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
-        statement = _DEMAND_NEW_DEVICE_SINCE if alone.device is None else _DEMAND_SINCE
-        rows = await self._transaction.demand(_Member, statement, NotConfirmed, {"user": user, "since": since, "device": alone.device})
-
-        async def confirmed() -> Confirmed:
-            (row,) = await rows()
-            return row.confirmed
-
-        return confirmed
-
-    async def renew(
-        self, user: UserId, encoded: str, renewed: str, alone: Alone | None = None, service: ServiceId | None = None
-    ) -> Confirmed | None:
-        parameters = {"user": user, "encoded": encoded, "renewed": renewed, "service": service, **_alone(alone)}
-        return await self._confirmed(_RENEW, parameters)
-
-    async def confirm_since(
-        self, user: UserId, since: datetime, service: ServiceId | None = None, alone: Alone | None = None
-    ) -> Confirmed | None:
-        if alone is None:
-            return await self._confirmed(_CONFIRM_SINCE, {"user": user, "since": since, "service": service})
-        return await self._confirmed(_CONFIRM_ALONE_SINCE, {"user": user, "since": since, "service": service, **_alone(alone)})
+    async def renew(self, user: UserId, encoded: str, renewed: str) -> bool:
+        return bool(await self._transaction.ask(IdRow, _RENEW, {"user": user, "encoded": encoded, "renewed": renewed}))
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         # Newcomers are counted by triggers, which run after everything that travels in the same statement.
@@ -224,10 +207,6 @@ class SignInRows:
 
     async def give_back(self, tries: Tries) -> None:
         await give_back(self._transaction, tries.limit, tries.key)
-
-    async def _confirmed(self, statement: LiteralString, parameters: Mapping[str, Any]) -> Confirmed | None:
-        rows = await self._transaction.ask(_Confirmed, statement, parameters)
-        return rows[0].confirmed if rows else None
 
 
 _NAMED: Final[LiteralString] = f"""
@@ -309,31 +288,46 @@ _FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
 
 _FIND_DESTINATION: Final = _NAMED
 
-# The lock keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be ended with them.
-# While the password was checked, a second factor may have been enabled, or the device revoked that was trusted to do without. The device is
-# looked for once the row of `held` is there: everybody takes the account before the device.
-_NO_SECOND_FACTOR: Final[LiteralString] = f"not {has_second_factor('held.id')}"
-
-_TRUSTED: Final = """
-               exists (
-                   select from devices
-                    where devices.id = %(device)s and devices.user_id = held.id and devices.revoked_at is null
-                      and devices.trusted_until > now()
-                      for no key update
-               )"""
-
-_ENOUGH: Final[LiteralString] = f"""
-           (
-               not %(alone)s
-            or {_NO_SECOND_FACTOR}
-            or {_TRUSTED}
-           )
-"""
-
-# Held as a foreign key holds it: a session or a user may come to be in it while its rows stay. It may be deleted all the same, and then
-# the session is over on its first request.
-_SERVICE: Final = """
-    with destination as (
+# The lock on the account keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be
+# ended with them. While the proof was made, a second factor may have been enabled, or the trust of the device have ended. Everybody takes
+# the account before its flows and devices, and those before the service. The service is held as a foreign key holds it: a session or a user
+# may come to be in it while its rows stay.
+_LAST_LOOK: Final[LiteralString] = f"""
+    with held as materialized (
+             select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language
+               from users
+              where id = %(user)s and deactivated_at is null
+                and (%(encoded)s::text is null or password_hash = %(encoded)s)
+                and (%(since)s::timestamptz is null or password_changed_at is null or password_changed_at <= %(since)s)
+                for share
+         ),
+         users as materialized (
+             select held.*,
+                    %(identity)s::uuid is null or {is_connected("held")} as is_connected,
+                    %(flow)s::uuid is null or exists (
+                        select
+                          from flows
+                         where flows.id = %(flow)s and flows.signed_in_at is null and flows.expires_at > now()
+                           for no key update
+                    ) as flow_is_open,
+                    not {has_second_factor("held.id")} or exists (
+                        select
+                          from devices
+                         where devices.id = %(device)s and devices.user_id = held.id and devices.revoked_at is null
+                           and devices.trusted_until > now()
+                           for no key update
+                    ) as one_factor_is_enough,
+                    {is_listed("held.id")} as is_listed,
+                    exists (
+                        select
+                          from memberships
+                          join organizations on organizations.id = memberships.org_id
+                         where memberships.user_id = held.id
+                        offset 1
+                    ) as belongs_to_several
+               from held
+         ),
+         destination as (
              select services.id, services.slug, services.org_id, services.sign_in_policy, organizations.slug as organization_slug,
                     organizations.status
                from services
@@ -341,10 +335,7 @@ _SERVICE: Final = """
               where services.id = %(service)s
                 for key share
          )
-"""
-
-_CONFIRMED: Final[LiteralString] = f"""
-           {ACCOUNT},
+  select {ACCOUNT}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active,
            services.sign_in_policy = 'anyone' or exists (
@@ -358,89 +349,12 @@ _CONFIRMED: Final[LiteralString] = f"""
                   and service_users.user_id = users.id
                   and {has_come()}
            ) as has_been_there,
-           {SUBSCRIPTION_STATE} as subscription"""
-
-
-def _held(condition: LiteralString) -> LiteralString:
-    return f"""
-         held as materialized (
-             select id, email, is_platform_owner, email_verified_at, deactivated_at, created_at, language
-               from users
-              where id = %(user)s and deactivated_at is null and {condition}
-"""
-
-
-_HELD: Final[LiteralString] = _held("password_hash = %(encoded)s")
-
-_CONFIRM: Final[LiteralString] = f"""
-    {_SERVICE},
-         {_HELD}
-                for share
-         ),
-         users as (
-             select * from held where {_ENOUGH}
-         )
-  select {_CONFIRMED}
+           {SUBSCRIPTION_STATE} as subscription
     from users
     left join destination as services on true
 """
 
-_HELD_SINCE: Final[LiteralString] = _held("(password_changed_at is null or password_changed_at <= %(since)s)")
-
-# On the platform there is no service to be looked for; a new device is not trusted.
-_LISTED: Final[LiteralString] = f"select held.*, {is_listed('held.id')} as is_listed from held"
-_DEMAND_NEW_DEVICE: Final[LiteralString] = demanding(f"with {_HELD} for share) {_LISTED} where {_NO_SECOND_FACTOR}")
-_DEMAND: Final[LiteralString] = demanding(f"with {_HELD} for share) {_LISTED} where {_NO_SECOND_FACTOR} or {_TRUSTED}")
-
-# Whoever belongs to several organizations is asked next which one it is about.
-_AS_MEMBER: Final[LiteralString] = f"""
-    select held.*, {is_listed("held.id")} as is_listed,
-           exists (
-               select
-                 from memberships
-                 join organizations on organizations.id = memberships.org_id
-                where memberships.user_id = held.id
-               offset 1
-           ) as belongs_to_several
-      from held"""
-_DEMAND_NEW_DEVICE_SINCE: Final[LiteralString] = demanding(f"with {_HELD_SINCE} for share) {_AS_MEMBER} where {_NO_SECOND_FACTOR}")
-_DEMAND_SINCE: Final[LiteralString] = demanding(f"with {_HELD_SINCE} for share) {_AS_MEMBER} where {_NO_SECOND_FACTOR} or {_TRUSTED}")
-
-_RENEW: Final[LiteralString] = f"""
-    {_SERVICE},
-         {_HELD}
-                for no key update
-         )
-  update users
-     set password_hash = %(renewed)s
-    from held
-    left join destination as services on true
-   where users.id = held.id and {_ENOUGH}
-returning {_CONFIRMED}
-"""
-
-_CONFIRM_SINCE: Final[LiteralString] = f"""
-    {_SERVICE}
-  select {_CONFIRMED}
-    from users
-    left join destination as services on true
-   where users.id = %(user)s and users.deactivated_at is null
-     and (users.password_changed_at is null or users.password_changed_at <= %(since)s)
-     for share of users
-"""
-
-_CONFIRM_ALONE_SINCE: Final[LiteralString] = f"""
-    {_SERVICE},
-         {_HELD_SINCE}
-                for share
-         ),
-         users as (
-             select * from held where {_ENOUGH}
-         )
-  select {_CONFIRMED}
-    from users
-    left join destination as services on true
-"""
+_RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s returning id"
 
 # They gave their password, or a factor of theirs, to sign in there.
 _ENTER: Final[LiteralString] = f"""

@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired
-from core.domain.identifiers import DeviceId, PreauthenticationId, SessionId, UserId
+from core.domain.identifiers import DeviceId, FlowId, IdentityId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import MEMBERS_ONLY
 from core.domain.identity.devices import Remembered
@@ -114,23 +114,45 @@ class Attempt(Frozen):
     """That of the address's domain. It does not depend on `named`, except for whether the person would become a member by it."""
 
 
-class Confirmed(Frozen):
-    """The last look before a session, which shows that nothing has changed that would forbid it: the account as it is now, and, when the
-    sign-in leads to a service, whether that still exists and is open, and what its tokens say of this person.
+class LastLook(Frozen, kw_only=True):
+    """The one question before a session: does all that the sign-in rests on still stand? Making a proof takes time, in which the account,
+    the service or the browser's flow may have changed.
     """
 
+    user: UserId
+    encoded: str | None = None
+    """The hash that the password was checked against. None: no password was checked."""
+    since: datetime | None = None
+    """Nobody may have set a password after this. None: `encoded` is the condition."""
+    identity: IdentityId | None = None
+    """The connected account by which a provider knows the person."""
+    email: Email | None = None
+    """The address of the account, whose domain an organization's own provider must still vouch for."""
+    device: DeviceId | None = None
+    """The device that may be trusted to do without a second factor."""
+    service: ServiceId | None = None
+    """The service that the sign-in leads to."""
+    flow: FlowId | None = None
+    """The browser's flow, by which a person signs in once."""
+
+
+class Confirmed(Frozen, kw_only=True):
+    """The answer to `LastLook`: the account as it is now, and what stands beside it until the unit of work ends."""
+
     account: Account
+    one_factor_is_enough: bool = True
+    """The account has no second factor, or the device is trusted."""
+    is_connected: bool = True
+    """The connected account is still there, and its provider may vouch for this person. True where none was asked about."""
+    flow_is_open: bool = True
+    """Nobody has signed in by the flow. True where none was asked about."""
     destination: Destination | None = None
     has_been_there: bool = False
     subscription: SubscriptionState = NO_SUBSCRIPTION
-    belongs_to_several: bool | None = None
-    """Organizations. None: nobody looked."""
+    belongs_to_several: bool = False
+    """The person is a member of several organizations."""
     is_listed: bool = False
-    """As `Caller.is_listed`; known where a session on the platform is begun at once."""
-
-
-class NotConfirmed(Exception):
-    """The last look before a session found that the proof does not hold any more."""
+    """As `Caller.is_listed`."""
 
 
 def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:
@@ -146,12 +168,6 @@ def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | N
     if named.account.email_verified_at is None:
         return LoginFailure.EMAIL_NOT_VERIFIED
     return None
-
-
-class Alone(Frozen):
-    """The password alone is enough: the account has no second factor, or this device is trusted."""
-
-    device: DeviceId | None
 
 
 class SignedIn(Frozen):

@@ -45,14 +45,14 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Application
-from core.domain.identity.sign_in import open_context
+from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.secrets import Secret, Token
 from core.frozen import replace
 from core.usecases.federation.clients import Clients
-from core.usecases.identity.admission import Admission
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.sessions import Sessions
+from core.usecases.identity.sign_in.admission import Admission, Arrived
+from core.usecases.identity.sign_in.landings.api import WithTokens
 from ports.clock import Clock
 from ports.federation.device_flow import DeviceCodes
 from ports.ids import Ids
@@ -77,7 +77,6 @@ class DeviceFlow:
         clients: Clients,
         devices: Devices,
         admission: Admission,
-        login_events: LoginEvents,
         sessions: Sessions,
         buckets: SharedBuckets,
         server_secrets: ServerSecrets,
@@ -92,7 +91,6 @@ class DeviceFlow:
         self._clients = clients
         self._devices = devices
         self._admission = admission
-        self._login_events = login_events
         self._sessions = sessions
         self._buckets = buckets
         self._server_secrets = server_secrets
@@ -161,7 +159,7 @@ class DeviceFlow:
             raise ReauthenticationRequired(max_age=found.session_lifetime or timedelta(0))
         async with self._unit_of_work() as uow:
             # Whoever ends the person's sessions at this moment waits for this, or has ended the one that approves.
-            confirmed = await uow.sign_ins.confirm_since(caller.user, now, found.context.service)
+            confirmed = await uow.sign_ins.confirm(LastLook(user=caller.user, since=now, service=found.context.service))
             if confirmed is None:
                 raise Unauthorized
             open_context(confirmed.destination)
@@ -213,7 +211,7 @@ class DeviceFlow:
         user, service = decision.user, client.registered.service
         async with self._unit_of_work() as uow:
             # It holds the account: before the code, as whoever ends both takes them.
-            confirmed = await uow.sign_ins.confirm_since(user, decision.at, service)
+            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=decision.at, service=service))
             if confirmed is None:
                 raise DeviceDenied(detail="the account changed after the approval")
             try:
@@ -226,28 +224,22 @@ class DeviceFlow:
                 raise InvalidGrant(detail="another poll was quicker, or the approval was withdrawn or has become too old")
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self._devices.judge(approach, knowledge)
-            remembered = await self._devices.remember(uow, user, sighting)
-            opened = await self._sessions.open(
-                uow,
-                confirmed.account,
-                device=remembered.device,
-                authenticated_by=approval.authenticated_by,
+            arrived = Arrived(
+                confirmed=confirmed,
                 context=context,
-                subscription=confirmed.subscription,
-                # No parent: signing out in the browser leaves the device signed in.
+                knowledge=knowledge,
+                sighting=sighting,
+                authenticated_by=approval.authenticated_by,
                 proved=approval.proved,
-                application=Application(client.registered.client, approval.scopes),
+                has_second_factor=approval.proved.second_factor_at is not None,
+                provider=PROVIDER,
             )
-            mfa_enabled = approval.proved.second_factor_at is not None
-            await self._admission.log(
-                uow, user, provider=PROVIDER, sighting=sighting, remembered=remembered, context=context, mfa_enabled=mfa_enabled
-            )
-            await self._login_events.warn(uow, confirmed.account, knowledge, sighting, mfa_enabled=mfa_enabled)
-            # Last of all, since newcomers to one service wait here for each other.
-            await uow.sign_ins.enter(user, service, now)
+            # The session has no parent: signing out in the browser leaves the device signed in.
+            landing = WithTokens(self._sessions, Application(client.registered.client, approval.scopes))
+            admitted = await self._admission.let_in(uow, arrived, landing)
             await uow.commit()
         self._metrics.device_flow(Step.LET_IN)
-        return Granted(opened, confirmed.account.email_verified_at is not None, approval.role)
+        return Granted(admitted.kept, confirmed.account.email_verified_at is not None, approval.role)
 
     def _pending(self, found: EnteredCode | None) -> EnteredCode:
         if found is None:

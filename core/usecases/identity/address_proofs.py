@@ -25,9 +25,9 @@ from core.domain.secrets import Password, Token
 from core.frozen import replace
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
-from core.usecases.identity.admission import CHANGED
-from core.usecases.identity.proofs import WRONG_PASSWORD, Checked, PasswordProofs
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in.proofs.password import Checked, PasswordProofs
+from core.usecases.identity.sign_in.proofs.proof import CHANGED, WRONG_PASSWORD
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.passwords import PasswordHasher

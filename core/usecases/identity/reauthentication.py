@@ -18,9 +18,10 @@ from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mfa import BesidePasskeys, Mfa
-from core.usecases.identity.passkey_proofs import PasskeyProofs
-from core.usecases.identity.proofs import WRONG_PASSWORD, PasswordProofs
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
+from core.usecases.identity.sign_in.proofs.password import PasswordProofs
+from core.usecases.identity.sign_in.proofs.proof import WRONG_PASSWORD
 from ports.clock import Clock
 from ports.identity.proofs import ProofLookup
 from ports.metrics import Metrics
@@ -94,8 +95,7 @@ class Reauthentication:
         if arrival.named.account.id != caller.user:
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the address now belongs to another account")
         async with self._unit_of_work() as uow:
-            if await arrival.proof.still_valid(uow, None, None) is None:
-                raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the account changed while the proof was checked")
+            await arrival.proof.use(uow, await arrival.last_look(uow))
             await self._renew(uow, caller, ProofMethod.PASSWORD, Proved(arrival.proof.at), actor)
         self._metrics.reauthenticated(ProofMethod.PASSWORD.value)
 

@@ -11,7 +11,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver, FlowPurpose, Wanted
 from core.domain.identity.passkeys import Ceremony
 from core.domain.identity.realms import ProviderRequired
-from core.usecases.identity.admission import SignInEnded
+from core.usecases.identity.sign_in.admission import SignInEnded
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm

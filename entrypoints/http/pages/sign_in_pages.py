@@ -23,8 +23,8 @@ from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
 from core.domain.languages import Language
 from core.domain.secrets import Password
-from core.usecases.identity.admission import SignInEnded
-from core.usecases.identity.proofs import EmailNotVerified
+from core.usecases.identity.sign_in.admission import SignInEnded
+from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for

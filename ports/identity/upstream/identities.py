@@ -35,15 +35,8 @@ class IdentityStore(Protocol):
         address by now.
         """
 
-    async def is_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> bool:
-        """It stays so until the unit of work ends. Keeps the address that the provider tells now. False also when the provider does not
-        vouch for the account any more.
-        """
-
-    async def demand_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> None:
-        """`is_connected` without a round trip of its own, after a demand of `SignInStore`: the commit raises `NotConfirmed`, and nothing
-        has happened, where `is_connected` would return False.
-        """
+    async def keep_email(self, identity: IdentityId, email: str) -> None:
+        """The address that the provider tells now. Needs no round trip of its own."""
 
     async def own_membership(self, provider: str, account: Account, at: datetime) -> None:
         """Whoever signs in at an organization's own provider belongs there by that: a membership that others have made becomes their own,

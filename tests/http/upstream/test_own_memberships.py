@@ -46,7 +46,7 @@ async def test_a_listed_membership_becomes_their_own_in_the_same_round_trips(hou
     if not again:
         return
     await entered(house, provider, house.browser())
-    assert trips(house, CALLBACK) == 3
+    assert trips(house, CALLBACK) == 4
 
 
 async def test_nobody_else_s_membership_becomes_their_own_by_it(house: House, ada: Person) -> None:

@@ -27,14 +27,14 @@ def limited(house: House) -> Tabs:
     return Tabs(Client(build_application(house.postern, SETTINGS), "203.0.113.9"))
 
 
-async def test_leaving_is_one_round_trip_and_coming_back_three(house: House) -> None:
+async def test_leaving_is_one_round_trip_and_coming_back_four(house: House) -> None:
     fake = house.sits()
     await house.go(house.browser())
     for tabs, of_the_limit in ((house.browser(), 0), (limited(house), 1)):
         place = fake.consent(await house.leave(tabs))
         assert trips(house, "/auth/{provider}") == 1 + of_the_limit
         assert (await tabs.request("GET", place)).status == 303
-        assert trips(house, "/auth/{provider}/callback") == 3 + of_the_limit
+        assert trips(house, "/auth/{provider}/callback") == 4 + of_the_limit
 
 
 async def test_an_application_costs_the_look_at_it_and_the_code_besides(house: House) -> None:
@@ -44,7 +44,7 @@ async def test_an_application_costs_the_look_at_it_and_the_code_besides(house: H
     place = fake.consent(await house.leave(tabs, house.direct()))
     assert trips(house, "/auth/{provider}") == 2
     assert (await tabs.request("GET", place)).status == 302
-    assert trips(house, "/auth/{provider}/callback") <= 7
+    assert trips(house, "/auth/{provider}/callback") <= 8
 
 
 async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: House) -> None:

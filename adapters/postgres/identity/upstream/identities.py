@@ -74,14 +74,8 @@ class IdentityRows:
             await self._transaction.tell(statement, {"user": user})
         return True
 
-    async def is_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> bool:
-        parameters = {**_whose(provider, account), "id": identity, "email": storable_text(email)}
-        return bool(await self._transaction.ask(IdRow, _IS_CONNECTED[is_one_of_three(provider)], parameters))
-
-    async def demand_connected(self, identity: IdentityId, provider: str, account: Account, email: str) -> None:
-        parameters = {**_whose(provider, account), "id": identity}
-        await self._transaction.demand_along(_HOLD_CONNECTED[is_one_of_three(provider)], parameters)
-        await self._transaction.tell_along(_TELL, {"id": identity, "email": storable_text(email)})
+    async def keep_email(self, identity: IdentityId, email: str) -> None:
+        await self._transaction.tell_along(_KEEP_EMAIL, {"id": identity, "email": storable_text(email)})
 
     async def own_membership(self, provider: str, account: Account, at: datetime) -> None:
         if not is_one_of_three(provider):
@@ -123,9 +117,7 @@ def _whose(provider: str, account: Account) -> dict[str, Any]:
     """The account, and the organization's own provider that vouches for it, if it is one."""
     if is_one_of_three(provider):
         return {"user": account.id}
-    email = account.email
-    own = {"own_provider": UUID(provider), "email_key": storable_text(email.key), "mail_domain": storable_text(mail_domain(email))}
-    return {"user": account.id, **own}
+    return {"user": account.id, "own_provider": UUID(provider), **vouching_parameters(account.email)}
 
 
 _COLUMNS: Final = """
@@ -135,29 +127,50 @@ _COLUMNS: Final = """
                (select name from upstream_providers where upstream_providers.id = identities.upstream_provider_id), ''
            ) as provider_name"""
 
-# An organization's own provider, while it vouches for the account: it is on, its organization is active and has proved the domain, and the
-# account is no platform owner's. Held before the identity, as whoever deletes it does.
-_VOUCHES: Final[LiteralString] = f"""
-    with vouching as materialized (
-             select providers.id
-               from upstream_providers as providers
-               join organizations on organizations.id = providers.org_id and organizations.status = 'active'
-               join users on users.id = %(user)s and users.email_key = %(email_key)s and not users.is_platform_owner
-              where providers.id = %(own_provider)s and providers.enabled
-                and %(mail_domain)s::text = any ({proved_domains("providers.org_id")}::text[])
-                for key share of providers
-         )"""
 
-# The same conditions.
+def _may_vouch(provider: LiteralString, account: LiteralString) -> LiteralString:
+    """An organization's own provider vouches for the account: it is on, its organization is active and has proved the domain, and the
+    account is no platform owner's. Held before the identity, as whoever deletes it does.
+    """
+    return f"""
+               select
+                 from upstream_providers as providers
+                 join organizations on organizations.id = providers.org_id and organizations.status = 'active'
+                where providers.id = {provider} and providers.enabled
+                  and {account}.email_key = %(email_key)s and not {account}.is_platform_owner
+                  and %(mail_domain)s::text = any ({proved_domains("providers.org_id")}::text[])
+                  for key share of providers"""
+
+
+def is_connected(account: LiteralString) -> LiteralString:
+    """Of a row of the account, which is held: the identity with the parameter `identity` is still connected to it, and its provider may
+    vouch for it. Only somebody who holds the account, or its provider, disconnects it. `vouching_parameters` gives the parameters.
+    """
+    return f"""exists (
+               select
+                 from identities
+                where identities.id = %(identity)s and identities.user_id = {account}.id
+                  and (
+                          identities.upstream_provider_id is null
+                       or exists ({_may_vouch("identities.upstream_provider_id", account)})
+                      )
+           )"""
+
+
+def vouching_parameters(email: Email | None) -> Mapping[str, Any]:
+    """`email` is the address of the account."""
+    if email is None:
+        return {"email_key": None, "mail_domain": None}
+    return {"email_key": storable_text(email.key), "mail_domain": storable_text(mail_domain(email))}
+
+
 _OWN_MEMBERSHIP: Final[LiteralString] = f"""
     update memberships
        set own_since = %(at)s
-      from upstream_providers as providers
-      join organizations on organizations.id = providers.org_id and organizations.status = 'active'
-     where memberships.org_id = providers.org_id and memberships.user_id = %(user)s and memberships.own_since is null
-       and providers.id = %(own_provider)s and providers.enabled
-       and %(mail_domain)s::text = any ({proved_domains("providers.org_id")}::text[])
-       and exists (select from users where users.id = %(user)s and users.email_key = %(email_key)s and not users.is_platform_owner)
+      from upstream_providers
+      join users on users.id = %(user)s
+     where memberships.org_id = upstream_providers.org_id and memberships.user_id = users.id and memberships.own_since is null
+       and upstream_providers.id = %(own_provider)s and exists ({_may_vouch("upstream_providers.id", "users")})
 """
 
 _INSERT: Final = """
@@ -171,7 +184,12 @@ _UNLESS_TAKEN: Final = """
 # Each by `is_one_of_three`.
 _ADD: Final[Mapping[bool, LiteralString]] = {
     True: f"{_INSERT} values (%(id)s, %(user)s, %(provider)s, null, {_VALUES}) {_UNLESS_TAKEN}",
-    False: f"{_VOUCHES} {_INSERT} select %(id)s, %(user)s, %(provider)s, vouching.id, {_VALUES} from vouching {_UNLESS_TAKEN}",
+    False: f"""
+    {_INSERT}
+    select %(id)s, %(user)s, %(provider)s, %(own_provider)s, {_VALUES}
+      from users
+     where users.id = %(user)s and exists ({_may_vouch("%(own_provider)s", "users")})
+    {_UNLESS_TAKEN}""",
 }
 
 _RECLAIM: Final[LiteralString] = f"""
@@ -189,33 +207,7 @@ _RESTED_ON_IT: Final[tuple[LiteralString, ...]] = (
     "delete from mfa_secrets where user_id = %(user)s",
 )
 
-_HELD: Final = """
-             select identities.id, identities.email
-               from identities
-              where identities.id = %(id)s and identities.user_id = %(user)s
-                for no key update"""
-_HELD_OF_OWN: Final = """
-             select identities.id, identities.email
-               from vouching
-               join identities on identities.upstream_provider_id = vouching.id
-              where identities.id = %(id)s and identities.user_id = %(user)s
-                for no key update of identities"""
-_AND_TELL: Final = """
-         told as (
-             update identities set email = %(email)s from held where identities.id = held.id and held.email <> %(email)s
-         )
-  select id from held
-"""
-
-_IS_CONNECTED: Final[Mapping[bool, LiteralString]] = {
-    True: f"with held as ({_HELD}), {_AND_TELL}",
-    False: f"{_VOUCHES}, held as ({_HELD_OF_OWN}), {_AND_TELL}",
-}
-
-# The same in two parts of a statement.
-_HOLD_CONNECTED: Final[Mapping[bool, LiteralString]] = {True: _HELD, False: f"{_VOUCHES} {_HELD_OF_OWN}"}
-
-_TELL: Final = "update identities set email = %(email)s where id = %(id)s and email <> %(email)s"
+_KEEP_EMAIL: Final = "update identities set email = %(email)s where id = %(id)s and email <> %(email)s"
 
 _HOLD: Final[LiteralString] = f"""
     select {_COLUMNS}

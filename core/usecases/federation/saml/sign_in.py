@@ -52,7 +52,7 @@ from core.domain.identity.callers import MEMBERS_ONLY, Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
 from core.domain.identity.login_events import LoginEvent
-from core.domain.identity.sign_in import ServiceName, login_tried
+from core.domain.identity.sign_in import LastLook, ServiceName, login_tried
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
@@ -268,10 +268,10 @@ class SamlSignIn:
         """
         async with self._unit_of_work() as uow:
             digest = sha256(f"api {session}".encode()).digest()
-            await uow.accounts.hold_shared(user)
-            if not await uow.flows.sign_in(waiting.flow, user, digest, self._clock.now(), by=""):
+            confirmed = await uow.sign_ins.confirm(LastLook(user=user, flow=waiting.flow))
+            if confirmed is None or not confirmed.flow_is_open:
                 raise _not_waiting()
-            await uow.flows.keep(waiting.flow, session)
+            await uow.flows.sign_in(waiting.flow, user, digest, session, self._clock.now(), by="")
             await uow.commit()
         return f"{self._issuer}{FINISH}?flow={waiting.flow}"
 

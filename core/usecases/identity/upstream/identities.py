@@ -6,11 +6,13 @@ from core.domain.errors import NotFound, Unauthorized, Unavailable
 from core.domain.identifiers import IdentityId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
+from core.domain.identity.sign_in import LastLook
 from core.domain.identity.upstream.identities import (
     NOT_FOR_ACCOUNT,
     OTHER_CONNECTED,
     TAKEN,
     Connecting,
+    Encounter,
     Identity,
     connecting,
     identity_unlinked,
@@ -21,9 +23,9 @@ from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
 from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.devices import Devices
+from core.usecases.identity.sign_in.proofs.upstream import LOOKS, UpstreamSignIn, Vouched, new_identity
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
-from core.usecases.identity.upstream.sign_in import LOOKS, UpstreamSignIn, Vouched, new_identity
 from ports.clock import Clock
 from ports.identity.upstream.identities import IdentityLookup
 from ports.identity.upstream.sign_in import UpstreamLookup
@@ -82,23 +84,28 @@ class Identities:
                     raise UpstreamRefused(NOT_FOR_ACCOUNT)
                 case _:  # connected already, or to be connected
                     pass
-            if await self._connect(taken, vouched, user, met.identity, client):
+            if await self._connect(taken, vouched, user, met, client):
                 return
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
-    async def _connect(self, taken: TakenState, vouched: Vouched, user: UserId, identity: IdentityId | None, client: Client) -> bool:
-        """`identity` is connected already; it may have been disconnected meanwhile. False: somebody else was quicker, so look again."""
+    async def _connect(self, taken: TakenState, vouched: Vouched, user: UserId, met: Encounter, client: Client) -> bool:
+        """An identity that was `met` is connected already; it may have been disconnected meanwhile. False: somebody else was quicker, so
+        look again.
+        """
         upstream, service, told = vouched.upstream, taken.way.service, vouched.asserted.email
+        identity, email = met.identity, None if met.connected is None else met.connected.account.email
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
             # The provider took its time.
             for session in taken.sessions:
                 await require_living(uow, session)
-            confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
+            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self._clock.now(), identity=identity, email=email))
             if confirmed is None:
                 raise Unauthorized
             account = confirmed.account
-            if identity is None or not await uow.identities.is_connected(identity, upstream.key, account, told):
+            if identity is not None and confirmed.is_connected:
+                await uow.identities.keep_email(identity, told)
+            else:
                 made = new_identity(IdentityId(self._ids.new()), user, upstream, vouched.asserted, self._clock)
                 if not await uow.identities.add(made, account, origin=service):
                     return False

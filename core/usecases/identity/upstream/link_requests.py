@@ -8,7 +8,7 @@ from core.domain.identity.upstream.link_requests import Asker, LinkRequest, requ
 from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import Place
 from core.domain.secrets import Token
-from core.usecases.identity.upstream.sign_in import UpstreamSignIn
+from core.usecases.identity.sign_in.proofs.upstream import UpstreamSignIn
 from ports.clock import Clock
 from ports.identity.upstream.sign_in import UpstreamLookup
 from ports.server_secrets import ServerSecrets

@@ -9,6 +9,7 @@ from adapters.postgres.identity.flows import PostgresFlows
 from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId
 from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.sign_in import LastLook
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 
@@ -47,8 +48,9 @@ async def test_of_many_at_once_one_signs_in_and_one_completes(store: Store) -> N
     async def race(number: int) -> None:
         async with store.unit_of_work() as uow:
             at = store.clock.now()
-            if await uow.flows.sign_in(flow.id, account.id, b"%d" % number, at, by="password"):
-                await uow.flows.keep(flow.id, session.id)
+            confirmed = await uow.sign_ins.confirm(LastLook(user=account.id, flow=flow.id))
+            if confirmed is not None and confirmed.flow_is_open:
+                await uow.flows.sign_in(flow.id, account.id, b"%d" % number, session.id, at, by="password")
                 won.append("signed in")
             if await uow.flows.complete(flow.id, at):
                 won.append("completed")
@@ -74,8 +76,13 @@ async def test_nothing_happens_to_a_flow_that_has_expired(store: Store) -> None:
     account, _ = await store.sign_up()
     flow = await add(store, new(store))
     late = flow.expires_at + timedelta(seconds=1)
+    look = LastLook(user=account.id, flow=flow.id)
     async with store.unit_of_work() as uow:
-        assert not await uow.flows.sign_in(flow.id, account.id, b"digest", late, by="password")
+        open_still = await uow.sign_ins.confirm(look)
+    await store.query("update flows set expires_at = now()")
+    async with store.unit_of_work() as uow:
+        over = await uow.sign_ins.confirm(look)
+        assert [one is not None and one.flow_is_open for one in (open_still, over)] == [True, False]
         assert not await uow.flows.complete(flow.id, late)
     async with store.unit_of_work() as uow:
         await uow.flows.demand_completion(flow.id, late)

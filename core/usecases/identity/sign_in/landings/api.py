@@ -1,61 +1,52 @@
 """Signing in, for a client that keeps tokens: a proof, and a second factor where there is one."""
 
-from collections.abc import Callable
 from uuid import UUID
 
 from core.domain.email import Email
 from core.domain.errors import TokenInvalid
-from core.domain.identifiers import PreauthenticationId, UserId
+from core.domain.identifiers import DeviceId, FlowId, PreauthenticationId, UserId
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
 from core.domain.identity.passkeys import NOBODY, Assertion
-from core.domain.identity.sessions import OpenedSession, TokenUse
+from core.domain.identity.sessions import Application, OpenedSession, TokenUse
 from core.domain.identity.sign_in import (
     AwaitingSecondFactor,
-    Confirmed,
     Preauthenticated,
     ServiceName,
     SignedIn,
     preauthentication_claims,
 )
 from core.domain.secrets import Password, Token
-from core.usecases.identity.admission import Admission, Arrived
+from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.passkey_proofs import PasskeyProofs
-from core.usecases.identity.proofs import Arrival, PasswordProofs
 from core.usecases.identity.sessions import Sessions
+from core.usecases.identity.sign_in.admission import Admission, Arrived
+from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
+from core.usecases.identity.sign_in.proofs.password import PasswordProofs
+from core.usecases.identity.sign_in.proofs.proof import Arrival
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWork
 
 
-class WithTokens:
-    """Implements `core.usecases.identity.admission.Landing`."""
+class WithTokens(Frozen):
+    """Implements `core.usecases.identity.sign_in.admission.Landing`."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    sessions: Sessions
+    application: Application | None = None
+    """The application that is given the session, where it is not for the person's own client."""
+    flow: FlowId | None = None
 
-    async def open(self, uow: UnitOfWork, arrived: Arrived) -> OpenedSession:
-        return await self._sessions.open(
+    async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> OpenedSession:
+        return await self.sessions.open(
             uow,
-            arrived.account,
-            device=arrived.device,
+            arrived.confirmed.account,
+            device=device,
             authenticated_by=arrived.authenticated_by,
             context=arrived.context,
-            subscription=arrived.subscription,
+            subscription=arrived.confirmed.subscription,
             proved=arrived.proved,
+            application=self.application,
         )
-
-    def opens_at_once(self, _user: UserId) -> bool:
-        return True
-
-    async def demand(self, uow: UnitOfWork, arrived: Arrived) -> Callable[[Confirmed], OpenedSession]:
-        opened = await self.open(uow, arrived)
-
-        def confirmed_as(confirmed: Confirmed) -> OpenedSession:
-            account = confirmed.account
-            return OpenedSession(opened.session, account.email, account.is_platform_owner, opened.refresh_token, confirmed.subscription)
-
-        return confirmed_as
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
         """The pre-auth token says all that the client needs."""

@@ -2,21 +2,21 @@
 platform owners; anybody may ask for one by mail, unless an organization of theirs has turned that off.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound
-from core.domain.identifiers import ServiceId
 from core.domain.identity.devices import Client
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import SIGNS_IN, LinkRefused, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.sessions import PLATFORM
-from core.domain.identity.sign_in import LINK_PROVIDER, Alone, Confirmed, NamedAccount, Tries
+from core.domain.identity.sign_in import LINK_PROVIDER, Confirmed, Tries
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret, Token
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.proofs import Arrival, LastLook, Proof
+from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
 from ports.clock import Clock
 from ports.identity.sign_in import Attempts
 from ports.secrets import Secrets
@@ -73,28 +73,30 @@ class SignInLinks:
         attempt = await self._attempts.find(link.email, approach)
         if attempt.named is None or attempt.named.account.id != link.user:
             raise refusal_of(None)
-        look = self._last_look(attempt.named, attempt.tries, link, client)
-        proof = Proof(ProofMethod.LINK, LINK_PROVIDER, _METHODS, self._clock.now(), look)
+        proof = Proof(
+            method=ProofMethod.LINK,
+            provider=LINK_PROVIDER,
+            amr=_METHODS,
+            at=self._clock.now(),
+            use=self._use(link, attempt.tries, client),
+            # A new password, or the end of the account, has ended the link, too.
+            since=link.created_at,
+            refusal=lambda: refusal_of(None),
+        )
         return Arrival(attempt.named, proof, approach, PLATFORM, attempt.realm)
 
-    def _last_look(self, named: NamedAccount, tries: Tries, link: MailedToken, client: Client) -> LastLook:
-        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
-            user = named.account.id
-            # A new password, or the end of the account, has ended the link, too.
-            confirmed = await uow.sign_ins.confirm_since(user, link.created_at, service)
-            if link.purpose is MailedTokenPurpose.MAGIC_LINK and not await uow.sign_in_links.are_permitted(user):
+    def _use(self, link: MailedToken, tries: Tries, client: Client) -> Callable[[UnitOfWork, Confirmed], Awaitable[None]]:
+        async def use(uow: UnitOfWork, _: Confirmed) -> None:
+            if link.purpose is MailedTokenPurpose.MAGIC_LINK and not await uow.sign_in_links.are_permitted(link.user):
                 raise LinkRefused("An organization that you belong to does not allow this", words="link_not_permitted")
             if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self._clock.now()) is None:
                 raise refusal_of(await uow.mailed_tokens.find(link.digest, SIGNS_IN))
-            if alone is not None and await uow.mfa.is_enabled(user):
-                return None
             if tries.wait == 0:
                 # A link is no guess: the password's tries stay as they are.
                 await uow.sign_ins.give_back(tries)
-            await uow.record(Event("security.sign_in_link.used", client.actor(user), Target("user", str(user))))
-            return confirmed
+            await uow.record(Event("security.sign_in_link.used", client.actor(link.user), Target("user", str(link.user))))
 
-        return still_valid
+        return use
 
     async def _find(self, token: Token) -> MailedToken:
         async with self._unit_of_work() as uow:

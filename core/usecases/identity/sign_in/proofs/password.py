@@ -1,27 +1,24 @@
-"""Proofs: each way to sign in makes them, and `SignIn.with_proof` does everything that follows. Passwords are the first such way.
+"""Proofs by passwords.
 
 Every refused attempt costs the same work: one look-up, one hash, one write. Nobody learns the reason before they have shown the right
 password.
 """
 
-from collections.abc import Awaitable, Callable, Collection
-from datetime import datetime
+from collections.abc import Collection
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
-from core.domain.identifiers import IdentityId, ServiceId
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.precedence import FamiliarAddresses, Precedence
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.realms import OUR_OWN, ProviderRequired, Realm, Word
+from core.domain.identity.realms import ProviderRequired, Realm
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import (
     PASSWORD_PROVIDER,
-    Alone,
     Confirmed,
     NamedAccount,
     ServiceName,
@@ -34,49 +31,11 @@ from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in.proofs.proof import WRONG_PASSWORD, Arrival, EmailNotVerified, Proof
 from ports.clock import Clock
 from ports.identity.sign_in import Attempts
 from ports.passwords import PasswordHasher
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
-
-# Runs in the unit of work that uses the proof, and keeps the proof true until that ends. With `Alone` it also says whether this proof is
-# enough without a second factor. None when the proof no longer holds.
-LastLook = Callable[[UnitOfWork, Alone | None, ServiceId | None], Awaitable[Confirmed | None]]
-# The same for a session on the platform, without waiting for the answer: the commit raises `NotConfirmed`. What is returned is called after
-# it.
-Demand = Callable[[UnitOfWork, Alone], Awaitable[Callable[[], Awaitable[Confirmed]]]]
-
-
-class Proof(Frozen):
-    """What shows that a person is who they say they are."""
-
-    method: ProofMethod
-    provider: str
-    """The name of this way to sign in in the login events."""
-    amr: tuple[str, ...]
-    """In the words of RFC 8176 section 2."""
-    at: datetime
-    still_valid: LastLook
-    """Making a proof takes time, in which the account may have changed."""
-    demand_valid: Demand | None = None
-    """None where only `still_valid` will do."""
-    shows_two_factors: bool = False
-    """Nobody is asked for another one."""
-    word: Word = OUR_OWN
-    """For the organization that decides on the domain of the account's address."""
-    identity: IdentityId | None = None
-    """By which the provider knows them."""
-
-
-class Arrival(Frozen):
-    """A person who has proved who they are: which account, by what proof, from where, and where the sign-in leads."""
-
-    named: NamedAccount
-    proof: Proof
-    approach: Approach
-    context: Context
-    realm: Realm | None = None
-    """Of the domain of the account's address, if an organization has proved it."""
 
 
 class Checked(Frozen):
@@ -132,12 +91,16 @@ class PasswordProofs:
         checked. A failure is logged.
         """
         checked = await self._check(email, password, client, service, precedence)
-        named, encoded, tries = checked.named, checked.encoded, checked.tries
-        renewed = await self._renewed(encoded, password, checked.precedence)
-        look = self._last_look(named, encoded, renewed, tries)
-        demand = None if renewed is not None else self._demand(named, encoded, tries)
-        proof = Proof(ProofMethod.PASSWORD, PASSWORD_PROVIDER, ("pwd",), self._clock.now(), look, demand)
-        return Arrival(named, proof, checked.approach, checked.context, checked.realm)
+        encoded = await self._renewed(checked, password)
+
+        async def give_back(uow: UnitOfWork, _: Confirmed) -> None:
+            # A successful attempt does not count.
+            await uow.sign_ins.give_back(checked.tries)
+
+        proof = Proof(
+            method=ProofMethod.PASSWORD, provider=PASSWORD_PROVIDER, amr=("pwd",), at=self._clock.now(), use=give_back, encoded=encoded
+        )
+        return Arrival(checked.named, proof, checked.approach, checked.context, checked.realm)
 
     async def of_registration(self, email: Email, password: Password, client: Client) -> Checked:
         """The right password of an account whose address is still to be proved, for whoever shows the link that was mailed there. It counts
@@ -191,41 +154,22 @@ class PasswordProofs:
         assert named is not None and encoded is not None  # noqa: S101, PT018 - for the type checker: nobody else got here
         return Checked(named, encoded, tries, approach, context, attempt.realm, precedence)
 
-    @staticmethod
-    def _last_look(named: NamedAccount, encoded: str, renewed: str | None, tries: Tries) -> LastLook:
-        """During the check the password may have been changed and all sessions ended: the new session must not survive that. A successful
-        attempt does not count.
+    async def _renewed(self, checked: Checked, password: Password) -> str:
+        """The hash that the account has from now on: the password under the current parameters, when its hash has other ones. Skipped when
+        too many passwords wait.
         """
-
-        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
-            user = named.account.id
-            if renewed is None:
-                confirmed = await uow.sign_ins.confirm(user, encoded, alone, service)
-            else:
-                confirmed = await uow.sign_ins.renew(user, encoded, renewed, alone, service)
-            if confirmed is not None:
-                await uow.sign_ins.give_back(tries)
-            return confirmed
-
-        return still_valid
-
-    @staticmethod
-    def _demand(named: NamedAccount, encoded: str, tries: Tries) -> Demand:
-        async def demand_valid(uow: UnitOfWork, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
-            confirmed = await uow.sign_ins.demand(named.account.id, encoded, alone)
-            await uow.sign_ins.give_back(tries)
-            return confirmed
-
-        return demand_valid
-
-    async def _renewed(self, encoded: str, password: Password, precedence: Precedence) -> str | None:
-        """The password under the current parameters, when its hash has other ones. Skipped when too many passwords wait."""
+        encoded, user = checked.encoded, checked.named.account.id
         if not self._passwords.is_outdated(encoded):
-            return None
+            return encoded
         try:
-            return await self._passwords.hash(password, precedence)
+            renewed = await self._passwords.hash(password, checked.precedence)
         except Overloaded:
-            return None
+            return encoded
+        async with self._unit_of_work() as uow:
+            if not await uow.sign_ins.renew(user, encoded, renewed):
+                return encoded
+            await uow.commit()
+        return renewed
 
     async def _give_back(self, tries: Tries) -> None:
         """Nothing was tried, so the client that is told to come back keeps its attempt."""
@@ -239,17 +183,6 @@ class PasswordProofs:
 
 # Whoever proves the address decides about the first, and the statement that verifies it about the second.
 _LEFT_TO_THE_LINK: Final = frozenset({LoginFailure.EMAIL_NOT_VERIFIED, LoginFailure.DEACTIVATED})
-
-WRONG_PASSWORD: Final = "The e-mail address or the password is wrong"  # noqa: S105 - a sentence
-
-
-class EmailNotVerified(Unauthorized):
-    """The password is right, and nobody has proved the address yet."""
-
-    text = "The e-mail address is not verified: open the link that was mailed to it"
-
-    def __init__(self) -> None:
-        super().__init__(words="email_not_verified")
 
 
 def _require_plausible(password: Password) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import ServiceId, UserId
+from core.domain.identifiers import UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import MfaEvent
@@ -28,14 +28,14 @@ from core.domain.identity.passkeys import (
 )
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.risk import Approach
-from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount, ServiceName, context_in
+from core.domain.identity.sign_in import Confirmed, NamedAccount, ServiceName, context_in
 from core.domain.json import Json
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.passkeys import Passkeys
-from core.usecases.identity.proofs import Arrival, EmailNotVerified, LastLook, Proof
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in.proofs.proof import Arrival, EmailNotVerified, Proof
 from ports.clock import Clock
 from ports.identity.passkeys import Authenticators, PasskeyLookup
 from ports.identity.sign_in import Destinations
@@ -102,8 +102,20 @@ class PasskeyProofs:
         # Only an authenticator that keeps whose passkey it is can be asked without a name.
         if given.user_handle is None:
             raise await self._refused("there is no user handle", used.approach, used.named)
+        now = self._clock.now()
+
+        async def keep(uow: UnitOfWork, _: Confirmed) -> None:
+            await self.keep(uow, used)
+
         proof = Proof(
-            ProofMethod.PASSKEY, PASSKEY_PROVIDER, used.passkey.amr, self._clock.now(), self._last_look(used), shows_two_factors=True
+            method=ProofMethod.PASSKEY,
+            provider=PASSKEY_PROVIDER,
+            amr=used.passkey.amr,
+            at=now,
+            use=keep,
+            since=now,
+            refusal=lambda: PasskeyRefused("the account changed meanwhile"),
+            shows_two_factors=True,
         )
         return Arrival(used.named, proof, used.approach, context, await self._realms.of(used.named.account))
 
@@ -141,18 +153,6 @@ class PasskeyProofs:
         kept = await uow.passkeys.use(passkey.id, passkey.user, read.sign_count, backed_up=read.backed_up, at=self._clock.now())
         if not kept:
             raise PasskeyRefused("the passkey is gone, or was used meanwhile")
-
-    def _last_look(self, used: UsedPasskey) -> LastLook:
-        now = self._clock.now()
-
-        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:  # noqa: ARG001 - it is enough
-            confirmed = await uow.sign_ins.confirm_since(used.passkey.user, now, service)
-            if confirmed is None:
-                raise PasskeyRefused("the account changed meanwhile")
-            await self.keep(uow, used)
-            return confirmed
-
-        return still_valid
 
     def _fault_of(self, used: UsedPasskey, user: UserId | None) -> str:
         given = used.read.given

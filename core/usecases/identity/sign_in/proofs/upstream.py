@@ -1,7 +1,6 @@
 """Signing in through an upstream provider: the person leaves, comes back with a code, and the provider's word becomes a proof."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
 from typing import Final
 
 from core.domain.email import Email, mail_domain
@@ -16,7 +15,7 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.realms import Realm, Word
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
-from core.domain.identity.sign_in import Alone, Confirmed, NamedAccount
+from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
 from core.domain.identity.upstream.claims import Asserted, NotVouched, may_be_issued_by
 from core.domain.identity.upstream.identities import (
     DEACTIVATED,
@@ -52,8 +51,8 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
-from core.usecases.identity.proofs import Arrival, Demand, LastLook, Proof
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.outages import ProviderOutages
 from core.usecases.identity.upstream.providers import UpstreamProviders
@@ -246,9 +245,16 @@ class UpstreamSignIn:
             if known is not None:
                 self._metrics.upstream_sign_in(upstream.label, "succeeded")
                 now = self._clock.now()
-                look, demand = self._last_look(known, vouched, way, now), self._demand(known, vouched, way, now)
-                word = self._word(vouched, way, met)
-                proof = Proof(ProofMethod.UPSTREAM, upstream.label, _METHODS, now, look, demand, word=word, identity=known.identity)
+                proof = Proof(
+                    method=ProofMethod.UPSTREAM,
+                    provider=upstream.label,
+                    amr=_METHODS,
+                    at=now,
+                    use=self._use(known.identity, vouched, way),
+                    since=now,
+                    word=self._word(vouched, way, met),
+                    identity=known.identity,
+                )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
@@ -325,7 +331,7 @@ class UpstreamSignIn:
         user, identity = named.account.id, self._identity(named.account.id, vouched)
         async with self._unit_of_work() as uow:
             await uow.accounts.hold(user)
-            confirmed = await uow.sign_ins.confirm_since(user, self._clock.now())
+            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self._clock.now()))
             if confirmed is None or confirmed.account != named.account:
                 return None
             if replaces:
@@ -401,30 +407,12 @@ class UpstreamSignIn:
         await uow.jobs.add(mail.as_job())
         await uow.record(identity_unlinked(identity, actor, service=None))
 
-    def _last_look(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> LastLook:
-        async def still_valid(uow: UnitOfWork, alone: Alone | None, service: ServiceId | None) -> Confirmed | None:
-            confirmed = await uow.sign_ins.confirm_since(known.named.account.id, since, service, alone)
-            told = vouched.asserted.email
-            if confirmed is not None and alone is not None:
-                # Otherwise they still owe the second factor.
-                await uow.identities.own_membership(vouched.upstream.key, confirmed.account, since)
-            if confirmed is None or not await uow.identities.is_connected(known.identity, vouched.upstream.key, confirmed.account, told):
-                return None
-            await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
-            return confirmed
+    def _use(self, identity: IdentityId, vouched: Vouched, way: WayThrough) -> Callable[[UnitOfWork, Confirmed], Awaitable[None]]:
+        async def use(uow: UnitOfWork, _: Confirmed) -> None:
+            await uow.identities.keep_email(identity, vouched.asserted.email)
+            await self._grants.keep(uow, identity, vouched.upstream, way, vouched.tokens)
 
-        return still_valid
-
-    def _demand(self, known: _Known, vouched: Vouched, way: WayThrough, since: datetime) -> Demand:
-        async def demand_valid(uow: UnitOfWork, alone: Alone) -> Callable[[], Awaitable[Confirmed]]:
-            account = known.named.account
-            confirmed = await uow.sign_ins.demand_since(account.id, since, alone)
-            await uow.identities.own_membership(vouched.upstream.key, account, since)
-            await uow.identities.demand_connected(known.identity, vouched.upstream.key, account, vouched.asserted.email)
-            await self._grants.keep(uow, known.identity, vouched.upstream, way, vouched.tokens)
-            return confirmed
-
-        return demand_valid
+        return use
 
     def _identity(self, user: UserId, vouched: Vouched) -> Identity:
         return new_identity(IdentityId(self._ids.new()), user, vouched.upstream, vouched.asserted, self._clock)

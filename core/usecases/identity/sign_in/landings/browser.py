@@ -1,11 +1,10 @@
 """Browser sessions: signed in to by the steps of a flow, and ended."""
 
-from collections.abc import Callable
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import Refusal
-from core.domain.identifiers import SessionId, UserId
+from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.browser_sessions import SignedInBrowser, Visit, caller_in, session_token
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, proof_digest
@@ -13,16 +12,16 @@ from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.mfa import Preauthentication
 from core.domain.identity.passkeys import Assertion, Ceremony, PasskeyChallengeOver
 from core.domain.identity.sessions import Session
-from core.domain.identity.sign_in import Confirmed
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.admission import Admission, Admitted, Arrived, Overtaken, SignInEnded
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
-from core.usecases.identity.passkey_proofs import PasskeyProofs, UsedPasskey
-from core.usecases.identity.proofs import Arrival, PasswordProofs
 from core.usecases.identity.sessions import Sessions
-from core.usecases.identity.sign_in_links import SignInLinks
+from core.usecases.identity.sign_in.admission import Admission, Admitted, Arrived, SignInEnded
+from core.usecases.identity.sign_in.proofs.link import SignInLinks
+from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
+from core.usecases.identity.sign_in.proofs.password import PasswordProofs
+from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken
 from ports.clock import Clock
 from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork
@@ -102,11 +101,9 @@ class BrowserSessions:
         sighting = self._devices.judge(arrival.approach, arrival.named.knowledge)
         try:
             admitted = await self._admission.admit(arrival, sighting, landing, insists=insists or visit.flow.wanted.second_factor)
-        except _SignedInMeanwhile:
-            return await self._repeated_meanwhile(visit, secret, FlowOver())
-        except Overtaken as overtaken:
-            # By the same form, or by a change of the account.
-            return await self._repeated_meanwhile(visit, secret, overtaken)
+        except (FlowOver, Overtaken) as refusal:
+            # By the same form, which was quicker, or by a change of the account.
+            return await self._repeated_meanwhile(visit, secret, refusal)
         if isinstance(admitted, Preauthentication):
             return None
         return await self._signed_in(visit, admitted)
@@ -134,7 +131,7 @@ class BrowserSessions:
             admitted = await self._admission.admit_with_second_factor(
                 flow.preauthentication, flow.user, used, visit.client, landing, trust_device=trust_device
             )
-        except (SignInEnded, PasskeyChallengeOver) as ended:
+        except (SignInEnded, FlowOver, PasskeyChallengeOver) as ended:
             # The same form was quicker and has used the code up, unless the sign-in ended in another way.
             return await self._repeated_meanwhile(visit, secret, ended)
         return await self._signed_in(visit, admitted)
@@ -170,71 +167,56 @@ class BrowserSessions:
         return repeated
 
 
-class _SignedInMeanwhile(Exception):
-    """The same form was quicker. Nothing of this one happened."""
-
-
 class _Landed(Frozen):
     user: UserId
     token: Token
-    caller: Caller | None = None
-    flow: Flow | None = None
+    caller: Caller | None
+    flow: Flow
 
 
 class _InBrowser:
-    """Implements `core.usecases.identity.admission.Landing`, for one attempt."""
+    """Implements `core.usecases.identity.sign_in.admission.Landing`, for one attempt."""
 
     def __init__(self, sessions: Sessions, clock: Clock, visit: Visit, token: Token, digest: bytes) -> None:
+        self.flow = visit.flow.id
         self._sessions = sessions
         self._clock = clock
         self._visit = visit
         self._token = token
         self._digest = digest
 
-    async def open(self, uow: UnitOfWork, arrived: Arrived) -> _Landed:
-        flow, user = self._visit.flow.id, arrived.account.id
-        if not await uow.flows.sign_in(flow, user, self._digest, self._clock.now(), by=arrived.provider, provider=arrived.upstream):
-            raise _SignedInMeanwhile
-        await uow.flows.keep(flow, await self._session(uow, arrived))
-        return _Landed(user, self._token)
-
-    def opens_at_once(self, user: UserId) -> bool:
-        """Whoever is signed in already goes on in their session, if it still lives: that has to be asked."""
-        return self._visit.current is None or self._visit.current.user != user
-
-    async def demand(self, uow: UnitOfWork, arrived: Arrived) -> Callable[[Confirmed], _Landed]:
-        user, now = arrived.account.id, self._clock.now()
-        session = await self._begun(uow, arrived)
-        await uow.flows.demand_sign_in(
-            self._visit.flow.id, user, self._digest, session.id, now, by=arrived.provider, provider=arrived.upstream
-        )
+    async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Landed:
+        user, now, caller = arrived.confirmed.account.id, self._clock.now(), None
+        session = await self._renewed(uow, arrived)
+        if session is None:
+            begun = await self._begun(uow, arrived, device)
+            session, caller = begun.id, caller_in(begun, arrived.confirmed)
+        await uow.flows.sign_in(self.flow, user, self._digest, session, now, by=arrived.provider, provider=arrived.upstream)
         flow = replace(
             self._visit.flow,
             user=user,
-            session=session.id,
+            session=session,
             signed_in_at=now,
             signed_in_by=arrived.provider,
             signed_in_at_provider=arrived.upstream,
             proof_digest=self._digest,
         )
-        return lambda confirmed: _Landed(user, self._token, caller_in(session, confirmed), flow)
+        return _Landed(user, self._token, caller, flow)
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
-        await uow.flows.await_second_factor(self._visit.flow.id, awaiting.user, awaiting.id)
+        await uow.flows.await_second_factor(self.flow, awaiting.user, awaiting.id)
 
-    async def _session(self, uow: UnitOfWork, arrived: Arrived) -> SessionId:
-        current, user, digest = self._visit.current, arrived.account.id, self._token.digest()
-        if (
-            current is not None
-            and current.user == user
-            and await uow.browser_sessions.renew(digest, current.session, user, arrived.proved, arrived.authenticated_by)
-        ):
-            return current.session
-        return (await self._begun(uow, arrived)).id
+    async def _renewed(self, uow: UnitOfWork, arrived: Arrived) -> SessionId | None:
+        """Somebody who is signed in already goes on in their session. None: nobody is, or it has ended."""
+        current, user = self._visit.current, arrived.confirmed.account.id
+        if current is None or current.user != user:
+            return None
+        renewed = await uow.browser_sessions.renew(self._token.digest(), current.session, user, arrived.proved, arrived.authenticated_by)
+        return current.session if renewed else None
 
-    async def _begun(self, uow: UnitOfWork, arrived: Arrived) -> Session:
+    async def _begun(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> Session:
         session = await self._sessions.begin(
-            uow, arrived.account, device=arrived.device, authenticated_by=arrived.authenticated_by, proved=arrived.proved
+            uow, arrived.confirmed.account, device=device, authenticated_by=arrived.authenticated_by, proved=arrived.proved
         )
         await uow.browser_sessions.add(self._token.digest(), session.id)
         return session

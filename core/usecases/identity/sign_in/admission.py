@@ -1,0 +1,268 @@
+"""Admission: from a proof to a session. The last look, the device, the second factor and the log are the same wherever a sign-in ends."""
+
+from typing import Generic, Protocol, TypeVar
+
+from core.domain.errors import Unauthorized
+from core.domain.identifiers import DeviceId, FlowId, PreauthenticationId, UserId
+from core.domain.identity.devices import Client, Remembered
+from core.domain.identity.flows import FlowOver
+from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
+from core.domain.identity.precedence import FamiliarAddresses
+from core.domain.identity.proofs import Proved
+from core.domain.identity.risk import Knowledge, Sighting
+from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, is_unusual, methods, open_context
+from core.frozen import Frozen
+from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents, Outcome, audience
+from core.usecases.identity.mfa import Mfa
+from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
+from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken
+from ports.clock import Clock
+from ports.identity.realms import Joining
+from ports.ids import Ids
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class Arrived(Frozen, kw_only=True):
+    """A person who may come in, and how they have shown that."""
+
+    confirmed: Confirmed
+    context: Context
+    knowledge: Knowledge
+    sighting: Sighting
+    authenticated_by: tuple[str, ...]
+    proved: Proved
+    has_second_factor: bool
+    provider: str
+    """The way in which they did, as the log of sign-ins calls it."""
+    upstream: str = ""
+    """The provider that vouched for them, if one did: its word, or the id of an organization's own."""
+
+
+Kept = TypeVar("Kept")
+"""What the person keeps of their session: the credential by which they come back."""
+_Kept_co = TypeVar("_Kept_co", covariant=True)
+
+
+class Landing(Protocol[_Kept_co]):
+    """What a sign-in ends in. All that takes a unit of work runs within the admission's."""
+
+    @property
+    def flow(self) -> FlowId | None:
+        """The browser's flow, by which nobody may have signed in yet."""
+
+    async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Kept_co: ...
+
+    async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
+        """They owe a second factor first."""
+
+
+class Admitted(Frozen, Generic[Kept]):
+    kept: Kept
+    remembered: Remembered
+
+
+class Admission:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        *,
+        devices: Devices,
+        mfa: Mfa,
+        passkeys: PasskeyProofs,
+        login_events: LoginEvents,
+        realms: HomeRealms,
+        joining: Joining,
+        familiar: FamiliarAddresses,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._devices = devices
+        self._mfa = mfa
+        self._passkeys = passkeys
+        self._login_events = login_events
+        self._realms = realms
+        self._joining = joining
+        self._familiar = familiar
+        self._clock = clock
+        self._ids = ids
+
+    async def admit(
+        self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool = False
+    ) -> Admitted[Kept] | Preauthentication:
+        """`insists`: a person who has a second factor must give it, even on a trusted device. Raises `Unauthorized` when the proof does not
+        hold any more; `FlowOver`; `NotFound` or `OrganizationNotActive` when that has become of where they want to get in, and
+        `ProviderRequired` when people of their domain sign in at another provider than they did.
+        """
+        await self._welcome(arrival)
+        proof, service = arrival.proof, arrival.context.service
+        if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
+            return await self._await_second_factor(arrival, sighting, landing)
+        async with self._unit_of_work() as uow:
+            device = None if insists else sighting.device
+            confirmed = await arrival.last_look(uow, service=service, device=device, flow=landing.flow)
+            if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
+                raise Overtaken
+            if proof.word.provider:
+                await uow.identities.own_membership(proof.word.provider, confirmed.account, proof.at)
+            await proof.use(uow, confirmed)
+            arrived = Arrived(
+                confirmed=confirmed,
+                context=PLATFORM if service is None else open_context(confirmed.destination),
+                knowledge=arrival.named.knowledge,
+                sighting=sighting,
+                authenticated_by=proof.amr,
+                proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
+                has_second_factor=arrival.named.mfa_enabled or proof.shows_two_factors,
+                provider=proof.provider,
+                upstream=proof.word.provider,
+            )
+            admitted = await self.let_in(uow, arrived, landing)
+            await uow.commit()
+        self._familiar.add(sighting.approach.client.address)
+        return admitted
+
+    async def admit_with_second_factor(
+        self,
+        preauthentication: PreauthenticationId,
+        user: UserId,
+        answer: str | UsedPasskey,
+        client: Client,
+        landing: Landing[Kept],
+        *,
+        trust_device: bool = False,
+    ) -> Admitted[Kept]:
+        """Once, where the first proof was for. `answer` is a code, or a passkey of this person. Raises `SignInEnded`, `FlowOver`,
+        `OrganizationNotActive`, `Unauthorized` for a wrong code, of which the fifth ends the sign-in, and `RateLimited` after too many.
+        """
+        approach = await self._devices.observe(client)
+        await self._mfa.prepare()
+        async with self._unit_of_work() as uow:
+            # Before the pre-authentication, as whoever ends both takes them.
+            await uow.accounts.hold_shared(user)
+            awaiting = await uow.mfa.find_preauthentication(preauthentication)
+            if awaiting is None or awaiting.user != user:
+                raise SignInEnded
+            look = LastLook(user=user, since=awaiting.created_at, service=awaiting.service, flow=landing.flow)
+            confirmed = await uow.sign_ins.confirm(look)
+            if confirmed is None or not awaiting.counts_for(confirmed.account):
+                raise SignInEnded
+            if not confirmed.flow_is_open:
+                raise FlowOver
+            context = _context_of(awaiting, confirmed)
+            method = await self._checked(uow, user, answer, client)
+            knowledge = await uow.devices.knowledge(user, approach)
+            sighting = self._devices.judge(approach, knowledge)
+            if method is None:
+                await uow.mfa.fail_preauthentication(preauthentication)
+                told = audience(context, has_been_there=confirmed.has_been_there)
+                await self._login_events.log_wrong_code(uow, user, awaiting.provider, sighting, told)
+                raise Unauthorized("The code is not valid", words="wrong_code")
+            now = self._clock.now()
+            if not await uow.mfa.consume_preauthentication(preauthentication, now):
+                raise SignInEnded
+            if awaiting.upstream:
+                await uow.identities.own_membership(awaiting.upstream, confirmed.account, now)
+            arrived = Arrived(
+                confirmed=confirmed,
+                context=context,
+                knowledge=knowledge,
+                sighting=sighting,
+                authenticated_by=methods(awaiting.amr, method),
+                proved=Proved(awaiting.created_at, now),
+                has_second_factor=True,
+                provider=awaiting.provider,
+                upstream=awaiting.upstream,
+            )
+            admitted = await self.let_in(uow, arrived, landing, trust_device=trust_device)
+            await uow.commit()
+        self._familiar.add(sighting.approach.client.address)
+        return admitted
+
+    async def let_in(self, uow: UnitOfWork, arrived: Arrived, landing: Landing[Kept], *, trust_device: bool = False) -> Admitted[Kept]:
+        """The end of every sign-in, within the caller's unit of work and after the last look: the device, the session, the log."""
+        account, sighting, context = arrived.confirmed.account, arrived.sighting, arrived.context
+        remembered = await self._devices.remember(uow, account.id, sighting, trust=trust_device)
+        kept = await landing.open(uow, arrived, remembered.device)
+        outcome = Outcome(
+            user=account.id,
+            provider=arrived.provider,
+            failure=None,
+            approach=sighting.approach,
+            sighting=sighting,
+            remembered=remembered,
+            flagged=is_unusual(sighting, mfa_enabled=arrived.has_second_factor),
+            context=context,
+        )
+        await self._login_events.log(uow, outcome)
+        await self._login_events.warn(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
+        if context.service is not None:
+            # Last of all, since newcomers to one service wait here for each other.
+            await uow.sign_ins.enter(account.id, context.service, self._clock.now())
+        return Admitted(kept, remembered)
+
+    async def _checked(self, uow: UnitOfWork, user: UserId, answer: str | UsedPasskey, client: Client) -> MfaMethod | None:
+        if isinstance(answer, str):
+            return await self._mfa.check(uow, user, answer, client.actor(user), client)
+        await self._passkeys.keep(uow, answer)
+        await self._mfa.log_passkey(uow, user, client.actor(user))
+        return answer.passkey.method
+
+    async def _welcome(self, arrival: Arrival) -> None:
+        """What an organization says about the people of its domain. Every way to sign in comes by here, so none goes around it."""
+        account, realm = arrival.named.account, arrival.realm
+        if realm is None:
+            return
+        if arrival.proof.provider != PASSWORD_PROVIDER:
+            # Passwords have asked already: what they answer must not show whether one is right.
+            owner = account.is_platform_owner
+            await self._realms.require(realm, arrival.proof.word, is_platform_owner=owner, person=account.email)
+        if realm.joins:
+            # Before the session, which may lead to a service that admits members alone.
+            await self._joining.join_at_sign_in(account.id, account.email)
+
+    async def _await_second_factor(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
+        now = self._clock.now()
+        async with self._unit_of_work() as uow:
+            service = arrival.context.service
+            confirmed = await arrival.last_look(uow, service=service, device=None, flow=landing.flow)
+            await arrival.proof.use(uow, confirmed)
+            context = PLATFORM if service is None else open_context(confirmed.destination)
+            awaiting = Preauthentication(
+                PreauthenticationId(self._ids.new()),
+                arrival.named.account.id,
+                sighting.device,
+                context.organization,
+                created_at=now,
+                expires_at=now + PREAUTHENTICATION_LIFETIME,
+                service=context.service,
+                provider=arrival.proof.provider,
+                amr=arrival.proof.amr,
+                identity=arrival.proof.identity,
+            )
+            await uow.mfa.add_preauthentication(awaiting)
+            await landing.wait(uow, awaiting)
+            await uow.commit()
+        return awaiting
+
+
+class SignInEnded(Unauthorized):
+    """What began with a first proof cannot be finished: it was finished already, has expired, had too many wrong codes, or the first
+    proof is worth nothing any more.
+    """
+
+    text = "This sign-in has ended: start again"
+
+    def __init__(self, *, detail: str | None = None) -> None:
+        super().__init__(words="sign_in_ended", detail=detail)
+
+
+def _context_of(awaiting: Preauthentication, confirmed: Confirmed) -> Context:
+    if awaiting.service is None:
+        return PLATFORM
+    if confirmed.destination is None:
+        raise SignInEnded(detail="the service has been deleted")
+    return open_context(confirmed.destination)

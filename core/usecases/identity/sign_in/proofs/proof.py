@@ -1,0 +1,94 @@
+"""Proofs: each way to sign in makes one, and `Admission` does everything that follows."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final
+
+from core.domain.errors import Refusal, Unauthorized
+from core.domain.identifiers import DeviceId, FlowId, IdentityId, ServiceId
+from core.domain.identity.flows import FlowOver
+from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.realms import OUR_OWN, Realm, Word
+from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import Context
+from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
+from core.frozen import Frozen
+from ports.unit_of_work import UnitOfWork
+
+WRONG_PASSWORD: Final = "The e-mail address or the password is wrong"  # noqa: S105 - a sentence
+CHANGED: Final = "the account changed while the proof was checked"
+
+
+class Overtaken(Unauthorized):
+    """A change of the account was quicker than the sign-in."""
+
+    def __init__(self) -> None:
+        super().__init__(WRONG_PASSWORD, words="wrong_password", detail=CHANGED)
+
+
+class EmailNotVerified(Unauthorized):
+    """The password is right, and nobody has proved the address yet."""
+
+    text = "The e-mail address is not verified: open the link that was mailed to it"
+
+    def __init__(self) -> None:
+        super().__init__(words="email_not_verified")
+
+
+class Proof(Frozen, kw_only=True):
+    """What shows that a person is who they say they are."""
+
+    method: ProofMethod
+    provider: str
+    """The name of this way to sign in in the login events."""
+    amr: tuple[str, ...]
+    """In the words of RFC 8176 section 2."""
+    at: datetime
+    use: Callable[[UnitOfWork, Confirmed], Awaitable[None]]
+    """Uses up what works once, after the last look and in its unit of work. Raises the refusal of this way to sign in."""
+    encoded: str | None = None
+    """The hash that a password was checked against."""
+    since: datetime | None = None
+    """A password that somebody has set after this ends the proof."""
+    refusal: Callable[[], Refusal] = Overtaken
+    """What a person is told when the proof does not hold any more."""
+    shows_two_factors: bool = False
+    """Nobody is asked for another one."""
+    word: Word = OUR_OWN
+    """For the organization that decides on the domain of the account's address."""
+    identity: IdentityId | None = None
+    """By which the provider knows them."""
+
+
+class Arrival(Frozen):
+    """A person who has proved who they are: which account, by what proof, from where, and where the sign-in leads."""
+
+    named: NamedAccount
+    proof: Proof
+    approach: Approach
+    context: Context
+    realm: Realm | None = None
+    """Of the domain of the account's address, if an organization has proved it."""
+
+    async def last_look(
+        self, uow: UnitOfWork, *, service: ServiceId | None = None, device: DeviceId | None = None, flow: FlowId | None = None
+    ) -> Confirmed:
+        """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
+        account, proof = self.named.account, self.proof
+        confirmed = await uow.sign_ins.confirm(
+            LastLook(
+                user=account.id,
+                encoded=proof.encoded,
+                since=proof.since,
+                identity=proof.identity,
+                email=account.email,
+                device=device,
+                service=service,
+                flow=flow,
+            )
+        )
+        if confirmed is None or not confirmed.is_connected:
+            raise proof.refusal()
+        if not confirmed.flow_is_open:
+            raise FlowOver
+        return confirmed
