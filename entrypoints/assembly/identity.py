@@ -55,10 +55,12 @@ from core.usecases.identity.sign_in.landings.browser import BrowserSessions
 from core.usecases.identity.sign_in.proofs.link import SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.password import PasswordProofs
-from core.usecases.identity.sign_in.proofs.upstream import UpstreamSignIn
+from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.journeys import Journeys
 from core.usecases.identity.upstream.link_requests import LinkRequests
+from core.usecases.identity.upstream.linked_identities import LinkedIdentities
 from core.usecases.identity.upstream.outages import ProviderOutages
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import UpstreamProviders
@@ -96,7 +98,8 @@ class Identity(Frozen, kw_only=True):
     passkey_proofs: PasskeyProofs
     reauthentication: Reauthentication
     privacy: Privacy
-    upstream_sign_in: UpstreamSignIn
+    journeys: Journeys
+    upstream_proofs: UpstreamProofs
     identities: Identities
     link_requests: LinkRequests
     repeated_returns: RepeatedReturns
@@ -218,25 +221,18 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         identity_grant_lookup = PostgresIdentityGrants(pool)
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
-        upstream_sign_in = UpstreamSignIn(
-            new_unit_of_work,
+        journeys = Journeys(
             upstream_lookup,
             foundation.upstreams,
             providers=providers,
-            grants=identity_grants,
             outages=ProviderOutages(new_unit_of_work, clock),
-            realms=realms,
-            devices=devices,
-            login_events=login_events,
-            email_syntax=foundation.email_syntax,
-            templates=templates,
             server_secrets=foundation.server_secrets,
             metrics=foundation.metrics,
             clock=clock,
-            ids=ids,
             secrets=secrets,
             base_url=settings.public_url,
         )
+        linked = LinkedIdentities(templates=templates, clock=clock, ids=ids)
         accounts = Accounts(
             unit_of_work=new_unit_of_work,
             rules=rules,
@@ -321,20 +317,31 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 server_secrets=foundation.server_secrets,
                 clock=clock,
             ),
-            upstream_sign_in=upstream_sign_in,
+            journeys=journeys,
+            upstream_proofs=UpstreamProofs(
+                new_unit_of_work,
+                upstream_lookup,
+                linked=linked,
+                grants=identity_grants,
+                realms=realms,
+                devices=devices,
+                login_events=login_events,
+                email_syntax=foundation.email_syntax,
+                metrics=foundation.metrics,
+                clock=clock,
+                ids=ids,
+            ),
             identities=Identities(
                 new_unit_of_work,
                 PostgresIdentities(pool),
                 upstream_lookup,
-                sign_in=upstream_sign_in,
+                linked=linked,
                 providers=providers,
                 grants=identity_grants,
                 devices=devices,
-                templates=templates,
                 clock=clock,
-                ids=ids,
             ),
-            link_requests=LinkRequests(upstream_lookup, sign_in=upstream_sign_in, server_secrets=foundation.server_secrets, clock=clock),
+            link_requests=LinkRequests(upstream_lookup, journeys=journeys, server_secrets=foundation.server_secrets, clock=clock),
             repeated_returns=RepeatedReturns(upstream_lookup, trio.sleep),
             provider_tokens=ProviderTokens(
                 new_unit_of_work,

@@ -25,7 +25,7 @@ def address_again(provider: str, flow: Flow, **more: str) -> str:
 
 def provider_name(postern: Postern, way: WayIn) -> str:
     """As people know it. Empty for one of the organization's own that is gone."""
-    return "" if way.realm is None else postern.identity.upstream_sign_in.name(way.realm.provider, way.provider_name)
+    return "" if way.realm is None else postern.identity.journeys.name(way.realm.provider, way.provider_name)
 
 
 def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: str) -> bytes:

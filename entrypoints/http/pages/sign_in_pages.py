@@ -250,7 +250,7 @@ def address_page(
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str]]:
     """The names of the providers that can be used here, and where each button leads."""
-    offers = postern.identity.upstream_sign_in.offered_in(flow)
+    offers = postern.identity.journeys.offered_in(flow)
     return [(one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
 
 

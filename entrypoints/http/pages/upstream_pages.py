@@ -21,7 +21,7 @@ from core.domain.identity.upstream.identities import CANCELLED
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
-from core.usecases.identity.sign_in.proofs.upstream import Vouched
+from core.usecases.identity.upstream.journeys import Vouched
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
@@ -133,9 +133,9 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
         if _is_bare(link, provider):
             if begins:
                 await postern.identity.flows.keep(flow, browser)
-            name = await postern.identity.upstream_sign_in.name_in(flow, provider, realm=link.org)
+            name = await postern.identity.journeys.name_in(flow, provider, realm=link.org)
             return with_headers(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
-        address = await postern.identity.upstream_sign_in.leave(
+        address = await postern.identity.journeys.leave(
             provider,
             browser,
             flow,
@@ -167,7 +167,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     provider, state = call.path.provider, Token(call.query.state)
     browser = flow_secret(call.request, postern.foundation.public_url)
     try:
-        taken = await postern.identity.upstream_sign_in.take(provider, state, browser)
+        taken = await postern.identity.journeys.take(provider, state, browser)
     except FlowOver:
         return await _again(call, postern, provider, state, browser)
     # Whoever is sent back twice drops this request, and the provider redeems its code only once.
@@ -233,11 +233,11 @@ async def _entered(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, flow: Flow, state: Token
 ) -> SignedInBrowser | str | None:
     """None: they owe a second factor. An address: they are led to the provider once more."""
-    sign_in = postern.identity.upstream_sign_in
+    proofs = postern.identity.upstream_proofs
     vouched = await _vouched(call, postern, taken, state)
     try:
-        arrival = await sign_in.make(taken, vouched, call.client)
-        if not await sign_in.needs_consent(taken, vouched, arrival):
+        arrival = await proofs.make(taken, vouched, call.client)
+        if not await proofs.needs_consent(taken, vouched, arrival):
             return await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
         address = address_again(taken.provider, flow, consent=ASKED)
     except ClientRequired as refusal:
@@ -305,7 +305,7 @@ async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], post
         if back.error in _CANCELLED:
             raise UpstreamRefused(CANCELLED)
         raise OAuthError(detail="the provider answered with an error")
-    return await postern.identity.upstream_sign_in.vouched(taken, state, Token(back.code), back.iss)
+    return await postern.identity.journeys.vouched(taken, state, Token(back.code), back.iss)
 
 
 async def _connected(

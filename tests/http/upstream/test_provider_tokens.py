@@ -343,7 +343,7 @@ async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(h
     ada = house.people.add("ada@home.example")
     caller = await house.postern.tenancy.callers.resolve(await house.tenants.token_in(ada, house.app))
     asker = Asker(session=caller.session, user=caller.user, place=Place(organization="acme", service_slug="app"))
-    leaving = house.postern.identity.upstream_sign_in.leave_to_connect("websuite", Token("b" * 43), caller, asker)
+    leaving = house.postern.identity.journeys.leave_to_connect("websuite", Token("b" * 43), caller, asker)
     house.fakes["websuite"].consent(await leaving)
     assert house.fakes["websuite"].asked["prompt"] == prompt
 

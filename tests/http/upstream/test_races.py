@@ -45,7 +45,7 @@ class Meanwhile:
 
 
 def meanwhile(house: House, then: Callable[[], None], *, always: bool = False) -> None:
-    use_case: Any = house.postern.identity.upstream_sign_in
+    use_case: Any = house.postern.identity.upstream_proofs
     use_case._lookup = Meanwhile(use_case._lookup, then, always=always)
 
 
@@ -347,7 +347,7 @@ async def test_an_identity_that_is_disconnected_while_it_is_connected_again_is_c
     fake = house.sits(word=word)
     await house.go(house.browser(), "?org=acme", word=provider)
     (before,) = house.identities()
-    sign_in: Any = house.postern.identity.upstream_sign_in
+    sign_in: Any = house.postern.identity.journeys
     take = sign_in.take
 
     async def in_the_app(*given: Any) -> Any:

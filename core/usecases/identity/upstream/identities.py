@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from core.domain.errors import NotFound, Unauthorized, Unavailable
-from core.domain.identifiers import IdentityId, UserId
+from core.domain.identifiers import UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.sign_in import LastLook
@@ -15,7 +15,6 @@ from core.domain.identity.upstream.identities import (
     Encounter,
     Identity,
     connecting,
-    identity_unlinked,
 )
 from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
@@ -23,14 +22,13 @@ from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
 from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.sign_in.proofs.upstream import LOOKS, UpstreamSignIn, Vouched, new_identity
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
+from core.usecases.identity.upstream.journeys import Vouched
+from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
 from ports.identity.upstream.identities import IdentityLookup
 from ports.identity.upstream.sign_in import UpstreamLookup
-from ports.ids import Ids
-from ports.mail_templates import MailTemplates
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -41,24 +39,20 @@ class Identities:
         lookup: IdentityLookup,
         upstream: UpstreamLookup,
         *,
-        sign_in: UpstreamSignIn,
+        linked: LinkedIdentities,
         providers: UpstreamProviders,
         grants: IdentityGrants,
         devices: Devices,
-        templates: MailTemplates,
         clock: Clock,
-        ids: Ids,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
         self._upstream = upstream
-        self._sign_in = sign_in
+        self._linked = linked
         self._providers = providers
         self._grants = grants
         self._devices = devices
-        self._templates = templates
         self._clock = clock
-        self._ids = ids
 
     async def list(self, caller: Caller) -> Sequence[Identity]:
         """The oldest first. An application sees those that are used in its service."""
@@ -106,11 +100,11 @@ class Identities:
             if identity is not None and confirmed.is_connected:
                 await uow.identities.keep_email(identity, told)
             else:
-                made = new_identity(IdentityId(self._ids.new()), user, upstream, vouched.asserted, self._clock)
+                made = self._linked.of(user, vouched)
                 if not await uow.identities.add(made, account, origin=service):
                     return False
                 identity = made.id
-                await self._sign_in.tell_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")
+                await self._linked.tell_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")
             await self._grants.keep(uow, identity, upstream, taken.way, vouched.tokens)
             await uow.commit()
         return True
@@ -143,16 +137,14 @@ class Identities:
                 # An application must not sign people out elsewhere.
                 await uow.accounts.withdraw_email(caller.user, now)
                 await end_access(uow, caller.user, now, but=caller.session)
-            mail = self._templates.mail(
-                "identity_unlinked",
-                caller.email.address,
-                account=caller.user,
-                language=caller.language or actor.language,
-                provider=self._providers.name(key, identity.provider_name),
+            await self._linked.tell_unlinked(
+                uow,
+                identity,
+                caller.email,
+                self._providers.name(key, identity.provider_name),
+                actor,
+                language=caller.language,
+                service=service,
                 signed_out=service is None,
-                when=now,
-                address=actor.address,
             )
-            await uow.jobs.add(mail.as_job())
-            await uow.record(identity_unlinked(identity, actor, service=service))
             await uow.commit()

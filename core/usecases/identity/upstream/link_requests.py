@@ -8,7 +8,7 @@ from core.domain.identity.upstream.link_requests import Asker, LinkRequest, requ
 from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import Place
 from core.domain.secrets import Token
-from core.usecases.identity.sign_in.proofs.upstream import UpstreamSignIn
+from core.usecases.identity.upstream.journeys import Journeys
 from ports.clock import Clock
 from ports.identity.upstream.sign_in import UpstreamLookup
 from ports.server_secrets import ServerSecrets
@@ -18,16 +18,16 @@ REQUESTS: Final = "link_requests"
 
 
 class LinkRequests:
-    def __init__(self, lookup: UpstreamLookup, *, sign_in: UpstreamSignIn, server_secrets: ServerSecrets, clock: Clock) -> None:
+    def __init__(self, lookup: UpstreamLookup, *, journeys: Journeys, server_secrets: ServerSecrets, clock: Clock) -> None:
         self._lookup = lookup
-        self._sign_in = sign_in
+        self._journeys = journeys
         self._server_secrets = server_secrets
         self._clock = clock
 
     async def make(self, caller: Caller, provider: str) -> str:
         """For the address of the page. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
-        await self._sign_in.name_at(key, Place(organization=caller.organization, service_slug=caller.service))
+        await self._journeys.name_at(key, Place(organization=caller.organization, service_slug=caller.service))
         return request_of(key, caller.session, self._clock.now(), await self._server_secrets.get(REQUESTS))
 
     async def find(self, provider: str, request: str, caller: Caller) -> LinkRequest | None:
@@ -37,14 +37,14 @@ class LinkRequests:
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
             return None
-        return LinkRequest(provider=key, name=await self._sign_in.name_at(key, asker.place), asker=asker)
+        return LinkRequest(provider=key, name=await self._journeys.name_at(key, asker.place), asker=asker)
 
     async def leave(self, provider: str, request: str, caller: Caller, browser: Token) -> str | None:
         """Where the person goes to sign in at the provider, and None as above. Raises what `find` does, and `OAuthError`."""
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
             return None
-        return await self._sign_in.leave_to_connect(key, browser, caller, asker)
+        return await self._journeys.leave_to_connect(key, browser, caller, asker)
 
     async def _asked(self, provider: str, request: str) -> tuple[str, Asker]:
         key = provider_key(provider)

@@ -75,7 +75,7 @@ async def connect(call: Call[BoundForm, None, ProviderPath], postern: Postern) -
     """Leave for a provider, to connect the account there"""
     browser, headers = browser_secret(call, postern)
     try:
-        address = await postern.identity.upstream_sign_in.leave_to_connect(call.path.provider, browser, call.caller)
+        address = await postern.identity.journeys.leave_to_connect(call.path.provider, browser, call.caller)
     except (ProviderOff, OAuthError) as refusal:
         return Answer(await _page(call, postern, errors={"": refusal}), 400)
     text = shipped_pages().text(call.language)
@@ -139,8 +139,8 @@ async def _page(call: AnyCall, postern: Postern, *, errors: dict[str, UpstreamRe
 
 async def _offered(call: AnyCall, postern: Postern) -> list[tuple[str, str]]:
     """What the person can connect: the installation's, and those of the organization that they look after."""
-    return [(one.key, one.name) for one in await postern.identity.upstream_sign_in.offered_to(call.caller)]
+    return [(one.key, one.name) for one in await postern.identity.journeys.offered_to(call.caller)]
 
 
 def _name(postern: Postern, identity: Identity) -> str:
-    return postern.identity.upstream_sign_in.name(identity.provider, identity.provider_name)
+    return postern.identity.journeys.name(identity.provider, identity.provider_name)

@@ -182,7 +182,7 @@ def _record(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderRec
         has_secret=True,
         scopes=provider.scopes,
         enabled=provider.enabled,
-        callback_url=postern.identity.upstream_sign_in.callback(str(provider.id)),
+        callback_url=postern.identity.journeys.callback(str(provider.id)),
         created_at=provider.created_at,
         updated_at=provider.updated_at,
     )

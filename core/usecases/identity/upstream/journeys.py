@@ -1,0 +1,234 @@
+"""Journeys to a provider: a person leaves to sign in there, and comes back with a code, for which the provider gives its word."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import FlowId, SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, Prompt
+from core.domain.identity.upstream.claims import Asserted, NotVouched, may_be_issued_by
+from core.domain.identity.upstream.link_requests import Asker
+from core.domain.identity.upstream.providers import Offer, Upstream, provider_key
+from core.domain.identity.upstream.sign_in import (
+    Asked,
+    NewState,
+    OAuthError,
+    Place,
+    ProviderTokens,
+    TakenState,
+    WayThrough,
+    derived,
+    is_code,
+)
+from core.domain.secrets import Token
+from core.frozen import Frozen, replace
+from core.usecases.identity.upstream.outages import ProviderOutages
+from core.usecases.identity.upstream.providers import UpstreamProviders
+from ports.clock import Clock
+from ports.identity.upstream.protocols import UpstreamProtocols
+from ports.identity.upstream.sign_in import UpstreamLookup
+from ports.metrics import Metrics
+from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
+
+# Of the key that nonces and verifiers are derived with.
+STATES: Final = "upstream_states"
+
+
+class Vouched(Frozen):
+    """A provider's word, and what came with it."""
+
+    upstream: Upstream
+    asserted: Asserted
+    tokens: ProviderTokens
+
+
+class Journeys:
+    def __init__(
+        self,
+        lookup: UpstreamLookup,
+        protocols: UpstreamProtocols,
+        *,
+        providers: UpstreamProviders,
+        outages: ProviderOutages,
+        server_secrets: ServerSecrets,
+        metrics: Metrics,
+        clock: Clock,
+        secrets: Secrets,
+        base_url: str,
+    ) -> None:
+        self._lookup = lookup
+        self._protocols = protocols
+        self._providers = providers
+        self._outages = outages
+        self._server_secrets = server_secrets
+        self._metrics = metrics
+        self._clock = clock
+        self._secrets = secrets
+        self._base_url = base_url
+
+    def callback(self, provider: str) -> str:
+        """Where the provider sends people back to. Each has its own, so that nobody's answer is taken for another's."""
+        return f"{self._base_url}/auth/{provider}/callback"
+
+    def offered_in(self, flow: Flow | None) -> Sequence[Offer]:
+        """What the pages of a flow lead to."""
+        return self._providers.offered_in(flow)
+
+    async def offered_at(self, organization: str) -> Sequence[Offer]:
+        """What leads to the services of the organization with this slug: what the installation has, and what it has of its own."""
+        return self._providers.offered(await self._lookup.own(organization))
+
+    async def offered_to(self, caller: Caller) -> Sequence[Offer]:
+        """What somebody can connect: what the installation has, and what the organization has that they look after."""
+        return await self.offered_at(caller.organization or caller.chosen_organization)
+
+    def name(self, provider: str, otherwise: str = "") -> str:
+        """As people know it. `otherwise` is the name of an organization's own."""
+        return self._providers.name(provider, otherwise)
+
+    async def leave(
+        self,
+        provider: str,
+        browser: Token,
+        flow: Flow,
+        *,
+        begins: bool = False,
+        login_hint: str = "",
+        choose: bool = False,
+        consent: bool = False,
+        realm: str = "",
+    ) -> str:
+        """Where the person goes to sign in at the provider. `begins`: nobody has kept the flow yet. `consent`: they are asked again what
+        the service may do there. `realm` is the slug of the organization that leads people of its domain there. Raises `UnknownProvider`,
+        `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
+        """
+        wanted = flow.wanted
+        leaving = _Leaving(
+            flow=flow.id,
+            begun=flow if begins else None,
+            login_hint=login_hint or flow.email,
+            choose=choose or wanted.prompt is Prompt.SELECT_ACCOUNT,
+            consent=consent,
+            fresh=wanted.wants_fresh_sign_in,
+        )
+        return await self._gone(provider_key(provider), browser, _place(flow, realm), leaving)
+
+    async def name_in(self, flow: Flow, provider: str, *, realm: str = "") -> str:
+        """What people know the provider by, before they leave for it. Raises what `leave` does, but calls nobody."""
+        key, place = provider_key(provider), _place(flow, realm)
+        return self._found(key, place, await self._lookup.way(key, place)).name
+
+    async def name_at(self, provider: str, place: Place) -> str:
+        """The same where nobody has begun a flow. Raises `UnknownProvider` and `ProviderOff`."""
+        key = provider_key(provider)
+        return self._providers.found(key, await self._lookup.way(key, place)).name
+
+    async def leave_to_connect(self, provider: str, browser: Token, caller: Caller, asker: Asker | None = None) -> str:
+        """The same as `leave` for somebody who is signed in and connects an identity. `asker`: another session of theirs has asked for it,
+        and they are led back to where that belongs. Raises the same.
+        """
+        place = Place(organization=caller.organization or caller.chosen_organization) if asker is None else asker.place
+        asked_in = None if asker is None else asker.session
+        leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True, consent=True)
+        return await self._gone(provider_key(provider), browser, place, leaving)
+
+    async def take(self, provider: str, state: Token, browser: Token | None) -> TakenState:
+        """What somebody who comes back was on the way to, once. Raises `UnknownProvider`, and `FlowOver` when there is no such state, or it
+        has expired, was used, or is another browser's.
+        """
+        key = provider_key(provider)
+        taken = None if browser is None else await self._lookup.take(state.digest(), key, browser.digest())
+        if taken is None:
+            raise FlowOver
+        return taken
+
+    async def vouched(self, taken: TakenState, state: Token, code: Token, issuer: str | None) -> Vouched:
+        """The provider's word for what came back. `issuer` is who the answer says it is from. Raises `ProviderOff` when the provider has
+        been turned off meanwhile, or has another client, and `OAuthError` when its word shows nobody's identity.
+        """
+        upstream = self._providers.found(taken.provider, taken.way)
+        if upstream.client.client_id != taken.client_id:
+            raise OAuthError(detail="the client at the provider was changed meanwhile")
+        try:
+            if issuer is not None and not may_be_issued_by(upstream.endpoints.issuer, issuer):
+                raise NotVouched("the answer is another issuer's")  # noqa: TRY301 - one way out for all of them
+            if not is_code(code):
+                raise NotVouched("no code")  # noqa: TRY301
+            flow = taken.flow
+            since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self._clock.now())
+            asked = replace(await self._asked(taken.provider, state), since=since, answer_names_issuer=issuer is not None)
+            asserted, tokens = await self._outages.watch_return(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
+            if issuer is not None and issuer != asserted.issuer:
+                raise NotVouched("the answer is another tenant's")  # noqa: TRY301
+        except NotVouched as refusal:
+            self._metrics.upstream_sign_in(upstream.label, "not_vouched")
+            raise OAuthError(detail=f"{upstream.label}: {refusal}") from None
+        except OAuthError:
+            self._metrics.upstream_sign_in(upstream.label, "failed")
+            raise
+        return Vouched(upstream, asserted, tokens)
+
+    async def _gone(self, provider: str, browser: Token, place: Place, leaving: "_Leaving") -> str:
+        state = self._secrets.token()
+        kept = NewState(
+            digest=state.digest(),
+            browser_digest=browser.digest(),
+            provider=provider,
+            flow=leaving.flow,
+            user=leaving.user,
+            session=leaving.session,
+            asked_in=leaving.asked_in,
+            installed_client=self._providers.installed_client(provider),
+            asks_consent=leaving.consent,
+            created_at=self._clock.now(),
+        )
+        way = await self._lookup.leave(kept, place, leaving.begun)
+        upstream = self._providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
+        asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
+        if way.falls_back:
+            # Nobody comes back from a provider that is wholly away, so that no call would ever show it.
+            await self._outages.watch(upstream, self._protocols.look(upstream))
+        url = await self._outages.watch(upstream, self._protocols.authorization_url(upstream, asked))
+        self._metrics.upstream_sign_in(upstream.label, "begun")
+        return url
+
+    def _found(self, provider: str, place: Place, way: WayThrough) -> Upstream:
+        """For a flow: its organization must be there."""
+        if place.organization and way.organization is None:
+            raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
+        return self._providers.found(provider, way)
+
+    async def _asked(self, provider: str, state: Token, *, leaving: "_Leaving | None" = None, scopes: tuple[str, ...] = ()) -> Asked:
+        nonce, verifier = derived(state, await self._server_secrets.get(STATES))
+        return Asked(
+            redirect_uri=self.callback(provider),
+            state=state,
+            nonce=nonce,
+            verifier=verifier,
+            scopes=scopes,
+            login_hint="" if leaving is None else leaving.login_hint,
+            fresh=leaving is not None and leaving.fresh,
+            choose=leaving is not None and leaving.choose,
+            consent=leaving is not None and leaving.consent and bool(scopes),
+            offline=bool(scopes),
+        )
+
+
+class _Leaving(Frozen, kw_only=True):
+    """Somebody who goes to a provider: in a flow, or to connect an identity to their account."""
+
+    flow: FlowId | None = None
+    begun: Flow | None = None
+    user: UserId | None = None
+    session: SessionId | None = None
+    asked_in: SessionId | None = None
+    login_hint: str = ""
+    choose: bool = False
+    fresh: bool = False
+    consent: bool = False
+
+
+def _place(flow: Flow, realm: str) -> Place:
+    return Place(organization=flow.wanted.organization, service=flow.service, realm=realm)
