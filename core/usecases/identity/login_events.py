@@ -105,7 +105,7 @@ class LoginEvents:
         await uow.commit()
         self._metrics.login_failed(failure.value)
 
-    async def warn(
+    async def warn_owner(
         self,
         uow: UnitOfWork,
         account: Account,

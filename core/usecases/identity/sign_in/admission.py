@@ -198,7 +198,7 @@ class Admission:
             context=context,
         )
         await self._login_events.log(uow, outcome)
-        await self._login_events.warn(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
+        await self._login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
         if context.service is not None:
             # Last of all, since newcomers to one service wait here for each other.
             await uow.sign_ins.enter(account.id, context.service, self._clock.now())
