@@ -9,17 +9,13 @@ from core.domain.federation.clients import RegisteredClient
 from core.domain.identifiers import ClientId
 
 
-class Overtaken(Exception):
-    """What a code would rest on has ended while the application was on its way to it."""
-
-
 class AuthorizationCodeStore(Protocol):
     """Part of the unit of work."""
 
-    async def demand(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> None:
-        """Adds it. The commit raises `Overtaken` when the account or the service has ended, or the service has registered other addresses;
-        `by_trust`, also when the person is no member any more, or the organization no longer trusts the service. Nothing can be asked in
-        between.
+    async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
+        """The account is held first. False when the account or the service has ended, when the service has registered other addresses, or
+        when nothing permits the code any more: the consent of the person or, `by_trust`, their own membership of an organization that
+        trusts the service.
         """
 
 

@@ -5,11 +5,6 @@ from typing import Protocol
 
 from core.domain.federation.consents import Access, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
-from ports.federation.authorization_codes import Overtaken
-
-
-class ConsentTakenBack(Overtaken):
-    """The person took the consent back while the application was on its way to its code."""
 
 
 class ConsentStore(Protocol):
@@ -19,9 +14,6 @@ class ConsentStore(Protocol):
         """Adds to what the person has allowed the service before. Returns whose service it is; None when it is being deleted.
         When the account has ended, nothing is kept.
         """
-
-    async def demand(self, user: UserId, service: ServiceId, scopes: Sequence[str]) -> None:
-        """The commit raises `ConsentTakenBack` unless the person still allows all of this. Nothing can be asked in between."""
 
     async def revoke(self, user: UserId, service: ServiceId) -> Access | None:
         """Ends the service's sessions for this person and the codes that it has not redeemed, too. Returns what there was. None when there

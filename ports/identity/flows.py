@@ -31,10 +31,5 @@ class FlowStore(Protocol):
         look has found that nobody had. Needs no round trip of its own.
         """
 
-    async def complete(self, flow: FlowId, at: datetime) -> bool:
-        """The flow has led where it should, once. Of two at once, one gets True."""
-
-    async def demand_completion(self, flow: FlowId, at: datetime, *, refused: bool = False) -> None:
-        """`complete` without a round trip of its own: the commit raises `FlowOver`, and nothing has happened, where `complete` would return
-        False. `refused`: the person did not want to.
-        """
+    async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
+        """The flow has led where it should, once. Of two at once, one gets True. `refused`: the person did not want to."""

@@ -14,7 +14,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, is_own_member
-from adapters.postgres.transaction import Transaction, required
+from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.authorization_codes import (
     CONTENDED,
@@ -30,7 +30,7 @@ from core.domain.federation.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session
-from ports.federation.authorization_codes import Overtaken, Redemption
+from ports.federation.authorization_codes import Redemption
 
 _OF_CLIENT: Final = len(ClientRow._fields)
 
@@ -104,31 +104,27 @@ class AuthorizationCodeRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def demand(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> None:
+    async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
         approved = code.approved
-        await self._transaction.demand(
-            IdRow,
-            _ADD,
-            Overtaken,
-            {
-                "id": code.id,
-                "digest": code.digest,
-                "service": approved.service,
-                "user": approved.user,
-                "parent": approved.parent,
-                "redirect_uri": approved.redirect_uri,
-                "registered": list(registered),
-                "by_trust": by_trust,
-                "code_challenge": approved.code_challenge,
-                "nonce": None if approved.nonce is None else storable_text(approved.nonce),
-                "scopes": list(approved.scopes),
-                "auth_time": approved.auth_time,
-                "authenticated_by": list(approved.authenticated_by),
-                "provider": approved.provider,
-                "created_at": code.created_at,
-                "expires_at": code.expires_at,
-            },
-        )
+        parameters = {
+            "id": code.id,
+            "digest": code.digest,
+            "service": approved.service,
+            "user": approved.user,
+            "parent": approved.parent,
+            "redirect_uri": approved.redirect_uri,
+            "registered": list(registered),
+            "by_trust": by_trust,
+            "code_challenge": approved.code_challenge,
+            "nonce": None if approved.nonce is None else storable_text(approved.nonce),
+            "scopes": list(approved.scopes),
+            "auth_time": approved.auth_time,
+            "authenticated_by": list(approved.authenticated_by),
+            "provider": approved.provider,
+            "created_at": code.created_at,
+            "expires_at": code.expires_at,
+        }
+        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
 
 
 class PostgresCodeRedemption:
@@ -178,24 +174,25 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
     }
 
 
-# The account is held. Without a row this fails, and with it the commit.
+# The account is held, so nobody takes a consent back meanwhile.
 _ADD: Final[LiteralString] = f"""
-    with added as (
-             insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes,
-                                              auth_time, authenticated_by, provider, created_at, expires_at)
-             select %(id)s, %(digest)s, services.id, users.id, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s,
-                    %(auth_time)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s
-               from users
-              cross join services
-              where users.id = %(user)s and users.deactivated_at is null
-                and services.id = %(service)s and services.redirect_uris = %(registered)s::text[]
-                and (not %(by_trust)s::boolean or services.trusted and {is_own_member("services.org_id", "users.id")})
-          returning id
-         )
-  select added.id
-    from (values (true)) as this (look)
-    left join added on this.look
-   where {required("added.id is not null")}
+    insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
+                                     authenticated_by, provider, created_at, expires_at)
+    select %(id)s, %(digest)s, services.id, users.id, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s::text[],
+           %(auth_time)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s
+      from users
+     cross join services
+     where users.id = %(user)s and users.deactivated_at is null
+       and services.id = %(service)s and services.redirect_uris = %(registered)s::text[]
+       and case when %(by_trust)s::boolean
+                then services.trusted and {is_own_member("services.org_id", "users.id")}
+                else exists (
+                         select
+                           from consents
+                          where consents.user_id = users.id and consents.service_id = services.id and consents.scopes @> %(scopes)s::text[]
+                     )
+           end
+ returning id
 """
 
 # All of it or nothing, in one statement, with one round trip: applications wait for it while somebody signs in.

@@ -1,4 +1,4 @@
-"""Consents in PostgreSQL: given, demanded and taken back; and the applications that can act for somebody."""
+"""Consents in PostgreSQL: given and taken back; and the applications that can act for somebody."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,11 +10,10 @@ from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction, demanding
+from adapters.postgres.transaction import Transaction
 from core.domain.federation.consents import Access, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
 from core.frozen import Frozen
-from ports.federation.consents import ConsentTakenBack
 
 
 class _Access(Frozen):
@@ -62,9 +61,6 @@ class ConsentRows:
         rows = await self._transaction.ask(IdRow, _GIVE, parameters)
         return OrganizationId(rows[0].id) if rows else None
 
-    async def demand(self, user: UserId, service: ServiceId, scopes: Sequence[str]) -> None:
-        await self._transaction.demand(IdRow, _DEMAND, ConsentTakenBack, {"user": user, "service": service, "scopes": list(scopes)})
-
     async def revoke(self, user: UserId, service: ServiceId) -> Access | None:
         parameters = {"user": user, "service": service}
         rows = await self._transaction.ask(_Access, _FIND, parameters)
@@ -106,10 +102,6 @@ _GIVE: Final = """
          )
   select org_id as id from services where id = %(service)s
 """
-
-_DEMAND: Final[LiteralString] = demanding(
-    "select id from consents where user_id = %(user)s and service_id = %(service)s and scopes @> %(scopes)s"
-)
 
 _ACCESS: Final[LiteralString] = """
     select services.id as service_id, services.org_id as organization_id, organizations.name as organization_name, services.slug,

@@ -12,10 +12,10 @@ from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import Transaction, demanding
+from adapters.postgres.transaction import Transaction
 from core.domain.branding import POSTERN, branding
 from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.json import Json
 from core.frozen import Frozen
 
@@ -151,12 +151,9 @@ class FlowRows:
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._transaction.tell_along(_SIGN_IN, parameters)
 
-    async def complete(self, flow: FlowId, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at}))
-
-    async def demand_completion(self, flow: FlowId, at: datetime, *, refused: bool = False) -> None:
+    async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         how = Jsonb({_REFUSED: True} if refused else {})
-        await self._transaction.demand(IdRow, _DEMAND_COMPLETION, FlowOver, {"id": flow, "at": at, "how": how})
+        return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at, "how": how}))
 
 
 def flow_columns(organizations: LiteralString) -> LiteralString:
@@ -211,15 +208,9 @@ _SIGN_IN: Final = """
 """
 
 
-def _completing(further: LiteralString = "") -> LiteralString:
-    return f"""
-    update flows set completed_at = %(at)s{further} where id = %(id)s and completed_at is null and expires_at > %(at)s returning id
-"""
-
-
-_COMPLETE: Final[LiteralString] = _completing()
-
-_DEMAND_COMPLETION: Final[LiteralString] = f"""
-    with completed as ({_completing(", wanted = wanted || %(how)s")})
-    {demanding("select id from completed")}
+_COMPLETE: Final = """
+    update flows
+       set completed_at = %(at)s, wanted = wanted || %(how)s
+     where id = %(id)s and completed_at is null and expires_at > %(at)s
+ returning id
 """

@@ -38,6 +38,10 @@ _LOOKS: Final = 3
 _Look = Callable[[Opening, datetime], Awaitable[tuple[AuthenticatedClient, Redemption]]]
 
 
+class CodeNotIssued(Exception):
+    """What the code would have rested on ended while the application was on its way to the code."""
+
+
 class AuthorizationCodes:
     def __init__(
         self,
@@ -59,17 +63,14 @@ class AuthorizationCodes:
         self._secrets = secrets
 
     async def issue(self, uow: UnitOfWork, approved: Approved, registered: Sequence[str], *, by_trust: bool = False) -> Token:
-        """Runs within the caller's unit of work, without a round trip of its own. The code counts once that is committed, which raises
-        `Overtaken` when the account or the service has ended, or the service's addresses are no longer those that were `registered`; and
-        `by_trust`, without the person's own consent, when they are no member of an organization that trusts the service. Nothing is asked
-        any more before.
+        """Runs within the caller's unit of work, with the account held. Raises `CodeNotIssued` when the account or the service has ended,
+        when the service's addresses are no longer those that were `registered`, or when nothing permits the code: the person's consent or,
+        `by_trust`, their own membership of an organization that trusts the service.
         """
         code = self._secrets.token()
-        await uow.authorization_codes.demand(
-            NewCode(id=AuthorizationCodeId(self._ids.new()), digest=code.digest(), approved=approved, created_at=self._clock.now()),
-            registered,
-            by_trust=by_trust,
-        )
+        new = NewCode(id=AuthorizationCodeId(self._ids.new()), digest=code.digest(), approved=approved, created_at=self._clock.now())
+        if not await uow.authorization_codes.add(new, registered, by_trust=by_trust):
+            raise CodeNotIssued
         return code
 
     async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:

@@ -41,11 +41,10 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
 from core.frozen import Frozen, replace
-from core.usecases.federation.authorization_codes import AuthorizationCodes
+from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
 from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
-from ports.federation.authorization_codes import Overtaken
 from ports.federation.authorizations import Encounter, Encounters
 from ports.ids import Ids
 from ports.secrets import Secrets
@@ -97,8 +96,8 @@ class Authorizations:
         self._secrets = secrets
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
-        """A request as a browser brings it. Two round trips for one that gets its code at once: one for everything that it depends on, one
-        for the code. Raises `UnknownRecipient` and `OrganizationNotActive`, which the person is told.
+        """A request as a browser brings it. Three round trips for one that gets its code at once: one for everything that it depends on,
+        one for the code, one for the commit. Raises `UnknownRecipient` and `OrganizationNotActive`, which the person is told.
         """
         client, secret = client_of(parameters), pushed(parameters)
         if secret is not None:
@@ -209,7 +208,7 @@ class Authorizations:
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
                 return Finished(await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application)
             return Finished(await self._approved(request, application, signed_in, flow, actor), application)
-        except Overtaken:
+        except CodeNotIssued:
             # Whoever is still there is asked for what is missing now. If that is nothing, it is the account that has ended.
             met = await self._met_again(request, caller)
             return await self._settled(request, met, replace(progress, consented=False), flow, caller=None, sender=sender)
@@ -243,8 +242,6 @@ class Authorizations:
                 await self._consent(uow, Consent(signed_in.user, application.service, request.scopes, self._clock.now()), actor)
             by_trust = actor is None and not relies_on_consent(application, signed_in)
             code = await self._codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
-            if actor is None and not by_trust:
-                await uow.consents.demand(signed_in.user, application.service, request.scopes)
             await uow.commit()
         return request.recipient.answered(self._issuer, {"code": code.reveal()})
 
@@ -285,7 +282,8 @@ class Authorizations:
 
     async def _complete(self, flow: Flow, *, refused: bool = False) -> None:
         async with self._unit_of_work() as uow:
-            await uow.flows.demand_completion(flow.id, self._clock.now(), refused=refused)
+            if not await uow.flows.complete(flow.id, self._clock.now(), refused=refused):
+                raise FlowOver
             await uow.commit()
 
     def _refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:

@@ -1,6 +1,6 @@
 """Where the configurations of SAML, its certificates and its exchanges are kept."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -62,10 +62,12 @@ class Entering(Frozen, kw_only=True):
     at: datetime
 
 
-class NotEntered(Exception):
-    """The person, their session or the service is gone, or does not let them in; who the assertion is for, where it goes or the keys that
-    sign and encrypt it have changed; or their request was taken before.
-    """
+class Entry(Frozen):
+    """A sign-in to a service provider that is on record."""
+
+    session_index: SamlSessionId
+    is_repeated: bool
+    """Its request was taken before."""
 
 
 class Participant(Frozen, kw_only=True):
@@ -121,10 +123,10 @@ class SamlStore(Protocol):
     async def take(self, service: ServiceId, request: Remembered) -> bool:
         """Remembers a request. False when it was taken before: of many at once, one gets True."""
 
-    async def enter(self, entering: Entering, request: Remembered | None) -> Callable[[], Awaitable[SamlSessionId]]:
-        """The sign-in to the service on record, and its request taken, if it has one. Nobody waits for it: the commit raises `NotEntered`
-        if either cannot be, and nothing has happened. Nothing can be asked in between. What is returned gives the session's index after
-        the commit.
+    async def enter(self, entering: Entering, request: Remembered | None) -> Entry | None:
+        """Puts the sign-in to the service on record, and takes its request, if it has one. The caller must not commit a repeated one.
+        None: the person, their session or the service is gone, or the service does not let them in; or who the assertion is for, where it
+        goes or the keys that sign and encrypt it have changed.
         """
 
     async def exchanged(self, *exchanges: Exchange) -> None:

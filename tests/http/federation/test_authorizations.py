@@ -38,13 +38,13 @@ async def test_a_session_that_is_enough_gets_its_code_at_once(house: Arriving, a
     assert answer.header("cross-origin-opener-policy") == "unsafe-none"
 
 
-async def test_it_waits_three_times_for_the_database(house: Arriving, ada: Person) -> None:
+async def test_it_waits_four_times_for_the_database(house: Arriving, ada: Person) -> None:
     house.allow(ada)
     browser = house.signed_in(ada)
     for _ in range(2):
         told(await browser.request("GET", house.asking()))
     (*_, request) = house.log.events("request")
-    assert (request["route"], request["db_round_trips"]) == (AUTHORIZE, 3)
+    assert (request["route"], request["db_round_trips"]) == (AUTHORIZE, 4)
 
 
 async def test_a_stranger_signs_in_allows_and_comes_back(house: Arriving) -> None:
@@ -612,12 +612,12 @@ async def test_a_service_that_is_gone_meanwhile_is_told_nothing(house: Arriving,
     is_page((await tab.send(answer=answer)).shown, 400, "not known here")
 
 
-async def test_a_refusal_waits_four_times_for_the_database(house: Arriving, ada: Person) -> None:
-    """The session, the flow, the service, and the end of the flow."""
+async def test_a_refusal_waits_five_times_for_the_database(house: Arriving, ada: Person) -> None:
+    """The session, the flow, the service, the end of the flow, and the commit."""
     tab = await house.signed_in(ada).tab().open(house.asking())
     assert left(await tab.send(answer="deny"))["error"] == "access_denied"
     (*_, request) = house.log.events("request")
-    assert (request["method"], request["route"], request["db_round_trips"]) == ("POST", "/ui/consent", 4)
+    assert (request["method"], request["route"], request["db_round_trips"]) == ("POST", "/ui/consent", 5)
 
 
 @pytest.mark.parametrize(("asked", "page"), [({}, "/ui/consent"), ({"prompt": "select_account"}, "/ui/choose-account")])

@@ -59,7 +59,7 @@ async def test_a_request_that_was_left_here_is_taken_once(house: Arriving, ada: 
     said = told(await browser.request("GET", place))
     assert said["state"] == "pushed"
     assert house.code(said["code"])["scopes"] == ["openid", "email"]
-    assert house.log.events("request")[-1]["db_round_trips"] == 3
+    assert house.log.events("request")[-1]["db_round_trips"] == 4
     is_page(await browser.request("GET", place), 400, "was used already")
     assert house.people.rows("select * from pushed_requests") == []
 

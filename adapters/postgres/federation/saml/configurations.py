@@ -1,6 +1,6 @@
 """SAML in PostgreSQL: configurations, certificates, sign-ins, sign-outs, and what went back and forth."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP
-from adapters.postgres.transaction import Transaction, required
+from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat
@@ -29,12 +29,17 @@ from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.frozen import Frozen
-from ports.federation.saml.configurations import MOST_PARTICIPANTS, Entering, NotEntered, Participant
+from ports.federation.saml.configurations import MOST_PARTICIPANTS, Entering, Entry, Participant
 from ports.tenancy.webhooks import Owner
 
 
 class _Kept(Frozen):
     configuration: str
+
+
+class _Entry(Frozen):
+    id: UUID
+    is_repeated: bool
 
 
 class _Participant(Frozen, kw_only=True):
@@ -109,7 +114,7 @@ class SamlRows:
     async def take(self, service: ServiceId, request: Remembered) -> bool:
         return bool(await self._transaction.ask(IdRow, _TAKE, {"service": service, **_remembered(request)}))
 
-    async def enter(self, entering: Entering, request: Remembered | None) -> Callable[[], Awaitable[SamlSessionId]]:
+    async def enter(self, entering: Entering, request: Remembered | None) -> Entry | None:
         parameters = {
             "session_index": entering.session_index,
             "service": entering.service,
@@ -127,16 +132,9 @@ class SamlRows:
             "user_agent": None if entering.user_agent is None else storable_text(entering.user_agent),
             "at": entering.at,
         }
-        if request is None:
-            rows = await self._transaction.demand(IdRow, _ENTER, NotEntered, parameters)
-        else:
-            rows = await self._transaction.demand(IdRow, _ENTER_TAKING, NotEntered, {**parameters, **_remembered(request)})
-
-        async def session_index() -> SamlSessionId:
-            (row,) = await rows()
-            return SamlSessionId(row.id)
-
-        return session_index
+        taken = {"request": None, "digest": None, "expires_at": None} if request is None else _remembered(request)
+        rows = await self._transaction.ask(_Entry, _ENTER, {**parameters, **taken})
+        return Entry(SamlSessionId(rows[0].id), is_repeated=rows[0].is_repeated) if rows else None
 
     async def exchanged(self, *exchanges: Exchange) -> None:
         for exchange in exchanges:
@@ -252,17 +250,24 @@ _ACTIVATE: Final[LiteralString] = f"""
     update saml_certificates set state = 'active' where service_id = %(service)s and state = 'next' returning {CERTIFICATE}
 """
 
-_TAKE: Final = """
+
+def _taking(source: LiteralString = "") -> LiteralString:
+    return f"""
     insert into saml_requests (id, service_id, digest, expires_at)
-    values (%(request)s, %(service)s, %(digest)s, %(expires_at)s)
+    select %(request)s::uuid, %(service)s, %(digest)s, %(expires_at)s {source}
         on conflict (service_id, digest) do nothing
  returning id
 """
 
+
+_TAKE: Final[LiteralString] = _taking()
+
 # What could have changed since the person was looked up is locked, and a lock looks at the newest row: first at the account, as everybody
 # takes it who opens or ends sessions, or takes a consent back, then at the membership, the consent and the session. Nobody acts in another
 # person's name here: what comes of it outlives that. Who may learn of the person: `has_allowed`, in the domain, says it, too.
-_ENTERED: Final[LiteralString] = f"""
+#
+# The account comes before the request: of the same request twice at once, one waits there, and holds nothing.
+_ENTER: Final[LiteralString] = f"""
     with account as materialized (
              select id from users where id = %(user)s and deactivated_at is null for no key update
          ),
@@ -336,26 +341,11 @@ _ENTERED: Final[LiteralString] = f"""
                 set last_signed_at = %(at)s
               where id = %(certificate)s and service_id = (select id from place)
                 and (last_signed_at is null or last_signed_at < %(at)s::timestamptz - interval '1 minute')
-         )"""
-
-# Without a row this fails, and with it the commit.
-_ENTER: Final[LiteralString] = f"""
-{_ENTERED}
-  select kept.id
-    from (values (true)) as this (look)
-    left join kept on this.look
-   where {required("kept.id is not null")}
-"""
-
-# The account comes first here as well: of the same request twice at once, one waits there, and holds nothing.
-_ENTER_TAKING: Final[LiteralString] = f"""
-{_ENTERED},
-         taken as ({_TAKE})
-  select kept.id
-    from (values (true)) as this (look)
-    left join kept on this.look
-    left join taken on this.look
-   where {required("kept.id is not null and taken.id is not null")}
+         ),
+         taken as ({_taking("from kept where %(request)s::uuid is not null")})
+  select kept.id, %(request)s::uuid is not null and taken.id is null as is_repeated
+    from kept
+    left join taken on true
 """
 
 _EXCHANGED: Final = """

@@ -62,7 +62,7 @@ from core.usecases.federation.saml.recording import Recorder
 from core.usecases.identity.flows import Flows
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.federation.saml.configurations import Entering, NotEntered, SamlLookup
+from ports.federation.saml.configurations import Entering, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
 from ports.ids import Ids
 from ports.presence import Presence
@@ -320,7 +320,13 @@ class SamlSignIn:
             return await self._declined(place, request, meeting, declined(refusal, passive=request.passive), flow=flow, taking=taking)
         except RequestDeclined as refusal:
             return await self._declined(place, request, meeting, refusal, flow=flow, taking=taking)
-        return await self._entered(place, request, meeting, signed_in, client, flow=flow, taking=taking, consents=consents)
+        try:
+            return await self._entered(place, request, meeting, signed_in, client, flow=flow, taking=taking, consents=consents)
+        except MessageRefused as refusal:
+            if taking is not None:
+                kind, request_id = ExchangeKind.AUTHN_REQUEST, taking.request.head.id
+                await self._recorder.refuse(application.service, kind, taking.binding, refusal, request_id)
+            raise
 
     async def _entered(
         self,
@@ -389,26 +395,23 @@ class SamlSignIn:
                 certificate=signer.certificate.id,
             )
         )
-        try:
-            async with self._unit_of_work() as uow:
-                if flow is not None:
-                    # Before the flow, as whoever ends both takes them.
-                    await uow.accounts.hold(subject.user)
-                    await self._complete(uow, flow)
-                if consents:
-                    consent = Consent(subject.user, application.service, (), now, configuration.entity_id)
-                    await self._consent(uow, consent, actor)
-                session_index = await uow.saml.enter(entering, taken)
-                await uow.record(login_tried(event, None, actor))
-                await uow.saml.exchanged(*exchanges)
-                await uow.commit()
-                index = await session_index()
-        except NotEntered:
-            if taking is not None:
-                await self._require_new(application.service, taking)
-            # Ended, or shut, in the very moment between.
-            raise FlowOver from None
-        self._recorder.count(*exchanges)
+        async with self._unit_of_work() as uow:
+            if flow is not None:
+                # Before the flow, as whoever ends both takes them.
+                await uow.accounts.hold(subject.user)
+                await self._complete(uow, flow)
+            if consents:
+                consent = Consent(subject.user, application.service, (), now, configuration.entity_id)
+                await self._consent(uow, consent, actor)
+            entry = await uow.saml.enter(entering, taken)
+            if entry is None:
+                # Ended, or shut, in the very moment between.
+                raise FlowOver
+            if entry.is_repeated:
+                raise _repeated()
+            await uow.record(login_tried(event, None, actor))
+            await self._recorder.record(uow, *exchanges)
+            await uow.commit()
         response = Response(
             id=response_id,
             issuer=identity_provider(self._issuer, place.organization, place.service),
@@ -422,7 +425,7 @@ class SamlSignIn:
                 audience=configuration.entity_id,
                 recipient=request.acs_url,
                 in_response_to=request.request_id,
-                session_index=str(index),
+                session_index=str(entry.session_index),
                 session_ends_at=session_end(application, signed_in, meeting.session_ends_at or now),
                 authenticated_at=signed_in.proved_at,
                 context_class=stated_class(signed_in.authenticated_by, request.context),
@@ -457,8 +460,8 @@ class SamlSignIn:
         )
         service = meeting.application.service
         async with self._unit_of_work() as uow:
-            if flow is not None and not flow.repeats:
-                await uow.flows.demand_completion(flow.id, self._clock.now(), refused=refused)
+            if flow is not None:
+                await self._complete(uow, flow, refused=refused)
             if taking is not None:
                 await self._take(uow, service, taking.request.head.id, taking.binding)
                 await self._recorder.record(uow, self._arrived(service, taking.request.head.id, taking.binding))
@@ -476,8 +479,8 @@ class SamlSignIn:
             await uow.commit()
         return await self._delivered(response, request, meeting)
 
-    async def _complete(self, uow: UnitOfWork, flow: Flow) -> None:
-        if not flow.repeats and not await uow.flows.complete(flow.id, self._clock.now()):
+    async def _complete(self, uow: UnitOfWork, flow: Flow, *, refused: bool = False) -> None:
+        if not flow.repeats and not await uow.flows.complete(flow.id, self._clock.now(), refused=refused):
             raise FlowOver
 
     async def _consent(self, uow: UnitOfWork, consent: Consent, actor: Actor) -> None:
@@ -490,15 +493,10 @@ class SamlSignIn:
         """A request counts once. Raises `MessageRefused`."""
         if await uow.saml.take(service, remembered(self._ids.new(), request_id, self._clock.now())):
             return
-        refusal = MessageRefused(_REPLAYED, _BEGIN_AGAIN, words="saml_repeated")
+        refusal = _repeated()
         await self._recorder.record(uow, self._recorder.refused(service, ExchangeKind.AUTHN_REQUEST, binding, refusal, request_id))
         await uow.commit()
         raise refusal
-
-    async def _require_new(self, service: ServiceId, taking: "_Taking") -> None:
-        """Was it the request? Raises `MessageRefused` if it was taken before. If not, it is not taken here either."""
-        async with self._unit_of_work() as uow:
-            await self._take(uow, service, taking.request.head.id, taking.binding)
 
     def _arrived(self, service: ServiceId, request_id: str, binding: Binding) -> Exchange:
         return self._recorder.exchange(service, ExchangeKind.AUTHN_REQUEST, binding, message=request_id)
@@ -536,6 +534,10 @@ class Waiting(Frozen):
 
     flow: FlowId
     place: ServiceName
+
+
+def _repeated() -> MessageRefused:
+    return MessageRefused(_REPLAYED, _BEGIN_AGAIN, words="saml_repeated")
 
 
 def _not_waiting() -> BadRequest:

@@ -8,7 +8,7 @@ import trio
 from adapters.postgres.identity.flows import PostgresFlows
 from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId
-from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted
 from core.domain.identity.sign_in import LastLook
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
@@ -84,21 +84,17 @@ async def test_nothing_happens_to_a_flow_that_has_expired(store: Store) -> None:
         over = await uow.sign_ins.confirm(look)
         assert [one is not None and one.flow_is_open for one in (open_still, over)] == [True, False]
         assert not await uow.flows.complete(flow.id, late)
-    async with store.unit_of_work() as uow:
-        await uow.flows.demand_completion(flow.id, late)
-        with pytest.raises(FlowOver):
-            await uow.commit()
 
 
-async def test_a_completion_that_is_demanded_happens_once(store: Store) -> None:
+@pytest.mark.parametrize("refused", [False, True])
+async def test_a_flow_is_completed_once_and_keeps_how(store: Store, refused: bool) -> None:
     flow, at = await add(store, new(store)), store.clock.now()
     async with store.unit_of_work() as uow:
-        await uow.flows.demand_completion(flow.id, at)
+        assert await uow.flows.complete(flow.id, at, refused=refused)
         await uow.commit()
     async with store.unit_of_work() as uow:
-        await uow.flows.demand_completion(flow.id, at)
-        with pytest.raises(FlowOver):
-            await uow.commit()
+        assert not await uow.flows.complete(flow.id, at, refused=not refused)
+        await uow.commit()
     found = await PostgresFlows(store.pool).find(flow.id, b"browser")
     assert found is not None
-    assert found.completed_at == at
+    assert (found.completed_at, found.refused) == (at, refused)

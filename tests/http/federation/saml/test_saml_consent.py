@@ -208,7 +208,7 @@ async def test_asking_costs_who_need_not_be_asked_no_round_trip(provider: Provid
         sent(await browser.request("GET", asking()))
         sent(await browser.request("GET", asking()))
         (*_, request) = provider.log.events("request")
-        assert request["db_round_trips"] == 2
+        assert request["db_round_trips"] == 3
 
 
 async def test_a_sign_in_from_here_asks(provider: Providing) -> None:
