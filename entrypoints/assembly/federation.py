@@ -37,7 +37,7 @@ from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
-from core.usecases.federation.saml.recording import Recorder
+from core.usecases.federation.saml.messages import SamlMessages
 from core.usecases.federation.saml.sign_in import SamlSignIn
 from core.usecases.federation.scim.changes import Changes as ScimChanges
 from core.usecases.federation.scim.exchanges import ScimExchanges
@@ -111,7 +111,15 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         REFRESH_TOKEN: RefreshGrant(identity.sessions),
     }
     saml_lookup, documents = PostgresSaml(pool), XmlDocuments(XmlThreads(), fair_turn)
-    recorder = Recorder(new_unit_of_work, foundation.metrics, clock, ids)
+    saml_messages = SamlMessages(
+        new_unit_of_work,
+        keyring=foundation.keyring,
+        metrics=foundation.metrics,
+        issuer=settings.public_url,
+        clock=clock,
+        ids=ids,
+        secrets=secrets,
+    )
     return Federation(
         clients=clients,
         client_origins=ClientOrigins(PostgresClientOrigins(pool), clock),
@@ -180,11 +188,11 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             new_unit_of_work,
             saml_lookup,
             documents,
+            saml_messages,
             maker=RsaCertificates(),
             keyring=foundation.keyring,
             templates=foundation.mail_templates,
             metrics=foundation.metrics,
-            issuer=settings.public_url,
             clock=clock,
             ids=ids,
             secrets=secrets,
@@ -193,27 +201,21 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             new_unit_of_work,
             saml_lookup,
             documents,
-            recorder=recorder,
+            saml_messages,
             flows=identity.flows,
-            keyring=foundation.keyring,
             server_secrets=foundation.server_secrets,
             presence=identity.presence,
             issuer=settings.public_url,
             clock=clock,
             ids=ids,
-            secrets=secrets,
         ),
         saml_logouts=SamlLogouts(
             new_unit_of_work,
             saml_lookup,
             documents,
-            recorder=recorder,
+            saml_messages,
             flows=identity.flows,
-            keyring=foundation.keyring,
             server_secrets=foundation.server_secrets,
-            issuer=settings.public_url,
             clock=clock,
-            ids=ids,
-            secrets=secrets,
         ),
     )

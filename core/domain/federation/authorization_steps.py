@@ -99,7 +99,11 @@ def require_open(request: AuthorizationRequest, application: Application) -> Non
         return
     if Prompt.NONE in request.prompts:
         raise AuthorizationRefused(Word.ACCESS_DENIED, "The organization of this application is not active")
-    raise OrganizationNotActive("The organization of this application is not active", words="application_closed")
+    raise organization_closed()
+
+
+def organization_closed() -> OrganizationNotActive:
+    return OrganizationNotActive("The organization of this application is not active", words="application_closed")
 
 
 def require_redeemable(request: AuthorizationRequest, registered: Registered) -> None:

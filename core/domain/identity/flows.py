@@ -140,6 +140,15 @@ class Flow(Frozen):
     def awaits_second_factor(self) -> bool:
         return self.preauthentication is not None and self.signed_in_at is None
 
+    def require_unanswered(self, purpose: FlowPurpose, *, refusing: bool = False) -> None:
+        """Raises `FlowOver` for a flow of another purpose, and for one that has led somewhere already: going back in the browser brings its
+        pages up again. The same answer may come again, another one may not.
+        """
+        if self.purpose is not purpose or (self.completed_at is not None and not self.repeats):
+            raise FlowOver
+        if self.repeats and self.refused is not refusing:
+            raise FlowOver
+
     def has_just_ended(self, now: datetime) -> bool:
         return is_just_past(self.completed_at, now)
 

@@ -27,7 +27,7 @@ from core.domain.federation.authorizations import (
     unregistered,
 )
 from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
-from core.domain.federation.consents import Consent, consent_given
+from core.domain.federation.consents import Consent
 from core.domain.federation.direct_requests import DirectRequest, has_chosen
 from core.domain.federation.direct_requests import checked as checked_directly
 from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
@@ -35,21 +35,23 @@ from core.domain.federation.redirects import Answered, Recipient, ResponseMode, 
 from core.domain.identifiers import ConsentId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
+from core.domain.identity.flows import Flow, FlowPurpose
 from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm, ServiceType
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
+from core.usecases.federation.consents import give_consent
 from core.usecases.federation.id_token_hints import read_hint
+from core.usecases.identity.flows import complete_once
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
 from ports.federation.authorizations import Encounter, Encounters
 from ports.ids import Ids
 from ports.secrets import Secrets
 from ports.tokens import TokenVerifier
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Finished(Frozen):
@@ -164,8 +166,7 @@ class Authorizations:
         """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""
         request = _kept(flow, refusing=True)
         await self._met_again(request, None)
-        if not flow.repeats:
-            await self._complete(flow, refused=True)
+        await self._complete(flow, refused=True)
         return self._refused(request.recipient, AuthorizationRefused(Word.ACCESS_DENIED, "The person has refused"))
 
     async def checked(self, parameters: Parameters, application: Application, answers_to: Recipient) -> AuthorizationRequest:
@@ -213,7 +214,7 @@ class Authorizations:
             met = await self._met_again(request, caller)
             return await self._settled(request, met, replace(progress, consented=False), flow, caller=None, sender=sender)
         except AuthorizationRefused as refusal:
-            if flow is not None and not flow.repeats:
+            if flow is not None:
                 await self._complete(flow)
             return Finished(self._refused(request.recipient, refusal), application)
 
@@ -236,10 +237,12 @@ class Authorizations:
         async with self._unit_of_work() as uow:
             # Before the flow, as whoever ends both takes them.
             await uow.accounts.hold_shared(signed_in.user)
-            if flow is not None and not flow.repeats and not await uow.flows.complete(flow.id, self._clock.now()):
-                raise FlowOver
+            if flow is not None:
+                await complete_once(uow, flow, self._clock.now())
             if actor is not None:
-                await self._consent(uow, Consent(signed_in.user, application.service, request.scopes, self._clock.now()), actor)
+                consent = Consent(signed_in.user, application.service, request.scopes, self._clock.now())
+                if not await give_consent(uow, ConsentId(self._ids.new()), consent, actor):
+                    raise NotFound("This application does not exist any more", words="application_unknown")
             by_trust = actor is None and not relies_on_consent(application, signed_in)
             code = await self._codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
             await uow.commit()
@@ -274,16 +277,11 @@ class Authorizations:
         }
         return request.recipient.answered(self._issuer, fields)
 
-    async def _consent(self, uow: UnitOfWork, consent: Consent, actor: Actor) -> None:
-        organization = await uow.consents.give(ConsentId(self._ids.new()), consent)
-        if organization is None:
-            raise NotFound("This application does not exist any more", words="application_unknown")
-        await uow.record(consent_given(consent, organization, actor))
-
     async def _complete(self, flow: Flow, *, refused: bool = False) -> None:
+        if flow.repeats:
+            return
         async with self._unit_of_work() as uow:
-            if not await uow.flows.complete(flow.id, self._clock.now(), refused=refused):
-                raise FlowOver
+            await complete_once(uow, flow, self._clock.now(), refused=refused)
             await uow.commit()
 
     def _refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:
@@ -340,12 +338,7 @@ def _require_registered(request: AuthorizationRequest, registered: Registered) -
 
 
 def _kept(flow: Flow, *, refusing: bool = False) -> AuthorizationRequest:
-    """Raises `FlowOver` for a flow that has led somewhere already: going back in the browser brings its pages up again. The same answer may
-    come again, another one may not.
-    """
-    if flow.purpose is not FlowPurpose.AUTHORIZE or (flow.completed_at is not None and not flow.repeats):
-        raise FlowOver
-    if flow.repeats and flow.refused is not refusing:
-        raise FlowOver
+    """Raises `FlowOver`."""
+    flow.require_unanswered(FlowPurpose.AUTHORIZE, refusing=refusing)
     kept: Mapping[str, Any] = flow.request
     return restored(kept)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from core.domain.errors import NotFound
-from core.domain.federation.consents import Access, consent_revoked
-from core.domain.identifiers import ServiceId, UserId
+from core.domain.federation.consents import Access, Consent, consent_given, consent_revoked
+from core.domain.identifiers import ConsentId, ServiceId, UserId
 from core.domain.record.events import Actor
 from ports.federation.consents import AccessLookup
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Consents:
@@ -31,3 +31,12 @@ class Consents:
             await uow.record(consent_revoked(access, actor))
             await uow.commit()
         return access
+
+
+async def give_consent(uow: UnitOfWork, id: ConsentId, consent: Consent, actor: Actor) -> bool:  # noqa: A002 - the noun's own word
+    """In the caller's unit of work, with the account held. False when the service is being deleted."""
+    organization = await uow.consents.give(id, consent)
+    if organization is None:
+        return False
+    await uow.record(consent_given(consent, organization, actor))
+    return True

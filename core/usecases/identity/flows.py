@@ -1,7 +1,7 @@
 """Flows: begun where somebody has to sign in first, found again on each page, and completed once."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from core.domain.email import Email
 from core.domain.identifiers import FlowId, ServiceId
@@ -11,7 +11,7 @@ from core.domain.secrets import Token
 from ports.clock import Clock
 from ports.identity.flows import FlowLookup
 from ports.ids import Ids
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Flows:
@@ -75,3 +75,11 @@ class Flows:
             done = await uow.flows.complete(flow.id, self._clock.now())
             await uow.commit()
         return done
+
+
+async def complete_once(uow: UnitOfWork, flow: Flow, at: datetime, *, refused: bool = False) -> None:
+    """The flow leads where it should, in the caller's unit of work; a flow that repeats its answer did so before. `refused`: the person did
+    not want to. Raises `FlowOver`.
+    """
+    if not flow.repeats and not await uow.flows.complete(flow.id, at, refused=refused):
+        raise FlowOver

@@ -34,7 +34,7 @@ from core.domain.federation.saml.messages import (
     Status,
 )
 from core.domain.secrets import Secret
-from core.usecases.federation.saml.configurations import OpenSigner
+from core.usecases.federation.saml.messages import OpenSigner
 from ports.federation.saml.documents import PrivateKey
 from tests.http.federation.providing import ACS, DS, SLO, SP, pair
 

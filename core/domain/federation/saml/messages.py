@@ -154,6 +154,10 @@ class Remembered(Frozen):
     expires_at: datetime
 
 
+def repeated(advice: str) -> MessageRefused:
+    return MessageRefused("its ID was used before", advice, words="saml_repeated")
+
+
 def remembered(id_: UUID, request: str, now: datetime) -> Remembered:
     return Remembered(SamlRequestId(id_), sha256(request.encode()).digest(), now + REMEMBERED)
 

@@ -267,15 +267,15 @@ def require_subject(request: Asked, subject: Subject, service: ServiceId, key: b
         raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Somebody else has signed in than the request names")
 
 
-def named(format_: NameIdFormat, subject: Subject, service: ServiceId, key: bytes, random: str) -> NameId:
+def named(format_: NameIdFormat, subject: Subject, service: ServiceId, key: bytes, transient: str) -> NameId:
     """How the service provider knows the person. A persistent name is the same at each sign-in, another one for each service, and says
-    nothing without `key`; a transient one is `random`.
+    nothing without `key`; `transient` is another one each time.
     """
     match format_:
         case NameIdFormat.PERSISTENT:
             text = _persistent(subject.user, service, key)
         case NameIdFormat.TRANSIENT:
-            text = f"_{random}"
+            text = transient
         case _:
             text = subject.email
     return NameId(text=text, format=format_)

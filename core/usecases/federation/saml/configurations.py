@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Final
 
 import structlog
 
 from core.domain.branding import Branding
-from core.domain.errors import NotFound, OrganizationNotActive, Overloaded, Unavailable
+from core.domain.errors import NotFound, Overloaded, Unavailable
 from core.domain.federation.saml.certificates import (
     WARNINGS,
     Certificate,
     CertificateNotMade,
     CertificateState,
-    Signer,
     certificate_activated,
     certificate_made,
     due_warning,
@@ -36,12 +34,13 @@ from core.domain.federation.saml.configurations import (
 from core.domain.federation.saml.exchanges import Exchange
 from core.domain.federation.saml.messages import OurMetadata
 from core.domain.identifiers import SamlCertificateId
+from core.domain.identity.sign_in import ServiceName
 from core.domain.record.events import Actor
-from core.domain.secrets import Secret
 from core.domain.services.services import Service
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
+from core.usecases.federation.saml.messages import SamlMessages, usable
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -59,14 +58,6 @@ log = structlog.get_logger()
 # How long others may keep metadata that are signed.
 METADATA_VALID: Final = timedelta(days=7)
 _SERIAL_BYTES: Final = 16
-_ID_BYTES: Final = 20
-
-
-class OpenSigner(Frozen):
-    """Implements `ports.federation.saml.documents.PrivateKey`."""
-
-    certificate: str
-    key: Secret
 
 
 class Standing(Frozen):
@@ -76,33 +67,18 @@ class Standing(Frozen):
     configuration: Configuration
 
 
-def opened(keyring: KeyRing, signer: Signer) -> OpenSigner:
-    return _opened(keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
-
-
-# What signs in a busy minute. The adapter that signs keeps as many keys.
-@lru_cache(maxsize=64)
-def _opened(keyring: KeyRing, certificate: SamlCertificateId, pem: str, sealed_private_key: bytes) -> OpenSigner:
-    return OpenSigner(pem, Secret(keyring.open(sealed_private_key, sealing_context(certificate)).decode()))
-
-
-def identity_provider(issuer: str, organization_slug: str, service_slug: str) -> str:
-    """Our entity id for a service, which is also where its endpoints are."""
-    return f"{issuer}/saml/{organization_slug}/{service_slug}"
-
-
 class Saml:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
         lookup: SamlLookup,
         documents: SamlDocuments,
+        messages: SamlMessages,
         *,
         maker: CertificateMaker,
         keyring: KeyRing,
         templates: MailTemplates,
         metrics: Metrics,
-        issuer: str,
         clock: Clock,
         ids: Ids,
         secrets: Secrets,
@@ -110,11 +86,11 @@ class Saml:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
         self._documents = documents
+        self._messages = messages
         self._maker = maker
         self._keyring = keyring
         self._templates = templates
         self._metrics = metrics
-        self._issuer = issuer
         self._clock = clock
         self._ids = ids
         self._secrets = secrets
@@ -214,24 +190,22 @@ class Saml:
         """The last fifty, newest first. Raises `NotFound`."""
         return found(await self._lookup.exchanges(member.organization, service_slug))
 
-    async def metadata(self, organization_slug: str, service_slug: str, *, signed: bool) -> bytes:
+    async def metadata(self, place: ServiceName, *, signed: bool) -> bytes:
         """What service providers are given. Raises `NotFound` while there is nothing that they could use, and `OrganizationNotActive`."""
-        configured = await self._lookup.public(organization_slug, service_slug, fetched=self._clock.now())
-        configuration, active = require_usable(configured)
-        assert configured is not None  # noqa: S101 - for the type checker: it is usable
-        entity = identity_provider(self._issuer, organization_slug, service_slug)
-        known = [active, *([] if configured.next is None else [configured.next])]
+        provider = usable(await self._lookup.public(place.organization, place.service, fetched=self._clock.now()))
+        configuration, following = provider.configuration, provider.configured.next
+        entity = self._messages.entity_id(place)
         metadata = OurMetadata(
-            id=f"_{self._secrets.key_bytes(_ID_BYTES).hex()}",
+            id=self._messages.new_id(),
             entity_id=entity,
             sso_url=f"{entity}/sso",
             slo_url=f"{entity}/slo",
-            certificates=[one.certificate.pem for one in known],
+            certificates=[one.certificate.pem for one in (provider.signer, following) if one is not None],
             name_id_formats=[configuration.format, *(one for one in NameIdFormat if one is not configuration.format)],
             wants_requests_signed=configuration.require_signed_requests,
             valid_until=self._clock.now() + METADATA_VALID if signed else None,
         )
-        return await self._documents.write_metadata(metadata, opened(self._keyring, active) if signed else None)
+        return await self._documents.write_metadata(metadata, self._messages.opened(provider.signer) if signed else None)
 
     async def all(self) -> Sequence[Configured]:
         """For operators: all services that have a configuration."""
@@ -277,16 +251,3 @@ async def _held_with_certificates(uow: UnitOfWork, member: Member, service_slug:
     await hold_rights(uow, member, Capability.SERVICES_MANAGE)
     await uow.saml.hold_certificates(member.organization, service_slug)
     return found(await uow.services.hold(member.organization, service_slug))
-
-
-def require_usable(configured: Configured | None) -> tuple[Configuration, Signer]:
-    """Raises `NotFound` for a service that has no SAML that anybody could use, and `OrganizationNotActive`."""
-    if configured is None or configured.configuration is None or not configured.configuration.enabled or configured.active is None:
-        raise not_usable()
-    if not configured.organization_is_active:
-        raise OrganizationNotActive("The organization of this application is not active", words="application_closed")
-    return configured.configuration, configured.active
-
-
-def not_usable() -> NotFound:
-    return NotFound("There is no SAML for this service: it is not enabled, or has no certificate", words="saml_unknown")

@@ -2,25 +2,21 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
 from uuid import UUID
 
 from core.domain.errors import NotFound, OrganizationNotActive
 from core.domain.federation.saml.configurations import Binding
-from core.domain.federation.saml.exchanges import ExchangeKind
+from core.domain.federation.saml.exchanges import Exchange, ExchangeKind
 from core.domain.federation.saml.logouts import Origin, Route, Stop, flow_and_stop, message_id, restored
 from core.domain.federation.saml.messages import (
     Envelope,
     LogoutRequest,
     LogoutResponse,
-    MessageRefused,
     OurLogoutRequest,
     OurLogoutResponse,
     Status,
     relay_state,
-    remembered,
-    require_signature,
-    require_taken,
+    repeated,
     require_unexpired,
 )
 from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_be_transient
@@ -33,20 +29,14 @@ from core.domain.identity.sign_in import ServiceName
 from core.domain.repeats import MOMENT
 from core.domain.secrets import Token
 from core.frozen import Frozen
-from core.usecases.federation.saml.configurations import identity_provider, opened, require_usable
-from core.usecases.federation.saml.recording import Recorder
+from core.usecases.federation.saml.messages import SamlMessages, ServiceProvider, usable
 from core.usecases.federation.saml.sign_in import FLOW_LIFETIME, NAME_IDS
 from core.usecases.identity.flows import Flows
 from ports.clock import Clock
-from ports.encryption import KeyRing
-from ports.federation.saml.configurations import MOST_PARTICIPANTS, Configured, Participant, SamlLookup
+from ports.federation.saml.configurations import MOST_PARTICIPANTS, Participant, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
-from ports.ids import Ids
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
-
-_ID_BYTES: Final = 20
 
 
 class Told(Frozen):
@@ -84,68 +74,44 @@ class SamlLogouts:
         unit_of_work: UnitOfWorkFactory,
         lookup: SamlLookup,
         documents: SamlDocuments,
+        messages: SamlMessages,
         *,
-        recorder: Recorder,
         flows: Flows,
-        keyring: KeyRing,
         server_secrets: ServerSecrets,
-        issuer: str,
         clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
         self._documents = documents
-        self._recorder = recorder
+        self._messages = messages
         self._flows = flows
-        self._keyring = keyring
         self._server_secrets = server_secrets
-        self._issuer = issuer
         self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
 
     async def asked(self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, browser: Token | None) -> Next:
         """A service provider wants somebody signed out. Signed with a certificate that we know, its word is enough; otherwise it counts
         only for the person who is signed in in this browser. The others are told only by the person's own browser. `browser` is its secret
         for flows; None where it would not have been sent. Raises `MessageRefused`, `NotFound` and `OrganizationNotActive`.
         """
-        configured = await self._lookup.public(place.organization, place.service, fetched=None)
-        configuration, _ = require_usable(configured)
-        assert configured is not None  # noqa: S101 - for the type checker: it is usable
-        request: LogoutRequest | None = None
-        try:
-            request = await self._documents.read_logout_request(envelope, tuple(configuration.signing_certificates))
-            now = self._clock.now()
-            require_taken(request.head, configuration, self._destination(place), now)
-            require_signature(request.head, configuration)
-            require_unexpired(request.not_on_or_after, now)
+        provider = await self._provider(place)
+        async with self._messages.received(provider.service, ExchangeKind.LOGOUT_REQUEST, envelope.binding) as message:
+            request = await self._documents.read_logout_request(envelope, tuple(provider.configuration.signing_certificates))
+            message.id = request.head.id
+            self._messages.require_acceptable(request.head, provider.configuration, self._destination(place))
+            require_unexpired(request.not_on_or_after, self._clock.now())
             relay_state(envelope.relay_state)
             if not request.head.signed and browser is None:
                 return Bounced()
-            return await self._ended(configured, request, envelope, caller=caller, client=client, browser=browser)
-        except MessageRefused as refusal:
-            if refusal.words != _REPEATED:
-                message = "" if request is None else request.head.id
-                await self._recorder.refuse(configured.service, ExchangeKind.LOGOUT_REQUEST, envelope.binding, refusal, message)
-            raise
+            return await self._ended(provider, request, envelope, caller=caller, client=client, browser=browser)
 
     async def answered(self, place: ServiceName, envelope: Envelope, browser: Token | None) -> Next:
         """A service provider says how its sign-out went. Raises what `asked` does, and `FlowOver`."""
-        configured = await self._lookup.public(place.organization, place.service, fetched=None)
-        configuration, _ = require_usable(configured)
-        assert configured is not None  # noqa: S101 - for the type checker: it is usable
-        response: LogoutResponse | None = None
-        try:
-            response = await self._documents.read_logout_response(envelope, tuple(configuration.signing_certificates))
-            require_taken(response.head, configuration, self._destination(place), self._clock.now())
+        provider = await self._provider(place)
+        async with self._messages.received(provider.service, ExchangeKind.LOGOUT_RESPONSE, envelope.binding) as message:
+            response = await self._documents.read_logout_response(envelope, tuple(provider.configuration.signing_certificates))
+            message.id = response.head.id
             # An answer that is to be signed and is not says nothing that counts.
-            require_signature(response.head, configuration)
-        except MessageRefused as refusal:
-            message = "" if response is None else response.head.id
-            await self._recorder.refuse(configured.service, ExchangeKind.LOGOUT_RESPONSE, envelope.binding, refusal, message)
-            raise
+            self._messages.require_acceptable(response.head, provider.configuration, self._destination(place))
         asked = flow_and_stop(response.in_response_to)
         if asked is None:
             raise FlowOver
@@ -156,15 +122,15 @@ class SamlLogouts:
             route = route.passed(well=response.well)
             async with self._unit_of_work() as uow:
                 await uow.saml.keep_logout(flow.id, route.stored())
-                exchange = self._recorder.exchange(
-                    configured.service,
+                exchange = self._messages.exchange(
+                    provider.service,
                     ExchangeKind.LOGOUT_RESPONSE,
                     envelope.binding,
                     reason=_failure(response),
                     message=response.head.id,
                     in_response_to=response.in_response_to or "",
                 )
-                await self._recorder.record(uow, exchange)
+                await self._messages.record(uow, exchange)
                 await uow.commit()
         return await self._next(flow, route) if is_its_browser else Onward(flow.id)
 
@@ -226,7 +192,7 @@ class SamlLogouts:
 
     async def _ended(
         self,
-        configured: Configured,
+        provider: ServiceProvider,
         request: LogoutRequest,
         envelope: Envelope,
         *,
@@ -234,13 +200,13 @@ class SamlLogouts:
         client: Client,
         browser: Token | None,
     ) -> Next:
-        binding, state = envelope.binding, envelope.relay_state
-        place = ServiceName(configured.organization_slug, configured.service_slug)
-        origin = Origin(place, request.head.id, state, envelope.sent_by)
+        service = provider.service
+        origin = Origin(provider.place, request.head.id, envelope.relay_state, envelope.sent_by)
         key = await self._server_secrets.get(NAME_IDS)
         async with self._unit_of_work() as uow:
-            await self._take(uow, configured, request, binding)
-            found = await self._meant(uow, configured, request, caller, key)
+            if not await uow.saml.take(service, self._messages.remembered(request.head.id)):
+                raise repeated("Each request needs an ID of its own")
+            found = await self._meant(uow, service, request, caller, key)
             others: list[Participant] = []
             # Whoever has more sessions than are found at a time can be signed out again.
             partial = len(found) >= MOST_PARTICIPANTS
@@ -249,23 +215,23 @@ class SamlLogouts:
                 await uow.accounts.hold(user)
                 for session in sessions:
                     participants = await uow.saml.participants(session)
-                    partial = partial or _untold(participants, but=configured.service)
-                    others += [one for one in participants if one.service != configured.service]
+                    partial = partial or _untold(participants, but=service)
+                    others += [one for one in participants if one.service != service]
                 await self._revoke(uow, user, sessions, client, None if caller is None else caller.user)
-                await uow.saml.end_sessions_in(configured.service, user)
+                await uow.saml.end_sessions_in(service, user)
             await uow.saml.end([one.session_index for one in [*found, *others]])
             unknown = not found and not request.head.signed
             reason, advice = ("", "") if found else _nothing_ended(request)
-            exchange = self._recorder.exchange(
-                configured.service,
+            exchange = self._messages.exchange(
+                service,
                 ExchangeKind.LOGOUT_REQUEST,
-                binding,
+                envelope.binding,
                 reason=reason,
                 advice=advice,
                 message=request.head.id,
                 succeeded=not unknown,
             )
-            await self._recorder.record(uow, exchange)
+            await self._messages.record(uow, exchange)
             route = Route(_stops(others), origin, partial=partial, people=tuple(people))
             if browser is not None and (caller is None or caller.user not in people):
                 route = route.abandoned()
@@ -278,20 +244,11 @@ class SamlLogouts:
             return Onward(flow.id)
         return await self._next(flow, route)
 
-    async def _take(self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, binding: Binding) -> None:
-        if await uow.saml.take(configured.service, remembered(self._ids.new(), request.head.id, self._clock.now())):
-            return
-        refusal = MessageRefused("its ID was used before", "Each request needs an ID of its own", words=_REPEATED)
-        exchange = self._recorder.refused(configured.service, ExchangeKind.LOGOUT_REQUEST, binding, refusal, request.head.id)
-        await self._recorder.record(uow, exchange)
-        await uow.commit()
-        raise refusal
-
     async def _meant(
-        self, uow: UnitOfWork, configured: Configured, request: LogoutRequest, caller: Caller | None, key: bytes
+        self, uow: UnitOfWork, service: ServiceId, request: LogoutRequest, caller: Caller | None, key: bytes
     ) -> Sequence[Participant]:
         """A session may have been given several names, of which the latest is kept, but has one index for the service provider."""
-        service, name, indexes = configured.service, request.name_id, _indexes(request.session_indexes)
+        name, indexes = request.name_id, _indexes(request.session_indexes)
         if request.session_indexes and not indexes:
             return []
         if request.head.signed and indexes:
@@ -335,76 +292,75 @@ class SamlLogouts:
         return Finished(route.partial, route.way_back)
 
     async def _tell(self, flow: Flow, route: Route, stop: Stop) -> Told | None:
-        configured = await self._lookup.public(stop.place.organization, stop.place.service, fetched=None)
         try:
-            configuration, signer = require_usable(configured)
+            provider = await self._provider(stop.place)
         except (NotFound, OrganizationNotActive):
             return None
-        if configured is None or configuration.slo_url is None:
+        configuration = provider.configuration
+        if configuration.slo_url is None:
             return None
         if stop.audience not in {None, configuration.entity_id}:
             # Another one has taken its place, and has never heard of the person.
             return None
         message = OurLogoutRequest(
             id=message_id(flow.id, route.done),
-            issuer=identity_provider(self._issuer, stop.place.organization, stop.place.service),
+            issuer=self._messages.entity_id(stop.place),
             destination=configuration.slo_url,
             issued_at=self._clock.now(),
             name_id=stop.name_id,
             session_index=stop.session_index,
             audience=configuration.entity_id,
         )
-        binding = configuration.slo_binding or Binding.REDIRECT
-        redirect = binding is Binding.REDIRECT
-        written = await self._documents.write_logout(message, opened(self._keyring, signer), relay_state=None, redirect=redirect)
+        told, exchange = await self._told(provider, message, configuration.slo_binding or Binding.REDIRECT, None)
         async with self._unit_of_work() as uow:
-            exchange = self._recorder.exchange(
-                configured.service,
-                ExchangeKind.OUR_LOGOUT_REQUEST,
-                binding,
-                message=message.id,
-                certificate=signer.certificate.id,
-            )
-            await self._recorder.record(uow, exchange)
+            await self._messages.record(uow, exchange)
             await uow.commit()
-        return Told(written if redirect else configuration.slo_url, {} if redirect else {"SAMLRequest": written}, configured.service_name)
+        return told
 
     async def _answer(self, flow: Flow, origin: Origin, status: Status) -> Next:
-        configured = await self._lookup.public(origin.place.organization, origin.place.service, fetched=None)
-        configuration, signer = require_usable(configured)
-        assert configured is not None  # noqa: S101 - for the type checker: it is usable
-        url = configuration.slo_response_url or configuration.slo_url
+        provider = await self._provider(origin.place)
+        url = provider.configuration.slo_response_url or provider.configuration.slo_url
         if url is None:
             await self._flows.complete(flow)
             return Finished(status is not Status.SUCCESS)
         message = OurLogoutResponse(
-            id=f"_{self._secrets.key_bytes(_ID_BYTES).hex()}",
-            issuer=identity_provider(self._issuer, origin.place.organization, origin.place.service),
+            id=self._messages.new_id(),
+            issuer=self._messages.entity_id(origin.place),
             destination=url,
             in_response_to=origin.request_id,
             issued_at=self._clock.now(),
             status=status,
         )
-        binding = configuration.slo_binding or origin.binding
-        redirect = binding is Binding.REDIRECT
-        written = await self._documents.write_logout(
-            message, opened(self._keyring, signer), relay_state=origin.relay_state, redirect=redirect
-        )
+        binding = provider.configuration.slo_binding or origin.binding
+        told, exchange = await self._told(provider, message, binding, origin.relay_state)
         async with self._unit_of_work() as uow:
             await uow.flows.complete(flow.id, self._clock.now())
-            exchange = self._recorder.exchange(
-                configured.service,
-                ExchangeKind.OUR_LOGOUT_RESPONSE,
-                binding,
-                status=status,
-                message=message.id,
-                in_response_to=origin.request_id,
-                certificate=signer.certificate.id,
-            )
-            await self._recorder.record(uow, exchange)
+            await self._messages.record(uow, exchange)
             await uow.commit()
-        state = {} if origin.relay_state is None else {"RelayState": origin.relay_state}
-        return Told(written if redirect else url, {} if redirect else {"SAMLResponse": written, **state}, configured.service_name)
+        return told
+
+    async def _told(
+        self, provider: ServiceProvider, message: OurLogoutRequest | OurLogoutResponse, binding: Binding, state: str | None
+    ) -> tuple[Told, Exchange]:
+        """The message in its form or address, and what the flight recorder keeps of it."""
+        redirect, signer = binding is Binding.REDIRECT, self._messages.opened(provider.signer)
+        written = await self._documents.write_logout(message, signer, relay_state=state, redirect=redirect)
+        answer = message if isinstance(message, OurLogoutResponse) else None
+        exchange = self._messages.exchange(
+            provider.service,
+            ExchangeKind.OUR_LOGOUT_REQUEST if answer is None else ExchangeKind.OUR_LOGOUT_RESPONSE,
+            binding,
+            status=None if answer is None else answer.status,
+            message=message.id,
+            in_response_to="" if answer is None else answer.in_response_to,
+            certificate=provider.signer.certificate.id,
+        )
+        if redirect:
+            return Told(written, {}, provider.configured.service_name), exchange
+        fields = {"SAMLRequest" if answer is None else "SAMLResponse": written}
+        if state is not None:
+            fields["RelayState"] = state
+        return Told(message.destination, fields, provider.configured.service_name), exchange
 
     def _goes_on(self, flow: Flow) -> bool:
         """Also a moment after its end: whoever is sent back twice drops the first answer, and with it where they were to go."""
@@ -413,11 +369,12 @@ class SamlLogouts:
     def _flow(self, route: Route) -> Flow:
         return self._flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(), FLOW_LIFETIME)
 
+    async def _provider(self, place: ServiceName) -> ServiceProvider:
+        """Raises `NotFound` and `OrganizationNotActive`."""
+        return usable(await self._lookup.public(place.organization, place.service, fetched=None))
+
     def _destination(self, place: ServiceName) -> str:
-        return f"{identity_provider(self._issuer, place.organization, place.service)}/slo"
-
-
-_REPEATED: Final = "saml_repeated"
+        return f"{self._messages.entity_id(place)}/slo"
 
 
 def _nothing_ended(request: LogoutRequest) -> tuple[str, str]:

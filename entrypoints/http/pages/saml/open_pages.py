@@ -106,7 +106,7 @@ async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Post
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
     if isinstance(outcome, Unfinished):
-        return await to_consent(call, postern, place, outcome)
+        return await to_consent(call, postern, outcome)
     return delivered(call, outcome)
 
 

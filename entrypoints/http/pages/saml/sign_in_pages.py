@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.authorization_steps import Step, wants_second_factor
 from core.domain.federation.redirects import destination, proves_nothing
-from core.domain.federation.saml.messages import Envelope, MessageRefused
+from core.domain.federation.saml.messages import MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
 from core.domain.identity.accounts import LONGEST_PASSWORD
@@ -140,12 +140,11 @@ async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], post
     else is led to `authenticate` first. What the service provider has to know, such as that nobody may be asked, goes
     back as a SAML status. A request that is not certain to be the service provider's is a page with status 400.
     """
-    place = ServiceName(call.path.org_slug, call.path.service_slug)
     async with EXCHANGES:
-        met = await _met(call, postern, place, call.presented)
+        met = await _met(call, postern, call.path, call.presented)
         envelope = in_address(call.request.query_string, REQUEST)
         outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client)
-    return await _arrived(call, postern, place, envelope, outcome, own=True)
+    return await _arrived(call, postern, outcome, own=True)
 
 
 @page.post(
@@ -165,13 +164,12 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
 
     The same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
     """
-    place = ServiceName(call.path.org_slug, call.path.service_slug)
     envelope = await in_form(call.body, REQUEST)
     own = has_cookies(call.request, postern)
     async with EXCHANGES:
-        met = await _met(call, postern, place, session_token(call.request, postern.foundation.public_url))
+        met = await _met(call, postern, call.path, session_token(call.request, postern.foundation.public_url))
         outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, waits=not own)
-    return await _arrived(call, postern, place, envelope, outcome, own=own)
+    return await _arrived(call, postern, outcome, own=own)
 
 
 @page.get(
@@ -286,24 +284,23 @@ async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> 
     return to(SIGN_IN, again)
 
 
-async def to_consent(call: AnyCall, postern: Postern, place: ServiceName, unfinished: Unfinished) -> Page:
+async def to_consent(call: AnyCall, postern: Postern, unfinished: Unfinished) -> Page:
     """For a sign-in that begins here, with a person who has to allow it first."""
     browser, headers = browser_secret(call, postern)
-    wanted = _wanted(unfinished, place)
     email = "" if call.request.caller is None else call.request.caller.email.address
-    flow = await postern.federation.saml_sign_in.begin(place, unfinished, wanted, None, browser=browser, email=email)
+    flow = await postern.federation.saml_sign_in.begin(unfinished, _wanted(unfinished), browser=browser, email=email)
     return with_headers(headers, to(FINISH, flow))
 
 
-async def _met(call: AnyCall, postern: Postern, place: ServiceName, browser: Token | None) -> Met:
+async def _met(call: AnyCall, postern: Postern, path: SamlPath, browser: Token | None) -> Met:
     """The request has its caller from here on."""
-    met = await postern.federation.saml_sign_in.meet(place, browser)
+    met = await postern.federation.saml_sign_in.meet(ServiceName(path.org_slug, path.service_slug), browser)
     call.request.caller = met.caller
     await fair_turn()
     return met
 
 
-async def _arrived(call: AnyCall, postern: Postern, place: ServiceName, envelope: Envelope, outcome: Outcome, *, own: bool) -> Page:
+async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bool) -> Page:
     if isinstance(outcome, Delivered):
         return delivered(call, outcome)
     browser: Token | None = None
@@ -314,14 +311,14 @@ async def _arrived(call: AnyCall, postern: Postern, place: ServiceName, envelope
     hint = outcome.asked.subject or ""
     # A name that is no address may be somebody else's.
     email = hint if "@" in hint else "" if caller is None or hint else caller.email.address
-    flow = await postern.federation.saml_sign_in.begin(place, outcome, _wanted(outcome, place), envelope, browser=browser, email=email)
-    path = _AUTHENTICATE.format(org_slug=place.organization, service_slug=place.service)
+    flow = await postern.federation.saml_sign_in.begin(outcome, _wanted(outcome), browser=browser, email=email)
+    path = _AUTHENTICATE.format(org_slug=outcome.application.organization_slug, service_slug=outcome.application.slug)
     where = f"{path}?{urlencode({'state': str(flow.id)})}" if outcome.step in _BY_SIGN_IN else f"{FINISH}?flow={flow.id}"
     answer = redirect(where, 302)
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
-def _wanted(unfinished: Unfinished, place: ServiceName) -> Wanted:
+def _wanted(unfinished: Unfinished) -> Wanted:
     asked, application = unfinished.asked, unfinished.application
     again = asked.force or (unfinished.signed_in is not None and unfinished.step in _SIGN_INS)
     hint = asked.subject or ""
@@ -329,9 +326,9 @@ def _wanted(unfinished: Unfinished, place: ServiceName) -> Wanted:
         login_hint=hint if "@" in hint else "",
         prompt=Prompt.LOGIN if again else None,
         second_factor=wants_second_factor(as_authorization(asked, application)),
-        organization=place.organization,
+        organization=application.organization_slug,
         service_name=application.name,
-        service_slug=place.service,
+        service_slug=application.slug,
     )
 
 

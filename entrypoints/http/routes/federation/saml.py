@@ -15,6 +15,7 @@ from core.domain.federation.saml.configurations import (
     ConfigurationChange,
 )
 from core.domain.federation.saml.exchanges import Exchange
+from core.domain.identity.sign_in import ServiceName
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.usecases.federation.saml.configurations import Standing
@@ -306,7 +307,7 @@ async def saml_exchanges(call: Call[None, None, ServicePath, Member], postern: P
 )
 async def saml_metadata(call: Call[None, MetadataQuery, PublicPath], postern: Postern) -> bytes:
     """Get the identity provider's metadata, for the service provider"""
-    return await postern.federation.saml.metadata(call.path.org_slug, call.path.service_slug, signed=call.query.signed)
+    return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 
 
 def _configuration(configuration: Configuration, *, has_certificate: bool) -> SamlConfigurationRecord:

@@ -29,7 +29,7 @@ from adapters.saml.writing import write_assertion, write_response
 from core.domain.federation.saml.configurations import Binding, NameIdFormat
 from core.domain.federation.saml.messages import Assertion, Envelope, MessageRefused, NameId, RequestDeclined, Response, Status
 from core.domain.secrets import Secret
-from core.usecases.federation.saml.configurations import OpenSigner
+from core.usecases.federation.saml.messages import OpenSigner
 from entrypoints.http.pages.saml import messages
 from tests.http.federation.providing import (
     ACS,

@@ -1,0 +1,157 @@
+"""Messages that service providers send us and we send them: named, checked, counted once, signed, and put on record."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Final
+
+from core.domain.errors import NotFound
+from core.domain.federation.authorization_steps import organization_closed
+from core.domain.federation.saml.certificates import Signer, sealing_context
+from core.domain.federation.saml.configurations import Binding, Configuration
+from core.domain.federation.saml.exchanges import Exchange, ExchangeKind, kept_id
+from core.domain.federation.saml.messages import Head, MessageRefused, Remembered, Status, remembered, require_signature, require_taken
+from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
+from core.domain.identity.sign_in import ServiceName
+from core.domain.secrets import Secret
+from core.frozen import Frozen
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.federation.saml.configurations import Configured
+from ports.ids import Ids
+from ports.metrics import Metrics
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_ID_BYTES: Final = 20
+
+
+class OpenSigner(Frozen):
+    """Implements `ports.federation.saml.documents.PrivateKey`."""
+
+    certificate: str
+    key: Secret
+
+
+class ServiceProvider(Frozen):
+    """A service whose SAML can be used."""
+
+    configured: Configured
+    configuration: Configuration
+    signer: Signer
+
+    @property
+    def service(self) -> ServiceId:
+        return self.configured.service
+
+    @property
+    def place(self) -> ServiceName:
+        return ServiceName(self.configured.organization_slug, self.configured.service_slug)
+
+
+class ReceivedMessage:
+    """A message that is being read."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        """Empty until it could be read."""
+
+
+class SamlMessages:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, *, keyring: KeyRing, metrics: Metrics, issuer: str, clock: Clock, ids: Ids, secrets: Secrets
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._keyring = keyring
+        self._metrics = metrics
+        self._issuer = issuer
+        self._clock = clock
+        self._ids = ids
+        self._secrets = secrets
+
+    def entity_id(self, place: ServiceName) -> str:
+        """Ours for a service, which is also where its endpoints are."""
+        return f"{self._issuer}/saml/{place.organization}/{place.service}"
+
+    def new_id(self) -> str:
+        return f"_{self._secrets.key_bytes(_ID_BYTES).hex()}"
+
+    def opened(self, signer: Signer) -> OpenSigner:
+        return _opened(self._keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
+
+    @asynccontextmanager
+    async def received(self, service: ServiceId, kind: ExchangeKind, binding: Binding) -> AsyncIterator[ReceivedMessage]:
+        """Puts on record that the message was refused, in a unit of work of its own, since nothing else has happened."""
+        message = ReceivedMessage()
+        try:
+            yield message
+        except MessageRefused as refusal:
+            async with self._unit_of_work() as uow:
+                refused = self.exchange(service, kind, binding, reason=refusal.reason, advice=refusal.advice, message=message.id)
+                await self.record(uow, refused)
+                await uow.commit()
+            raise
+
+    def require_acceptable(self, head: Head, configuration: Configuration, destination: str) -> None:
+        """What every message must say, and that it is signed where it must be. Raises `MessageRefused`."""
+        require_taken(head, configuration, destination, self._clock.now())
+        require_signature(head, configuration)
+
+    def remembered(self, request_id: str) -> Remembered:
+        """For `SamlStore`, which takes each request once."""
+        return remembered(self._ids.new(), request_id, self._clock.now())
+
+    def exchange(
+        self,
+        service: ServiceId,
+        kind: ExchangeKind,
+        binding: Binding,
+        *,
+        status: Status | None = None,
+        reason: str = "",
+        advice: str = "",
+        message: str = "",
+        in_response_to: str = "",
+        certificate: SamlCertificateId | None = None,
+        succeeded: bool | None = None,
+    ) -> Exchange:
+        """One that happens now. Without `succeeded`: it has if there is no reason."""
+        return Exchange(
+            id=SamlExchangeId(self._ids.new()),
+            service=service,
+            kind=kind,
+            binding=binding,
+            succeeded=not reason if succeeded is None else succeeded,
+            status="" if status is None else status.last,
+            reason=reason,
+            advice=advice,
+            message=kept_id(message),
+            in_response_to=kept_id(in_response_to),
+            certificate=certificate,
+            created_at=self._clock.now(),
+        )
+
+    async def record(self, uow: UnitOfWork, *exchanges: Exchange) -> None:
+        """In the flight recorder of the service, within the caller's unit of work, and without a round trip of its own."""
+        await uow.saml.exchanged(*exchanges)
+        for exchange in exchanges:
+            self._metrics.saml_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
+
+
+# What signs in a busy minute. The adapter that signs keeps as many keys.
+@lru_cache(maxsize=64)
+def _opened(keyring: KeyRing, certificate: SamlCertificateId, pem: str, sealed_private_key: bytes) -> OpenSigner:
+    return OpenSigner(pem, Secret(keyring.open(sealed_private_key, sealing_context(certificate)).decode()))
+
+
+def usable(configured: Configured | None) -> ServiceProvider:
+    """Raises `NotFound` for a service that has no SAML that anybody could use, and `OrganizationNotActive`."""
+    if configured is None or configured.configuration is None or not configured.configuration.enabled or configured.active is None:
+        raise not_usable()
+    if not configured.organization_is_active:
+        raise organization_closed()
+    return ServiceProvider(configured, configured.configuration, configured.active)
+
+
+def not_usable() -> NotFound:
+    return NotFound("There is no SAML for this service: it is not enabled, or has no certificate", words="saml_unknown")
