@@ -4,7 +4,6 @@ from typing import Final, Literal
 
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorization_steps import Step
-from core.domain.federation.redirects import destination, proves_nothing
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
 from core.frozen import replace
 from core.usecases.federation.authorizations import Unfinished
@@ -17,6 +16,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, FlowLink, advice, form_of, left, settled
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, even_twice, flow_of, to
+from entrypoints.http.pages.interim_pages import interim_page, leading_to
 
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
@@ -39,11 +39,14 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     flow = await flow_of(call, postern, call.query.flow)
     # The page shows the account, so whoever goes on has chosen it; and whoever has time to set up a second factor was asked before this.
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
+    action = form_of(CONSENT, flow)
     match outcome:
-        case Unfinished(step=Step.CONSENT):
-            return Answer(_consent(call, postern, flow, outcome), 200)
+        case Unfinished(step=Step.CONSENT, request=request):
+            where = leading_to(request.recipient.redirect_uri)
+            more = {"hidden": {}, "scopes": request.scopes, **where}
+            return Answer(interim_page("consent.html", call, postern, flow, outcome, rule=BROWSER, action=action, **more), 200)
         case Unfinished(step=Step.TURN_AWAY):
-            return Answer(_turned_away(call, postern, flow, outcome), 403)
+            return Answer(interim_page("turned_away.html", call, postern, flow, outcome, rule=BROWSER, action=action), 403)
         case _:
             return await settled(call, postern, flow, outcome)
 
@@ -102,36 +105,3 @@ async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> 
         browser, FlowPurpose.AUTHORIZE, flow.request, wanted, service=flow.service, email=flow.wanted.login_hint
     )
     return to(SIGN_IN, again)
-
-
-def _consent(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> bytes:
-    redirect_uri = asked.request.recipient.redirect_uri
-    return shipped_pages().page(
-        "consent.html",
-        call.language,
-        brand=asked.application.branding,
-        action=form_of(CONSENT, flow),
-        flow=str(flow.id),
-        form_token=token_for(BROWSER, call.request, postern),
-        hidden={},
-        service=asked.application.name,
-        organization=asked.application.organization_name,
-        email=call.caller.email.address,
-        scopes=asked.request.scopes,
-        destination=destination(redirect_uri),
-        on_device=proves_nothing(redirect_uri),
-    )
-
-
-def _turned_away(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> bytes:
-    return shipped_pages().page(
-        "turned_away.html",
-        call.language,
-        brand=asked.application.branding,
-        action=form_of(CONSENT, flow),
-        flow=str(flow.id),
-        form_token=token_for(BROWSER, call.request, postern),
-        service=asked.application.name,
-        organization=asked.application.organization_name,
-        email=call.caller.email.address,
-    )

@@ -9,13 +9,13 @@ from core.frozen import replace
 from core.usecases.federation.authorizations import Unfinished
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, SECOND_FACTOR, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization_pages import CONSENT, GO_ON, LEAVING, SECOND_FACTOR_REQUIRED, FlowLink, advice, form_of, settled
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import AnyCall, Page, even_twice, flow_of
+from entrypoints.http.pages.flows import Page, even_twice, flow_of
+from entrypoints.http.pages.interim_pages import interim_page, until_second_factor
 
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
@@ -32,7 +32,9 @@ async def show_second_factor_required(call: Call[None, FlowLink], postern: Poste
     flow = replace(await flow_of(call, postern, call.query.flow), asked_memberships=True)
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
     if isinstance(outcome, Unfinished) and outcome.step is Step.SET_UP_SECOND_FACTOR:
-        return Answer(_required(call, postern, flow, outcome), 200)
+        action, elsewhere = form_of(SECOND_FACTOR_REQUIRED, flow), form_of(CONSENT, flow)
+        more = {"elsewhere": elsewhere, **until_second_factor(postern, flow, outcome, GO_ON)}
+        return Answer(interim_page("second_factor_required.html", call, postern, flow, outcome, rule=BROWSER, action=action, **more), 200)
     return await settled(call, postern, flow, outcome)
 
 
@@ -47,23 +49,3 @@ async def set_up_later(call: Call[LaterForm], postern: Postern) -> Page:
         )
 
     return await even_twice(call, postern, call.body.flow, answered)
-
-
-def _required(call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished) -> bytes:
-    due = None if asked.signed_in is None else asked.signed_in.second_factor_due
-    return shipped_pages().page(
-        "second_factor_required.html",
-        call.language,
-        brand=asked.application.branding,
-        set_up=SECOND_FACTOR,
-        action=form_of(SECOND_FACTOR_REQUIRED, flow),
-        elsewhere=form_of(CONSENT, flow),
-        flow=str(flow.id),
-        onward=f"{GO_ON}?flow={flow.id}",
-        form_token=token_for(BROWSER, call.request, postern),
-        service=asked.application.name,
-        organization=asked.application.organization_name,
-        email=call.caller.email.address,
-        due=due,
-        has_time=due is not None and due > postern.foundation.clock.now(),
-    )

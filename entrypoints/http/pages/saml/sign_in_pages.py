@@ -1,5 +1,6 @@
 """`/saml/…/sso` and the pages between a SAML request and its assertion."""
 
+from functools import partial
 from typing import Final, Literal
 from urllib.parse import urlencode
 from uuid import UUID
@@ -8,7 +9,6 @@ import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.authorization_steps import Step, wants_second_factor
-from core.domain.federation.redirects import destination, proves_nothing
 from core.domain.federation.saml.messages import MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
@@ -26,7 +26,6 @@ from entrypoints.http.machinery.browsers import (
     BROWSER_FOUND_BY_HANDLER,
     BROWSER_OR_NOBODY,
     IN_FLOW,
-    SECOND_FACTOR,
     SIGN_IN,
     BoundForm,
     token_for,
@@ -56,6 +55,7 @@ from entrypoints.http.pages.flows import (
     with_headers,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
+from entrypoints.http.pages.interim_pages import interim_page, leading_to, until_second_factor
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
 from entrypoints.http.pages.sign_in_pages import offered
 from entrypoints.rounds import fair_turn
@@ -348,15 +348,20 @@ async def _claimed(call: Call[None, StateLink, SamlPath, Caller | None], postern
 def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     if isinstance(outcome, Delivered):
         return delivered(call, outcome)
+    show = partial(interim_page, call=call, postern=postern, flow=flow, asked=outcome, rule=BROWSER_OR_NOBODY)
     match outcome.step:
         case Step.CONSENT:
-            return Answer(_consent(call, postern, flow, outcome), 200)
+            assert outcome.signed_in is not None  # noqa: S101 - for the type checker: nobody else is asked
+            hidden = {"session": str(outcome.signed_in.session)}
+            where = leading_to(outcome.asked.acs_url)
+            return Answer(show("consent.html", action=form_of(FINISH, flow), hidden=hidden, scopes=outcome.tells, **where), 200)
         case Step.TURN_AWAY:
-            return Answer(_turned_away(call, postern, flow, outcome), 403)
+            return Answer(show("turned_away.html", action=_ELSEWHERE), 403)
         case Step.CONFIRM_MEMBERSHIP:
             return to(CONFIRM_MEMBERSHIP, flow)
         case Step.SET_UP_SECOND_FACTOR:
-            return Answer(_second_factor_required(call, postern, flow, outcome), 200)
+            time = until_second_factor(postern, flow, outcome, FINISH)
+            return Answer(show("second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)
         case _ if flow.signed_in_at is not None:
             # They have signed out again, or the sign-in no longer counts.
             raise FlowOver
@@ -378,62 +383,6 @@ def _sign_in_page(call: AnyCall, postern: Postern, flow: Flow) -> bytes:
         forgotten=f"{FORGOTTEN}?flow={flow.id}",
         offers=offered(postern, flow),
         longest=LONGEST_PASSWORD,
-    )
-
-
-def _consent(call: AnyCall, postern: Postern, flow: Flow, unfinished: Unfinished) -> bytes:
-    application, signed_in, acs_url = unfinished.application, unfinished.signed_in, unfinished.asked.acs_url
-    assert signed_in is not None  # noqa: S101 - for the type checker: nobody else is asked
-    return shipped_pages().page(
-        "consent.html",
-        call.language,
-        brand=application.branding,
-        action=form_of(FINISH, flow),
-        flow=str(flow.id),
-        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
-        hidden={"session": str(signed_in.session)},
-        service=application.name,
-        organization=application.organization_name,
-        email=signed_in.email,
-        scopes=unfinished.tells,
-        destination=destination(acs_url),
-        on_device=proves_nothing(acs_url),
-    )
-
-
-def _turned_away(call: AnyCall, postern: Postern, flow: Flow, unfinished: Unfinished) -> bytes:
-    application, signed_in = unfinished.application, unfinished.signed_in
-    return shipped_pages().page(
-        "turned_away.html",
-        call.language,
-        brand=application.branding,
-        action=_ELSEWHERE,
-        flow=str(flow.id),
-        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
-        service=application.name,
-        organization=application.organization_name,
-        email="" if signed_in is None else signed_in.email,
-    )
-
-
-def _second_factor_required(call: AnyCall, postern: Postern, flow: Flow, unfinished: Unfinished) -> bytes:
-    application, signed_in = unfinished.application, unfinished.signed_in
-    due = None if signed_in is None else signed_in.second_factor_due
-    return shipped_pages().page(
-        "second_factor_required.html",
-        call.language,
-        brand=application.branding,
-        set_up=SECOND_FACTOR,
-        action=_LATER,
-        elsewhere=_ELSEWHERE,
-        flow=str(flow.id),
-        onward=f"{FINISH}?flow={flow.id}",
-        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
-        service=application.name,
-        organization=application.organization_name,
-        email="" if signed_in is None else signed_in.email,
-        due=due,
-        has_time=due is not None and due > postern.foundation.clock.now(),
     )
 
 
