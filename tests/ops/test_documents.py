@@ -13,7 +13,8 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 # Which of them a decision has, and in this order.
 PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
 LONGEST_LINE = 120
-MOST_WORDS = 900
+# A help to readers, not a mould: write the sentences that a decision needs. If it grows beyond this, it is probably two decisions.
+MOST_WORDS = 1200
 # Git does not keep it: the operator writes it.
 MADE_BY_OPERATORS = {"ops/.env"}
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
@@ -99,5 +100,5 @@ def test_the_lines_of_a_decision_fit_a_screen(decision: Path) -> None:
 
 
 @pytest.mark.parametrize("decision", DECISIONS, ids=named)
-def test_a_decision_is_a_page(decision: Path) -> None:
+def test_a_decision_can_be_read_in_one_sitting(decision: Path) -> None:
     assert len(decision.read_text().split()) <= MOST_WORDS
