@@ -1,5 +1,5 @@
-"""`python -m ops.bench [case …]` measures, prints a table, and keeps it: the newest figures of each case in docs/benchmarks.md, all of them
-in docs/benchmarks-history.md. `python -m ops.bench against REVISION` compares with a commit. Exit status 1 when a bar did not hold.
+"""`python -m ops.bench [case …]` measures, prints a table, and keeps the newest figures of each case in docs/benchmarks.md.
+`python -m ops.bench against REVISION` compares this tree with a commit, and keeps nothing. Exit status 1 when a bar did not hold.
 """
 
 import argparse
@@ -18,9 +18,9 @@ from ops.bench.alternating import Refused
 from ops.bench.cases import CASES
 from ops.bench.harness import Case, DidNotStart, Options, Skipped
 from ops.bench.record import record
-from ops.bench.report import Outcome, busyness, complain, table
+from ops.bench.report import Outcome, busyness, complain, machine, table
 
-# No case may wait for ever.
+# No case may wait forever.
 PATIENCE: Final = 1800.0
 
 
@@ -32,12 +32,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--connections", type=int, default=32, help="connections of each load (default %(default)s)")
     parser.add_argument("--users", type=int, default=10_000, help="users in the database (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=200, help="rounds of redeeming each single-use thing (default %(default)s)")
+    parser.add_argument("--no-record", action="store_true", help="leave docs/benchmarks.md alone")
     parser.add_argument("--pairs", type=int, default=500, help="pairs of each comparison in time (default %(default)s)")
     chosen = parser.parse_args(arguments)
     _refuse_unknown(parser, chosen.cases, CASES)
     if chosen.list:
         return _list(CASES)
-    return _measure(chosen, CASES, Options(chosen.seconds, chosen.connections, chosen.users, chosen.rounds, chosen.pairs))
+    options = Options(chosen.seconds, chosen.connections, chosen.users, chosen.rounds, chosen.pairs)
+    outcomes = _measured({name: CASES[name] for name in chosen.cases or CASES}, options)
+    if not chosen.no_record:
+        record(outcomes)
+    return _status(outcomes)
 
 
 def _against(arguments: Sequence[str]) -> int:
@@ -53,15 +58,13 @@ def _against(arguments: Sequence[str]) -> int:
         cases = against.cases(chosen.revision, chosen.turns)
     except subprocess.CalledProcessError:
         parser.error(f"there is no commit {chosen.revision}")
-    return _measure(chosen, cases, Options(chosen.seconds), "against ")
+    return _status(_measured({f"against {name}": cases[name] for name in chosen.cases or cases}, Options(chosen.seconds)))
 
 
 def _name_cases(parser: argparse.ArgumentParser, cases: Iterable[str], seconds: float) -> None:
     parser.add_argument("cases", nargs="*", metavar="case", help=f"one of {', '.join(cases)}; all without")
     parser.add_argument("--list", action="store_true", help="say what each case does")
     parser.add_argument("--seconds", type=float, default=seconds, help="length of each load (default %(default)s)")
-    parser.add_argument("--remark", default="", help="a sentence for the record")
-    parser.add_argument("--no-record", action="store_true", help="leave the files in docs alone")
 
 
 def _refuse_unknown(parser: argparse.ArgumentParser, named: Iterable[str], cases: Iterable[str]) -> None:
@@ -75,14 +78,16 @@ def _list(cases: Mapping[str, Callable[..., object]]) -> int:
     return 0
 
 
-def _measure(chosen: argparse.Namespace, cases: Mapping[str, Case], options: Options, prefix: str = "") -> int:
+def _measured(cases: Mapping[str, Case], options: Options) -> list[Outcome]:
     # Parts of the product run in this process too; only their errors are worth a line between the figures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    busy = busyness()
-    outcomes = trio.run(_run, {f"{prefix}{name}": cases[name] for name in chosen.cases or cases}, options)
+    complain(f"{machine()}. Load average before: {busyness():.1f}.")
+    outcomes = trio.run(_run, cases, options)
     print(table(outcomes))
-    if not chosen.no_record:
-        record(outcomes, busy, chosen.remark)
+    return outcomes
+
+
+def _status(outcomes: Iterable[Outcome]) -> int:
     return 0 if all(outcome.held for outcome in outcomes) else 1
 
 

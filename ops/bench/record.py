@@ -1,18 +1,17 @@
-"""Where figures are kept: the newest of each case in docs/benchmarks.md, one table a subject; every run in docs/benchmarks-history.md.
+"""docs/benchmarks.md keeps the newest figures of each case, one table a subject. Older figures are in git.
 
-The page is its own memory: a run reads it, replaces the rows of its own cases, and leaves the others.
+The page is its own memory: a run reads the page, replaces the rows of its own cases, and leaves the other rows.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ops.bench.report import HEADER, ROOT, Outcome, aligned, commit, hardware, machine, rows, table
+from ops.bench.report import HEADER, ROOT, Outcome, aligned, commit, hardware, rows
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
-HISTORY: Final = ROOT / "docs" / "benchmarks-history.md"
 
 SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Beside other servers": ("peers", "providers"),
@@ -24,7 +23,6 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Many rows": ("users", "tenants", "audit", "exported", "services", "deletion", "sweeper"),
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
-    "Beside an earlier commit": ("against latency", "against lookups", "against signin"),
 }
 # The place of a case that no subject names.
 OTHERS: Final = "Everything else"
@@ -33,16 +31,9 @@ _MACHINE: Final = re.compile(r"^Machine: (.*)\.$", re.MULTILINE)
 _Rows = dict[str, list[Sequence[str]]]
 
 
-def record(outcomes: Sequence[Outcome], busy: float, remark: str = "", *, page: Path = PAGE, history: Path = HISTORY) -> None:
-    """Renews the page, and appends the run to the history."""
-    now = datetime.now(UTC)
-    words = [f"## {now:%Y-%m-%d %H:%M} UTC, commit {commit()}", f"{machine()}. Load average before: {busy:.1f}."]
-    if remark:
-        words.append(remark)
-    words.append(table(outcomes))
-    with history.open("a", encoding="utf-8") as file:
-        file.write("\n" + "\n\n".join(words) + "\n")
-    measured = f"{now:%Y-%m-%d}, {commit()}"
+def record(outcomes: Sequence[Outcome], *, page: Path = PAGE) -> None:
+    """Renews the page."""
+    measured = f"{datetime.now(UTC):%Y-%m-%d}, {commit()}"
     fresh = {one.case: [(*row, measured) for row in rows(one)] for one in outcomes if one.skipped is None}
     page.write_text(renewed(page.read_text(encoding="utf-8"), fresh, hardware()), encoding="utf-8")
 
@@ -78,10 +69,4 @@ def _section(subject: str, cases: Sequence[str], all_rows: Mapping[str, Sequence
     if not cases:
         return ""
     lines = aligned([(*HEADER, "measured"), *(row for case in cases for row in all_rows[case])])
-    return f"## {subject}\n\n`{_command(cases)}`\n\n{lines}"
-
-
-def _command(cases: Iterable[str]) -> str:
-    words = [case.removeprefix("against ") for case in cases]
-    against = "against REVISION " if any(case.startswith("against ") for case in cases) else ""
-    return f".venv/bin/python -m ops.bench {against}{' '.join(words)}"
+    return f"## {subject}\n\n`.venv/bin/python -m ops.bench {' '.join(cases)}`\n\n{lines}"

@@ -239,16 +239,15 @@ Machine: {hardware()}.
 
 @dataclass(frozen=True)
 class Kept:
-    """The two files, before a run or after."""
+    """The page, before a run or after."""
 
     page: Path
-    history: Path
 
-    def record(self, outcomes: Sequence[Outcome], remark: str = "") -> None:
-        record(outcomes, 0.25, remark, page=self.page, history=self.history)
+    def record(self, outcomes: Sequence[Outcome]) -> None:
+        record(outcomes, page=self.page)
 
     def rows(self) -> dict[tuple[str, str], list[str]]:
-        """What the page's tables say of each case and figure."""
+        """The cells of the page's tables, by case and figure."""
         found = {}
         for line in self.page.read_text().splitlines():
             if line.startswith("| ") and not line.startswith("| case"):
@@ -259,20 +258,9 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Kept:
-    files = Kept(tmp_path / "page.md", tmp_path / "history.md")
-    files.page.write_text(PAGE_BEFORE)
-    files.history.write_text("# Benchmarks: history\n")
-    return files
-
-
-def test_a_run_is_appended_to_the_history(kept: Kept) -> None:
-    kept.record([Outcome("start", [Figure("to ready", 1.0, "s", at_most(4))])], "On a quiet machine.")
-    lines = kept.history.read_text().splitlines()
-    assert lines[0] == "# Benchmarks: history"
-    assert re.fullmatch(r"## \d{4}-\d\d-\d\d \d\d:\d\d UTC, commit \w+( with changes)?", lines[2])
-    assert lines[4] == f"{machine()}. Load average before: 0.2."
-    assert lines[6] == "On a quiet machine."
-    assert lines[-1].startswith("| start | to ready")
+    kept = Kept(tmp_path / "page.md")
+    kept.page.write_text(PAGE_BEFORE)
+    return kept
 
 
 def test_a_run_replaces_the_figures_of_its_cases_in_the_page_and_no_others(kept: Kept) -> None:
@@ -288,14 +276,11 @@ def test_a_run_replaces_the_figures_of_its_cases_in_the_page_and_no_others(kept:
 
 
 def test_a_case_that_is_new_comes_under_its_subject_with_its_command(kept: Kept) -> None:
-    kept.record(
-        [Outcome("redeem", [Figure("rounds", 200)]), Outcome("against signin", [Figure("ratio", 0.5)]), Outcome("odd", [Figure("a", 1)])]
-    )
+    kept.record([Outcome("redeem", [Figure("rounds", 200)]), Outcome("odd", [Figure("a", 1)])])
     text = kept.page.read_text()
     assert re.findall(r"^## (.*)\n\n`(.*)`$", text, re.MULTILINE) == [
         ("Starting and memory", ".venv/bin/python -m ops.bench start memory"),
         ("Races", ".venv/bin/python -m ops.bench redeem seat"),
-        ("Beside an earlier commit", ".venv/bin/python -m ops.bench against REVISION signin"),
         ("Everything else", ".venv/bin/python -m ops.bench odd"),
     ]
 
@@ -306,7 +291,6 @@ def test_a_case_that_was_skipped_keeps_its_figures_and_one_that_failed_does_not(
     assert rows["memory", "resident, idle"][0] == "80.9 MiB"
     assert rows["seat", "failed: it did not start"][2] == "**no**"
     assert ("seat", "rounds") not in rows
-    assert "skipped: no /proc" in kept.history.read_text()
 
 
 def test_the_page_tells_of_one_machine(kept: Kept) -> None:
