@@ -1,5 +1,5 @@
-"""The requests of two widely used directories, as their public documents show them, in the order in which they send them. The page
-`docs/scim-dialects.md` is made of this list: `.venv/bin/python -m tests.http.federation.scim.dialects > docs/scim-dialects.md`.
+"""The requests of two widely used directories, as their public documents show them, in the order in which our test sends them. This list
+makes the page `docs/scim-dialects.md`: `.venv/bin/python -m tests.http.federation.scim.dialects > docs/scim-dialects.md`.
 """
 
 import sys
@@ -42,10 +42,10 @@ _WHO: Final = "/Users/{user}"
 _ALL: Final = "/Groups/{group}"
 
 ENTRA: Final[Sequence[Shape]] = (
-    Shape("the connection test: a user whom nobody knows", "GET", f'/Users?filter=userName eq "{_NOBODY}"', 200, finds=0),
+    Shape("the connection test: an unknown user", "GET", f'/Users?filter=userName eq "{_NOBODY}"', 200, finds=0),
     Shape("look for the user", "GET", '/Users?filter=userName eq "ada@example.org"', 200, finds=0),
     Shape(
-        "create the user, with attributes that are not kept",
+        "create the user, with attributes that Postern does not keep",
         "POST",
         "/Users",
         201,
@@ -102,7 +102,7 @@ ENTRA: Final[Sequence[Shape]] = (
     Shape("enable", "PATCH", _WHO, 200, _change(_operation("Replace", "active", value=True)), {"active": True}),
     Shape("find the group without its members", "GET", '/Groups?excludedAttributes=members&filter=displayName eq "Acme"', 200, finds=1),
     Shape("get the group without its members", "GET", f"{_ALL}?excludedAttributes=members", 200),
-    Shape("tell the group's id", "PATCH", _ALL, 200, _change(_operation("Replace", "externalId", "g-1")), {"externalId": "g-1"}),
+    Shape("set the group's external id", "PATCH", _ALL, 200, _change(_operation("Replace", "externalId", "g-1")), {"externalId": "g-1"}),
     Shape("the group's name, as it is", "PATCH", _ALL, 200, _change(_operation("Replace", "displayName", "Acme")), {"displayName": "Acme"}),
     Shape(
         "remove a member by value",
@@ -118,14 +118,14 @@ ENTRA: Final[Sequence[Shape]] = (
     Shape("create a group", "POST", "/Groups", 501, {"schemas": [_GROUP], "externalId": "g-2", "displayName": "New", "members": []}),
     Shape("delete the group", "DELETE", _ALL, 403),
     Shape("delete the user", "DELETE", _WHO, 204),
-    Shape("get a user who is gone", "GET", _WHO, 404),
+    Shape("get a deleted user", "GET", _WHO, 404),
 )
 
 OKTA: Final[Sequence[Shape]] = (
     Shape("the connection test: a page of users", "GET", "/Users?startIndex=1&count=2", 200, finds=1),
     Shape("look for the user", "GET", '/Users?filter=userName eq "ada@example.org"&startIndex=1&count=100', 200, finds=0),
     Shape(
-        "create the user, with a password and attributes that are not kept",
+        "create the user, with a password and attributes that Postern does not keep",
         "POST",
         "/Users",
         201,
@@ -227,12 +227,13 @@ CORPORA: Final[Mapping[str, Sequence[Shape]]] = {"Microsoft Entra ID": ENTRA, "O
 _HEAD: Final = """\
 # The dialects of directories
 
-Directories say the same things in different ways. This page names each request of two widely used ones that a test
-sends to Postern, in this order, with the answer that it gets. After each change, the test reads the resource again: it
-must show what was asked for. The requests are written from the directories' public documents.
+Directories make the same requests in different forms. This page lists the requests of two widely used directories, in the
+order in which our test sends them to Postern, each with its answer. After each change, the test reads the resource again,
+and the resource must show the change. We wrote the requests from the directories' public documents.
 
-`tests/http/federation/scim/test_scim_dialects.py` sends them, and fails if this page is not current. Two refusals are meant:
-501 for making a group, and 403 for deleting the one that there is, since it is the organization.
+`tests/http/federation/scim/test_scim_dialects.py` sends the requests, and fails if this page is not current. Postern
+refuses two requests on purpose: 501 for making a group, and 403 for deleting the only group, since this group is the
+organization.
 """
 
 
