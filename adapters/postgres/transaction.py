@@ -5,11 +5,9 @@ queued statement is noticed at the next question, at the latest at the commit.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, Generic, LiteralString
-
-from psycopg.errors import InvalidTextRepresentation
+from typing import Final, LiteralString
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
@@ -34,13 +32,8 @@ class Transaction:
         self._transaction = transaction
         self._open = True
         self._along: list[tuple[LiteralString, Parameters]] = []
-        # Those among them that must find a row: their places.
-        self._needed: list[int] = []
-        # Leaves together with what is told along after it.
-        self._demanded: _Demanded[Any] | None = None
         # In the order of their first ring. A dict, because there is no ordered set.
         self._topics: dict[str, None] = {}
-        self._otherwise: type[Exception] | None = None
 
     async def tell(self, statement: LiteralString, parameters: Parameters | None = None) -> None:
         """A statement whose answer nobody reads."""
@@ -58,60 +51,28 @@ class Transaction:
         self._require_open()
         self._along.append((statement, parameters))
 
-    async def demand_along(self, statement: LiteralString, parameters: Parameters) -> None:
-        """The same for one that returns rows, or locks them, and without whose rows nothing of the transaction happens. It stands beside
-        what is demanded, which is made by `demanding`: its locks are taken after those of that one, and the commit raises the same.
-        """
-        if self._demanded is None:
-            raise TransactionOver("nothing is demanded that this could stand beside")
-        self._needed.append(len(self._along))
-        await self.tell_along(statement, parameters)
-
     async def _send_waiting(self) -> None:
-        """What was demanded, and what was told along since, as one statement."""
-        along, demanded, needed = self._along, self._demanded, tuple(self._needed)
-        if not along and demanded is None:
+        """Later statements must see the rows that were told along, so those leave first, as one statement."""
+        along, self._along = self._along, []
+        if not along:
             return
-        self._along, self._demanded, self._needed = [], None, []
-        statements = along if demanded is None else [*along, (demanded.statement, demanded.parameters)]
-        make = _nothing if demanded is None else demanded.row
-        execution: Execution[Any]
-        if len(statements) == 1:
-            execution = Execution(self._connection, make, *statements[0])
+        if len(along) == 1:
+            execution = Execution(self._connection, _nothing, *along[0])
         else:
-            statement, names = _together(tuple([statement for statement, _ in statements]), needed)
-            execution = Execution(self._connection, make, statement, [statements[place][1][name] for place, name in names])
-        if demanded is not None:
-            demanded.execution = execution
+            statement, names = _together(tuple([statement for statement, _ in along]))
+            execution = Execution(self._connection, _nothing, statement, [along[place][1][name] for place, name in names])
         with translated():
             await self._connection.carry_out(execution)
 
     async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         """The statement's rows."""
         self._require_open()
-        if self._otherwise is not None:
-            raise TransactionOver("after a demand there is nothing to ask before the commit")
         await self._send_waiting()
         with translated():
             execution = Execution(self._connection, row, statement, parameters)
             await self._connection.carry_out(execution)
             await self._transaction.flush()
             return execution.rows()
-
-    async def demand(
-        self, row: type[Row], statement: LiteralString, otherwise: type[Exception], parameters: Parameters
-    ) -> Callable[[], Awaitable[list[Row]]]:
-        """A statement, made by `demanding`, without whose rows nothing of the transaction happens: the commit raises `otherwise`. It waits
-        for no answer before; what is returned gives the rows after the commit. The rest of the transaction must not ask anything.
-
-        What is told along after it leaves with it as one statement, of which it is the main part. PostgreSQL carries that out first, so its
-        locks are taken before those of the others.
-        """
-        self._require_open()
-        await self._send_waiting()
-        self._otherwise = otherwise
-        self._demanded = demanded = _Demanded(row, statement, parameters)
-        return demanded.rows
 
     async def hold(self, lock: int) -> None:
         """Take an advisory lock of `locks.py` until the transaction ends."""
@@ -130,13 +91,8 @@ class Transaction:
         if topics:
             await self.tell(_NOTIFY, {"channel": CHANNEL, "topics": topics})
         self.close()
-        try:
-            with translated():
-                await self._transaction.commit()
-        except InvalidTextRepresentation as error:
-            if self._otherwise is None or ON_PURPOSE not in (error.diag.message_primary or ""):
-                raise
-            raise self._otherwise from None
+        with translated():
+            await self._transaction.commit()
         return topics
 
     def close(self) -> None:
@@ -146,47 +102,6 @@ class Transaction:
     def _require_open(self) -> None:
         if not self._open:
             raise TransactionOver("this unit of work has ended")
-
-
-# PostgreSQL's log quotes it.
-ON_PURPOSE: Final = "refused on purpose: what is needed has just changed, or a form was sent twice"
-
-
-def required(condition: LiteralString) -> LiteralString:
-    """As a condition of a statement: it fails where this one is not met."""
-    return f"(case when {condition} then '1' else '{ON_PURPOSE}' end)::integer = 1"
-
-
-def demanding(statement: LiteralString) -> LiteralString:
-    """The statement, which has a column `id` that is never null, failing when it finds no row: PostgreSQL skips what follows an error, the
-    COMMIT too.
-    """
-    return f"""
-        select looked.*
-          from (values (true)) as this (look)
-          left join ({statement}) as looked on this.look
-         where {required("looked.id is not null")}
-    """
-
-
-def _also(part: LiteralString) -> LiteralString:
-    """The same for another part of the statement. It names the row that was looked for, or PostgreSQL would begin with this part."""
-    return f" and {required(f'exists (select from {part} where looked.id is not null)')}"
-
-
-class _Demanded(Generic[Row]):
-    """What waits to be carried out together with the statements after it."""
-
-    def __init__(self, row: type[Row], statement: LiteralString, parameters: Parameters) -> None:
-        self.row = row
-        self.statement = statement
-        self.parameters = parameters
-        self.execution: Execution[Row] | None = None
-
-    async def rows(self) -> list[Row]:
-        if self.execution is None:
-            raise TransactionOver("what was demanded is known after the commit")
-        return self.execution.rows()
 
 
 def _nothing(**_columns: object) -> None:
@@ -199,15 +114,14 @@ _WITH: Final = re.compile(r"\s*with\s")
 
 
 @lru_cache(maxsize=256)
-def _together(statements: tuple[LiteralString, ...], needed: tuple[int, ...]) -> tuple[LiteralString, Sequence[tuple[int, str]]]:
-    """One statement for all of them, of which the last is the main part, and those at `needed` must find a row; and its parameters in
-    order: the place of the statement that each belongs to, and its name there.
+def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Sequence[tuple[int, str]]]:
+    """One statement for all of them, of which the last is the main part; and its parameters in order: the place of the statement that each
+    belongs to, and its name there.
     """
     *others, last = (_PARAMETER.sub(rf"%({place}_\1)s", statement) for place, statement in enumerate(statements))
     parts = ", ".join(f"told_{place} as ({statement})" for place, statement in enumerate(others))
     # Its own parts change something too, which PostgreSQL permits at the top alone.
     main = _WITH.sub(", ", last, count=1) if _WITH.match(last) else f" {last}"
-    main += "".join([_also(f"told_{place}") for place in needed])
     # A dict, because each counts once, where it is first named.
     names = {(place, name): None for place, statement in enumerate(statements) for name in _PARAMETER.findall(statement)}
     return f"with {parts}{main}", tuple(names)
