@@ -8,6 +8,7 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.login_events import queue_for_export
+from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
@@ -238,7 +239,7 @@ _REDEEMING: Final[LiteralString] = f"""
                join services on services.id = code.service_id
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
-              where (services.sign_in_policy = 'anyone' or memberships.role is not null)
+              where {admits("memberships.role is not null")}
                 -- What the membership spared ends with it, also where the code was given a moment before.
                 and (coalesce(consents.scopes @> code.scopes, false) or services.trusted and {IS_OWN_MEMBERSHIP})
          ),

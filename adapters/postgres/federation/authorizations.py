@@ -77,7 +77,7 @@ class EncounterRow(Frozen):
                 may_be_public=service_type.may_be_public,
             ),
             post_logout_redirect_uris=self.post_logout_redirect_uris,
-            members_only=self.sign_in_policy == SignInPolicy.MEMBERS,
+            sign_in_policy=SignInPolicy(self.sign_in_policy),
             trusted=self.trusted,
             branding=branding(self.organization_name, self.logo_digest, self.primary_color),
             session_lifetime=session_lifetime(self.session_hours),

@@ -32,7 +32,6 @@ class ClientRow(NamedTuple):
     organization_is_active: bool
     service_type: str
     id_token_alg: str
-    members_only: bool
     jwks: dict[str, Any] | None
     has_secret: bool
     secret_matches: bool
@@ -49,7 +48,6 @@ class ClientRow(NamedTuple):
             organization_is_active=self.organization_is_active,
             service_type=ServiceType(self.service_type),
             id_token_algorithm=IdTokenAlgorithm(self.id_token_alg),
-            members_only=self.members_only,
             keys=self.jwks,
             has_secret=self.has_secret,
             secret_matches=self.secret_matches,
@@ -118,7 +116,7 @@ def digests(found: Sequence[bytes | None]) -> str:
 # Columns of a statement that reads `services` and its organization as `organizations`, and has a digest at hand as `asked.digest`.
 CLIENT: Final = """
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
-           services.id_token_alg, services.sign_in_policy = 'members', services.jwks,
+           services.id_token_alg, services.jwks,
            exists (select from client_secrets where client_secrets.service_id = services.id),
            exists (
                select from client_secrets

@@ -271,8 +271,13 @@ def second_factor_due_in(organization: LiteralString, person: LiteralString) -> 
 # Who acts in a session.
 ACTING: Final = "coalesce(sessions.impersonator_id, sessions.user_id)"
 
-# The grace period is over.
-OWES_SECOND_FACTOR: Final[LiteralString] = f"coalesce({second_factor_due(ACTING)} <= now(), false)"
+
+def grace_is_over(due: LiteralString, at: LiteralString = "now()") -> LiteralString:
+    """`due` is what `second_factor_due` tells. The rule of the domain has the same name, in `core/domain/tenancy/sign_in_rules.py`."""
+    return f"coalesce({due} <= {at}, false)"
+
+
+OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due(ACTING))
 
 
 # A secret that is enabled is left alone, and nothing is returned.

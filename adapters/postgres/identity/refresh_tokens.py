@@ -8,6 +8,7 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
+from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.statements import ask
 from core.domain.email import Email
@@ -36,7 +37,7 @@ class _Presented(Frozen):
     email: str
     is_platform_owner: bool
     is_live: bool
-    is_member: bool
+    is_admitted: bool
     organization_is_active: bool
     rotated: bool
     rotated_at: datetime | None
@@ -77,7 +78,7 @@ class _Presented(Frozen):
             Email(self.email),
             is_platform_owner=self.is_platform_owner,
             is_live=self.is_live,
-            is_member=self.is_member,
+            is_admitted=self.is_admitted,
             organization_is_active=self.organization_is_active,
             rotated=self.rotated,
             rotated_at=self.rotated_at,
@@ -129,7 +130,7 @@ _ROTATE: Final[LiteralString] = f"""
                     {IS_LIVE} as is_live,
                     memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.parent_id,
                     users.email_verified_at is not null as email_is_verified,
-                    coalesce(memberships.role is not null or services.sign_in_policy = 'anyone', false) as is_member,
+                    coalesce({admits("memberships.role is not null")}, false) as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,
                     case when sessions.scopes is not null then services.client_id end as client_id,
@@ -156,7 +157,7 @@ _ROTATE: Final[LiteralString] = f"""
                 and found.is_live
                 and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
                 and (found.organization_id is null
-                  or found.is_member and found.organization_is_active and not found.owes_second_factor)
+                  or found.is_admitted and found.organization_is_active and not found.owes_second_factor)
           returning refresh_tokens.session_id
          ),
          added as (
@@ -185,7 +186,7 @@ _ROTATE: Final[LiteralString] = f"""
   select found.session_id, found.user_id, found.device_id, found.organization_id, found.organization_slug, found.service_id,
          found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
          found.impersonator_id,
-         found.impersonation_id, found.email, found.is_platform_owner, found.is_member, found.organization_is_active, found.rotated_at,
+         found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id,
          rotated.session_id is not null as rotated,

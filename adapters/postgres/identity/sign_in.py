@@ -9,8 +9,9 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
-from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
+from adapters.postgres.identity.mfa import grace_is_over, has_second_factor, second_factor_due_in
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
+from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
@@ -288,6 +289,8 @@ _FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
 
 _FIND_DESTINATION: Final = _NAMED
 
+_IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id)"
+
 # The lock on the account keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be
 # ended with them. While the proof was made, a second factor may have been enabled, or the trust of the device have ended. Everybody takes
 # the account before its flows and devices, and those before the service. The service is held as a foreign key holds it: a session or a user
@@ -338,10 +341,8 @@ _LAST_LOOK: Final[LiteralString] = f"""
   select {ACCOUNT}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active,
-           services.sign_in_policy = 'anyone' or exists (
-               select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id
-           ) as is_admitted,
-           coalesce({second_factor_due_in("services.org_id", "users.id")} <= now(), false) as owes_second_factor,
+           {admits(_IS_MEMBER)} as is_admitted,
+           {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
            exists (
                select
                  from service_users

@@ -9,6 +9,7 @@ from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.liveness import IS_LIVE
 from adapters.postgres.identity.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
+from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
@@ -226,11 +227,11 @@ _SESSION: Final = """
 """
 _LIVE_SESSION: Final[LiteralString] = f"{_SESSION}{ITS_PERSON}"
 
-_CALLER: Final = """
+_CALLER: Final[LiteralString] = f"""
            asked.place, users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
            services.slug as service_slug, organizations.role, users.email_verified_at is not null,
-           services.sign_in_policy is distinct from 'members' or organizations.role is not null,
+           services.id is null or {admits("organizations.role is not null")},
            users.language
 """
 

@@ -10,6 +10,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.mfa import second_factor_due
 from adapters.postgres.identity.parting.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.revoking import ending_codes, revoking
+from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -428,7 +429,7 @@ _OF_MEMBERS: Final[LiteralString] = f"""
                  from services
                  left join service_users on service_users.service_id = services.id and service_users.user_id = %(user)s
                 where services.org_id = %(organization)s
-                  and (services.sign_in_policy = 'members' or not coalesce({IS_OWN_USE}, false))
+                  and (not {admits("false")} or not coalesce({IS_OWN_USE}, false))
            )
 """
 

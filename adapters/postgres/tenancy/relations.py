@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.mfa import second_factor_due_in
+from adapters.postgres.identity.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
@@ -70,7 +70,7 @@ class PostgresRelations:
 
 _EXPLAIN: Final[LiteralString] = f"""
     select users.email, users.deactivated_at, wanted.slug, wanted.status, memberships.role, related.relation, roles.slug as by_role,
-           rule.due as second_factor_due, coalesce(rule.due <= now(), false) as owes_second_factor
+           rule.due as second_factor_due, {grace_is_over("rule.due")} as owes_second_factor
       from users
       join organizations as wanted on wanted.slug = %(slug)s
       left join memberships on memberships.org_id = wanted.id and memberships.user_id = users.id

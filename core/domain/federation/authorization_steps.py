@@ -14,6 +14,8 @@ from core.domain.federation.authorizations import AuthorizationRefused, Authoriz
 from core.domain.federation.redirects import ResponseMode, proves_nothing
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
+from core.domain.services.services import SignInPolicy
+from core.domain.tenancy.sign_in_rules import grace_is_over
 from core.frozen import Frozen, replace
 
 
@@ -29,7 +31,7 @@ class Application(Frozen, kw_only=True):
     name: str
     registered: Registered
     post_logout_redirect_uris: Sequence[str] = ()
-    members_only: bool = False
+    sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
     trusted: bool = False
     """Members of its own organization are not asked for consent, if the membership is their own."""
     branding: Branding = POSTERN
@@ -157,7 +159,7 @@ def _step(request: AuthorizationRequest, application: Application, signed_in: Si
         return step
     if request.subject not in {None, signed_in.user}:
         raise AuthorizationRefused(Word.LOGIN_REQUIRED, "Somebody else has signed in than the one who is expected")
-    if application.members_only and not signed_in.is_member:
+    if not application.sign_in_policy.admits(is_member=signed_in.is_member):
         return Step.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):
         return _second_factor_step(request, application, signed_in, progress)
@@ -191,7 +193,7 @@ def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: 
     """Within the grace period, people are reminded when they sign in, and never where nobody may be asked."""
     if due is None:
         return False
-    return due <= now or (afresh and not progress.set_up_later and Prompt.NONE not in request.prompts)
+    return grace_is_over(due, now) or (afresh and not progress.set_up_later and Prompt.NONE not in request.prompts)
 
 
 def _sign_in_step(

@@ -59,7 +59,6 @@ class RegisteredClient(Frozen, kw_only=True):
     organization_is_active: bool
     service_type: ServiceType
     id_token_algorithm: IdTokenAlgorithm
-    members_only: bool
     keys: Mapping[str, Json] | None
     has_secret: bool
     secret_matches: bool

@@ -4,13 +4,28 @@ from enum import Enum, auto
 from typing import Final
 
 from core.domain.email import Email
+from core.domain.errors import Forbidden, SecondFactorRequired
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.languages import Language
 from core.frozen import Frozen, field
 
 NOT_A_MEMBER: Final = "You are not a member of this organization"
-MEMBERS_ONLY: Final = "This service lets in only members of its organization"
+
+
+def members_only() -> Forbidden:
+    """The sign-in policy of a service does not admit the person."""
+    return Forbidden("This service lets in only members of its organization", words="members_only")
+
+
+def require_admitted(*, is_admitted: bool, owes_second_factor: bool) -> None:
+    """To a service: by its sign-in policy, and by the second factor that its organization may require. Raises `Forbidden`,
+    `SecondFactorRequired`.
+    """
+    if not is_admitted:
+        raise members_only()
+    if owes_second_factor:
+        raise SecondFactorRequired
 
 
 class Context(Enum):

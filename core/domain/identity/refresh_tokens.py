@@ -28,7 +28,8 @@ class PresentedToken(Frozen):
     is_platform_owner: bool
     is_live: bool
     """The session has neither ended nor been revoked, and the accounts behind it are still allowed to use it."""
-    is_member: bool
+    is_admitted: bool
+    """To the service of the session; a session in the organization itself admits its members."""
     organization_is_active: bool
     rotated: bool
     rotated_at: datetime | None
@@ -100,7 +101,7 @@ def refresh_outcome(presented: PresentedToken, by: bytes, now: datetime, holder:
 
 def _forbidden(presented: PresentedToken, holder: Holder | None) -> RefreshOutcome | None:
     if presented.session.context.organization is not None:
-        if not presented.is_member:
+        if not presented.is_admitted:
             return RefreshOutcome.NOT_A_MEMBER
         if not presented.organization_is_active:
             return RefreshOutcome.ORGANIZATION_NOT_ACTIVE

@@ -5,10 +5,10 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
 from core.domain.identifiers import DeviceId, FlowId, IdentityId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.callers import MEMBERS_ONLY
+from core.domain.identity.callers import require_admitted
 from core.domain.identity.devices import Remembered
 from core.domain.identity.login_events import LoginEvent, LoginFailure
 from core.domain.identity.mfa import MfaMethod
@@ -85,10 +85,7 @@ def open_context(destination: Destination | None) -> Context:
         raise NotFound("There is no such service", words="service_unknown")
     if not destination.is_open:
         raise OrganizationNotActive
-    if not destination.admits:
-        raise Forbidden(MEMBERS_ONLY, words="members_only")
-    if destination.owes_second_factor:
-        raise SecondFactorRequired
+    require_admitted(is_admitted=destination.admits, owes_second_factor=destination.owes_second_factor)
     return destination.context
 
 

@@ -63,6 +63,12 @@ class SignInPolicy(StrEnum):
     MEMBERS = "members"
     """Members of its organization only."""
 
+    def admits(self, *, is_member: bool) -> bool:
+        """A membership counts here whether the person made it or the organization merely lists them. Statements decide it by the fragment
+        `admits` of `adapters/postgres/identity/sign_in_policy.py`.
+        """
+        return self is SignInPolicy.ANYONE or is_member
+
 
 class IdTokenAlgorithm(StrEnum):
     """What the service's ID tokens are signed with."""

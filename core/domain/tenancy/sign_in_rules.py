@@ -92,9 +92,16 @@ def _require_within(name: str, number: int | None, least: int, most: int) -> Non
         raise BadRequest(f"{name}: {least} to {most}")
 
 
+def grace_is_over(due: datetime | None, now: datetime) -> bool:
+    """`due` is when the grace period of a member ends who has no second factor. None: nothing is asked of them. Statements decide it by the
+    fragment of the same name in `adapters/postgres/identity/mfa.py`.
+    """
+    return due is not None and due <= now
+
+
 def require_second_factor(due: datetime | None, now: datetime) -> None:
-    """`due` is when the grace period of a member ends who has no second factor. None: nothing is asked of them."""
-    if due is not None and due <= now:
+    """Raises `SecondFactorRequired` once the grace period is over."""
+    if grace_is_over(due, now):
         raise SecondFactorRequired
 
 

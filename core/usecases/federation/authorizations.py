@@ -298,7 +298,6 @@ def _as_client(application: Application) -> AuthenticatedClient:
         organization_is_active=application.organization_is_active,
         service_type=ServiceType.WEB,
         id_token_algorithm=IdTokenAlgorithm.RS256,
-        members_only=application.members_only,
         keys=None,
         has_secret=False,
         secret_matches=False,

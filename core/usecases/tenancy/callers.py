@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired, TokenInvalid, Unauthorized
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.identity.callers import MEMBERS_ONLY, NOT_A_MEMBER, Caller, Participation
+from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
@@ -140,10 +140,8 @@ def _require_participation(caller: Caller, participation: Participation) -> None
     # End users of a service need not be members of its organization.
     if not caller.role and not caller.service:
         raise Forbidden(NOT_A_MEMBER, words="not_a_member")
-    if not caller.is_admitted:
-        raise Forbidden(MEMBERS_ONLY, words="members_only")
-    if caller.service and caller.owes_second_factor:
-        raise SecondFactorRequired
+    if caller.service:
+        require_admitted(is_admitted=caller.is_admitted, owes_second_factor=caller.owes_second_factor)
     if participation is Participation.ACTIVE and not caller.organization_is_active:
         raise OrganizationNotActive
 

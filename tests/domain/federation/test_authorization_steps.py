@@ -22,6 +22,7 @@ from core.domain.federation.redirects import Recipient, ResponseMode
 from core.domain.federation.scopes import EMAIL, OPENID, PROFILE, SCOPES
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.domain.services.services import SignInPolicy
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -167,7 +168,7 @@ def test_a_second_factor_may_be_asked_for() -> None:
 
 
 def test_an_application_for_members_lets_nobody_else_in() -> None:
-    closed = replace(APPLICATION, members_only=True)
+    closed = replace(APPLICATION, sign_in_policy=SignInPolicy.MEMBERS)
     assert step(application=closed) is Step.TURN_AWAY
     assert refused(application=closed, prompts=NONE) is Word.ACCESS_DENIED
     assert step(replace(ADA, is_member=True, is_own_member=True), application=closed) is Step.DONE
@@ -213,7 +214,7 @@ STRANGER = replace(ADA, consented=None)
         replace(STRANGER, authenticated_by=("pwd", "otp", "mfa"), has_second_factor=True),
     ],
 )
-@pytest.mark.parametrize("kind", [{}, {"members_only": True}, {"session_lifetime": timedelta(minutes=1)}])
+@pytest.mark.parametrize("kind", [{}, {"sign_in_policy": SignInPolicy.MEMBERS}, {"session_lifetime": timedelta(minutes=1)}])
 def test_of_people_who_have_allowed_it_nothing_an_application_learns_that_alone(
     who: SignedIn, asked: dict[str, Any], kind: dict[str, Any]
 ) -> None:
@@ -223,7 +224,7 @@ def test_of_people_who_have_allowed_it_nothing_an_application_learns_that_alone(
 def test_nor_does_it_learn_who_has_no_second_factor() -> None:
     asked: dict[str, Any] = {"acr_values": (TWO_FACTORS,)}
     assert step(STRANGER, **asked) is Step.CONSENT
-    assert step(STRANGER, application=replace(APPLICATION, members_only=True), **asked) is Step.TURN_AWAY
+    assert step(STRANGER, application=replace(APPLICATION, sign_in_policy=SignInPolicy.MEMBERS), **asked) is Step.TURN_AWAY
     assert refused(STRANGER, replace(BEGUN, consented=True), **asked) is Word.UNMET_REQUIREMENTS
 
 

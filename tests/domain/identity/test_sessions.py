@@ -21,7 +21,7 @@ PRESENTED = PresentedToken(
     Email("ada@example.org"),
     is_platform_owner=False,
     is_live=True,
-    is_member=False,
+    is_admitted=False,
     organization_is_active=False,
     rotated=True,
     rotated_at=None,
@@ -29,7 +29,7 @@ PRESENTED = PresentedToken(
 )
 ACME = Context(OrganizationId(OTHER), "acme")
 SHOP = Context(OrganizationId(OTHER), "acme", ServiceId(USER), "shop")
-IN_ACME = replace(PRESENTED, session=replace(SESSION, context=ACME), is_member=True, organization_is_active=True)
+IN_ACME = replace(PRESENTED, session=replace(SESSION, context=ACME), is_admitted=True, organization_is_active=True)
 ROTATED = replace(PRESENTED, rotated=False, rotated_at=NOW, rotated_by=b"me")
 
 
@@ -44,10 +44,10 @@ ROTATED = replace(PRESENTED, rotated=False, rotated_at=NOW, rotated_by=b"me")
         (ROTATED, GRACE, RefreshOutcome.REPEATED),
         (ROTATED, GRACE + timedelta(microseconds=1), RefreshOutcome.REUSED),
         (replace(ROTATED, rotated_by=b"another"), timedelta(0), RefreshOutcome.REUSED),
-        (replace(IN_ACME, is_member=False, rotated=False), timedelta(0), RefreshOutcome.NOT_A_MEMBER),
+        (replace(IN_ACME, is_admitted=False, rotated=False), timedelta(0), RefreshOutcome.NOT_A_MEMBER),
         (replace(IN_ACME, organization_is_active=False, rotated=False), timedelta(0), RefreshOutcome.ORGANIZATION_NOT_ACTIVE),
-        (replace(IN_ACME, is_member=False, rotated=False, rotated_at=NOW, rotated_by=b"me"), timedelta(0), RefreshOutcome.NOT_A_MEMBER),
-        (replace(IN_ACME, is_member=False, rotated=False, rotated_at=NOW, rotated_by=b"x"), timedelta(0), RefreshOutcome.REUSED),
+        (replace(IN_ACME, is_admitted=False, rotated=False, rotated_at=NOW, rotated_by=b"me"), timedelta(0), RefreshOutcome.NOT_A_MEMBER),
+        (replace(IN_ACME, is_admitted=False, rotated=False, rotated_at=NOW, rotated_by=b"x"), timedelta(0), RefreshOutcome.REUSED),
     ],
 )
 def test_what_becomes_of_a_presented_token(presented: PresentedToken, after: timedelta, outcome: RefreshOutcome) -> None:

@@ -37,7 +37,6 @@ PHONE = AuthenticatedClient(
         organization_is_active=True,
         service_type=ServiceType.MOBILE,
         id_token_algorithm=IdTokenAlgorithm.RS256,
-        members_only=False,
         keys=None,
         has_secret=False,
         secret_matches=False,

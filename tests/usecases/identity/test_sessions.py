@@ -39,7 +39,7 @@ class Contended:
             Email("ada@example.org"),
             is_platform_owner=False,
             is_live=True,
-            is_member=False,
+            is_admitted=False,
             organization_is_active=False,
             rotated=False,
             rotated_at=None,

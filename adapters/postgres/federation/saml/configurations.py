@@ -15,6 +15,7 @@ from adapters.postgres.federation.saml.rows import (
 )
 from adapters.postgres.identity.login_events import queue_for_export
 from adapters.postgres.identity.revoking import ending_codes, revoking
+from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.tenancy.owners import owners
@@ -309,7 +310,7 @@ _ENTER: Final[LiteralString] = f"""
                           from saml_certificates
                          where saml_certificates.id = %(certificate)s and saml_certificates.service_id = services.id
                     )
-                and (services.sign_in_policy = 'anyone' or exists (select from membership))
+                and {admits("exists (select from membership)")}
                 and (consent.id is not null or membership.is_own)
          ),
          kept as (

@@ -9,7 +9,7 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.mfa import second_factor_due_in
+from adapters.postgres.identity.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.parting.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
 from adapters.postgres.identity.parting.holding import TIES
 from adapters.postgres.record.going import IS_GOING
@@ -259,7 +259,7 @@ _IS_THE_ASKERS: Final[LiteralString] = f"""
                select from memberships as own
                 where own.org_id = organizations.id and own.user_id = %(asker)s::uuid and own.role = 'owner'
            )
-       and not coalesce({second_factor_due_in("organizations.id", "%(asker)s::uuid")} <= %(at)s, false)
+       and not {grace_is_over(second_factor_due_in("organizations.id", "%(asker)s::uuid"), "%(at)s")}
        and (organizations.session_hours is null or exists (
                select from sessions
                 where sessions.id = %(asking_session)s::uuid

@@ -46,7 +46,7 @@ from core.domain.federation.saml.sign_in import (
     unasked,
 )
 from core.domain.identifiers import ConsentId, FlowId, LoginEventId, SamlSessionId, ServiceId, SessionId, UserId
-from core.domain.identity.callers import MEMBERS_ONLY, Caller
+from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
 from core.domain.identity.login_events import LoginEvent
@@ -257,7 +257,7 @@ class SamlSignIn:
             return outcome
         match outcome.step:
             case Step.TURN_AWAY:
-                raise Forbidden(MEMBERS_ONLY, words="members_only")
+                raise members_only()
             case Step.SET_UP_SECOND_FACTOR:
                 raise SecondFactorRequired
             case _:

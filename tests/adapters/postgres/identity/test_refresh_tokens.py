@@ -92,14 +92,14 @@ async def test_in_an_organization_only_for_members_while_it_is_active(store: Sto
     )
     await store.query("update sessions set organization_id = %(id)s", {"id": session.id})
     presented = await rotate(store)
-    assert (presented.is_member, presented.organization_is_active, presented.rotated) == (False, True, False)
+    assert (presented.is_admitted, presented.organization_is_active, presented.rotated) == (False, True, False)
     await store.query(
         "insert into memberships (id, org_id, user_id, role, created_at) values (%(id)s, %(id)s, %(user)s, 'member', now())",
         {"id": session.id, "user": account.id},
     )
     await store.query("update organizations set status = 'suspended'")
     presented = await rotate(store)
-    assert (presented.is_member, presented.organization_is_active, presented.rotated) == (True, False, False)
+    assert (presented.is_admitted, presented.organization_is_active, presented.rotated) == (True, False, False)
     await store.query("update organizations set status = 'active'")
     presented = await rotate(store)
     assert (presented.rotated, presented.session.context.audience) == (True, "org:acme")
