@@ -7,13 +7,13 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
-from adapters.postgres.identity.login_events import queue_for_export
+from adapters.postgres.identity.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask_in_order
-from adapters.postgres.storable import storable_address, storable_text
+from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, is_own_member
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -165,13 +165,11 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
         "at": at,
         "session": opening.session,
         "refresh_digest": opening.refresh_digest,
-        "login_event": opening.login_event,
-        "event": opening.event,
+        **login_parameters(opening.login),
+        **told_parameters(opening.event, opening.login),
         "lifetime": opening.lifetime,
         "idle": IDLE_LIFETIME,
         "root": OFFLINE_ACCESS,
-        "address": storable_address(opening.address),
-        "user_agent": None if opening.user_agent is None else storable_text(opening.user_agent),
     }
 
 
@@ -195,6 +193,15 @@ _ADD: Final[LiteralString] = f"""
            end
  returning id
 """
+
+# Who signs in with it, how, where to and when.
+_OF_CODE: Final[Mapping[str, LiteralString]] = {
+    "user": "code.user_id",
+    "organization": "place.org_id",
+    "service": "place.id",
+    "provider": "code.provider",
+    "at": "%(at)s::timestamptz",
+}
 
 # All of it or nothing, in one statement, with one round trip: applications wait for it while somebody signs in.
 #
@@ -271,25 +278,13 @@ _REDEEMING: Final[LiteralString] = f"""
              select %(refresh_digest)s, %(session)s, %(at)s from redeemed
          ),
          logged as (
-             insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, address, user_agent,
-                                       created_at)
-             select %(login_event)s, code.user_id, place.org_id, place.id, parent.device_id, code.provider, true, %(address)s::inet,
-                    %(user_agent)s::text, %(at)s
-               from redeemed, code, parent, place
+             {log_login("redeemed cross join code cross join parent cross join place", device="parent.device_id", **_OF_CODE)}
          ),
          exported as (
-             {queue_for_export("redeemed cross join place", "%(login_event)s::uuid", "place.org_id")}
+             {queue_for_export("redeemed cross join place", "%(login_id)s::uuid", "place.org_id")}
          ),
          told as (
-             insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)
-             select %(event)s, 'user.login.success', place.org_id, code.user_id, 'user', code.user_id::text,
-                    jsonb_build_object(
-                        'login_event_id', %(login_event)s::uuid, 'provider', code.provider, 'service_id', place.id,
-                        'risk_score', 0.0, 'risk_factors', jsonb_build_array()
-                    ),
-                    %(at)s
-               from redeemed, code, place
-          returning id, name, organization_id, target_id
+             {tell_login("redeemed cross join code cross join place", **_OF_CODE)}
          ),
          queued as (
              {fan_out("told", "told.id", "told.name", "told.organization_id", "told.target_id")}

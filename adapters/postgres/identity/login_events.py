@@ -1,17 +1,20 @@
 """Login events in PostgreSQL: appended, never changed, and read by their person."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
-from adapters.postgres.storable import storable_address, storable_text
+from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
-from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin
+from core.domain.identifiers import DeviceId, EventId, LoginEventId, OrganizationId, ServiceId, UserId
+from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin, login_tried
+from core.domain.record.events import SYSTEM
 from core.frozen import Frozen
 
 
@@ -63,27 +66,7 @@ class LoginEventRows:
         self._transaction = transaction
 
     async def add(self, event: LoginEvent) -> None:
-        await self._transaction.tell_along(
-            _ADD,
-            {
-                "id": event.id,
-                "user": event.user,
-                "organization": event.organization,
-                "service": event.service,
-                "device": event.device,
-                "provider": event.provider,
-                "success": event.failure is None,
-                "reason": None if event.failure is None else event.failure.value,
-                "address": storable_address(event.address),
-                "user_agent": None if event.user_agent is None else storable_text(event.user_agent),
-                "risk_score": event.risk_score,
-                "risk_factors": array_of_texts(event.risk_factors),
-                "flagged": event.flagged,
-                "country": event.country,
-                "city": event.city,
-                "at": event.created_at,
-            },
-        )
+        await self._transaction.tell_along(_ADD, login_parameters(event))
         if event.organization is not None:
             await self._transaction.tell_along(_QUEUE_FOR_EXPORT, {"id": event.id, "organization": event.organization})
 
@@ -98,12 +81,84 @@ class PostgresLoginEvents:
         return [row.login() for row in await ask(self._pool, _OwnLogin, _LIST_OWN, {"user": user, "before": before, "limit": limit})]
 
 
-_ADD: Final = """
+def login_parameters(event: LoginEvent) -> Mapping[str, object]:
+    """For `log_login`."""
+    return {
+        "login_id": event.id,
+        "login_user": event.user,
+        "login_organization": event.organization,
+        "login_service": event.service,
+        "login_device": event.device,
+        "login_provider": event.provider,
+        "login_success": event.failure is None,
+        "login_reason": None if event.failure is None else event.failure.value,
+        "login_address": storable_address(event.address),
+        "login_user_agent": None if event.user_agent is None else storable_text(event.user_agent),
+        "login_risk_score": event.risk_score,
+        "login_risk_factors": array_of_texts(event.risk_factors),
+        "login_flagged": event.flagged,
+        "login_country": event.country,
+        "login_city": event.city,
+        "login_at": event.created_at,
+    }
+
+
+def log_login(
+    source: LiteralString,
+    *,
+    user: LiteralString = "%(login_user)s::uuid",
+    organization: LiteralString = "%(login_organization)s::uuid",
+    service: LiteralString = "%(login_service)s::uuid",
+    device: LiteralString = "%(login_device)s::uuid",
+    provider: LiteralString = "%(login_provider)s::text",
+    at: LiteralString = "%(login_at)s::timestamptz",
+) -> LiteralString:
+    """The row of a login event. A statement that finds out by itself who signs in, and to what, names its own columns for that."""
+    return f"""
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
                               risk_score, risk_factors, flagged, country, city, created_at)
-    values (%(id)s, %(user)s, %(organization)s, %(service)s, %(device)s, %(provider)s, %(success)s, %(reason)s, %(address)s,
-            %(user_agent)s, %(risk_score)s, %(risk_factors)s::text[], %(flagged)s, %(country)s, %(city)s, %(at)s)
-"""
+    select %(login_id)s::uuid, {user}, {organization}, {service}, {device}, {provider}, %(login_success)s::boolean, %(login_reason)s::text,
+           %(login_address)s::inet, %(login_user_agent)s::text, %(login_risk_score)s::real, %(login_risk_factors)s::text[],
+           %(login_flagged)s::boolean, %(login_country)s::text, %(login_city)s::text, {at}
+      from {source}
+    """
+
+
+def told_parameters(id: EventId, login: LoginEvent) -> Mapping[str, object]:  # noqa: A002 - the noun's own word
+    """For `tell_login`."""
+    event = login_tried(login, SYSTEM)
+    return {
+        "event": id,
+        "event_name": event.name,
+        "event_target": event.target.type,
+        "event_details": Jsonb(storable(event.details)),
+    }
+
+
+def tell_login(
+    source: LiteralString,
+    *,
+    user: LiteralString,
+    organization: LiteralString,
+    service: LiteralString,
+    provider: LiteralString,
+    at: LiteralString,
+) -> LiteralString:
+    """What webhooks are told of the sign-in of a statement that finds out by itself who signs in, and to what. All else is made by
+    `login_tried`, in the domain; a test compares the two.
+    """
+    return f"""
+    insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)
+    select %(event)s::uuid, %(event_name)s::text, {organization}, {user}, %(event_target)s::text, {user}::text,
+           %(event_details)s::jsonb || jsonb_build_object('provider', {provider}, 'service_id', {service}), {at}
+      from {source}
+ returning id, name, organization_id, target_id
+    """
+
+
+# A source of one row, for a statement that knows all of it.
+_ALONE: Final = "(values (true)) as this (event)"
+_ADD: Final[LiteralString] = log_login(_ALONE)
 
 
 def queue_for_export(source: LiteralString, event: LiteralString, organization: LiteralString) -> LiteralString:
@@ -118,7 +173,7 @@ def queue_for_export(source: LiteralString, event: LiteralString, organization: 
     """
 
 
-_QUEUE_FOR_EXPORT: Final[LiteralString] = queue_for_export("(values (true)) as this (event)", "%(id)s::uuid", "%(organization)s::uuid")
+_QUEUE_FOR_EXPORT: Final[LiteralString] = queue_for_export(_ALONE, "%(id)s::uuid", "%(organization)s::uuid")
 
 # Read backwards from an index, as far as one page goes.
 _LIST_OWN: Final = """

@@ -10,7 +10,8 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.federation.grants import TokenRequest
-from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, LoginEventId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
@@ -73,12 +74,12 @@ class Opening(Frozen, kw_only=True):
 
     session: SessionId
     refresh_digest: bytes
-    login_event: LoginEventId
+    login: LoginEvent
+    """The person, the provider, the place and the device are those of the code; the moment is that of the look that redeems it."""
     event: EventId
+    """What webhooks are told of it."""
     lifetime: timedelta
     """The longest that a session lasts."""
-    address: str | None
-    user_agent: str | None
 
 
 class EarlierUse(Frozen):

@@ -1,9 +1,13 @@
-"""Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read them."""
+"""Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read them. What webhooks are told of an
+attempt is made of its login event, here and nowhere else.
+"""
 
 from datetime import datetime
 from enum import StrEnum
 
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
+from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
 
@@ -40,6 +44,53 @@ class LoginEvent(Frozen):
     flagged: bool = False
     country: str | None = None
     city: str | None = None
+
+
+def login_event(
+    id: LoginEventId,  # noqa: A002 - the noun's own word
+    actor: Actor,
+    at: datetime,
+    *,
+    user: UserId | None,
+    provider: str,
+    context: Context = PLATFORM,
+    failure: LoginFailure | None = None,
+) -> LoginEvent:
+    """Who came, from where, when and to what. Risk is judged where a person proves who they are, and not again where their session leads to
+    an application.
+    """
+    return LoginEvent(
+        id=id,
+        user=user,
+        provider=provider,
+        failure=failure,
+        address=actor.address,
+        user_agent=actor.user_agent,
+        created_at=at,
+        organization=context.organization,
+        service=context.service,
+    )
+
+
+def login_tried(event: LoginEvent, actor: Actor) -> Event:
+    """For the webhooks. The rows of the login events are the log; an audit entry would only repeat them. A statement that learns only by
+    itself who signs in, and to what, completes it: `tell_login` of `adapters/postgres/identity/login_events.py`.
+    """
+    service = {} if event.service is None else {"service_id": str(event.service)}
+    return Event(
+        "user.login.success" if event.failure is None else "user.login.failed",
+        actor,
+        Target("user", "unknown" if event.user is None else str(event.user)),
+        event.organization,
+        {
+            "login_event_id": str(event.id),
+            "provider": event.provider,
+            **service,
+            "risk_score": event.risk_score,
+            "risk_factors": list(event.risk_factors),
+            **({} if event.failure is None else {"reason": event.failure.value}),
+        },
+    )
 
 
 class OwnLogin(Frozen):

@@ -10,14 +10,13 @@ from core.domain.identifiers import DeviceId, FlowId, IdentityId, Preauthenticat
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import require_admitted
 from core.domain.identity.devices import Remembered
-from core.domain.identity.login_events import LoginEvent, LoginFailure
+from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import MfaMethod
 from core.domain.identity.passkeys import KEY_METHODS
 from core.domain.identity.realms import Realm
-from core.domain.identity.risk import Knowledge, Risk, Sighting
+from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
 from core.domain.rate_limits import RateLimit
-from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
@@ -198,26 +197,6 @@ def methods(first: tuple[str, ...], second: MfaMethod) -> tuple[str, ...]:
 
 
 _SECOND: Final = {MfaMethod.TOTP: ("otp",), **KEY_METHODS}
-
-
-def login_tried(event: LoginEvent, risk: Risk | None, actor: Actor) -> Event:
-    """For the webhooks. The rows of the login events are the log; an audit entry would only repeat them."""
-    service = {} if event.service is None else {"service_id": str(event.service)}
-    success = event.failure is None
-    return Event(
-        "user.login.success" if success else "user.login.failed",
-        actor,
-        Target("user", "unknown" if event.user is None else str(event.user)),
-        event.organization,
-        {
-            "login_event_id": str(event.id),
-            "provider": event.provider,
-            **service,
-            "risk_score": 0.0 if risk is None else risk.score,
-            "risk_factors": [] if risk is None else [factor.value for factor in risk.factors],
-            **({} if event.failure is None else {"reason": event.failure.value}),
-        },
-    )
 
 
 def is_unusual(sighting: Sighting, *, mfa_enabled: bool) -> bool:

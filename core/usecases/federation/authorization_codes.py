@@ -22,6 +22,7 @@ from core.domain.federation.grants import Granted, TokenRequest
 from core.domain.federation.oauth_errors import InvalidGrant
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
+from core.domain.identity.login_events import login_event
 from core.domain.identity.sessions import Application, OpenedSession
 from core.domain.record.events import SYSTEM, Actor
 from core.domain.secrets import Token
@@ -111,11 +112,9 @@ class AuthorizationCodes:
         opening = Opening(
             session=SessionId(self._ids.new()),
             refresh_digest=refresh_token.digest(),
-            login_event=LoginEventId(self._ids.new()),
+            login=login_event(LoginEventId(self._ids.new()), actor, self._clock.now(), user=None, provider=""),
             event=EventId(self._ids.new()),
             lifetime=self._sessions.lifetime,
-            address=actor.address,
-            user_agent=actor.user_agent,
         )
         for _ in range(_LOOKS):
             client, found = await look(opening, self._clock.now())

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Remembered
-from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin
+from core.domain.identity.login_events import LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.sessions import PLATFORM, Context
-from core.domain.identity.sign_in import NamedAccount, is_unusual, login_tried
+from core.domain.identity.sign_in import NamedAccount, is_unusual
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from ports.clock import Clock
@@ -62,16 +62,17 @@ class LoginEvents:
         approach, sighting = outcome.approach, outcome.sighting
         actor = approach.client.actor(outcome.user if outcome.failure is None else None)
         device = outcome.remembered.device if outcome.remembered is not None else None if sighting is None else sighting.device
-        event = LoginEvent(
-            id=LoginEventId(self._ids.new()),
+        tried = login_event(
+            LoginEventId(self._ids.new()),
+            actor,
+            self._clock.now(),
             user=outcome.user,
             provider=outcome.provider,
+            context=outcome.context,
             failure=outcome.failure,
-            address=actor.address,
-            user_agent=actor.user_agent,
-            created_at=self._clock.now(),
-            organization=outcome.context.organization,
-            service=outcome.context.service,
+        )
+        event = replace(
+            tried,
             device=device,
             risk_score=0.0 if sighting is None else sighting.risk.score,
             risk_factors=() if sighting is None else tuple(factor.value for factor in sighting.risk.factors),
@@ -81,7 +82,7 @@ class LoginEvents:
         )
         await uow.login_events.add(event)
         # Also when no account has the address: an observer could measure that one row is missing.
-        await uow.record(login_tried(event, None if sighting is None else sighting.risk, actor))
+        await uow.record(login_tried(event, actor))
 
     async def log_failure(
         self, failure: LoginFailure, provider: str, named: NamedAccount | None, approach: Approach, context: Context = PLATFORM

@@ -11,7 +11,6 @@ from core.domain.federation.saml.messages import NameId, Remembered
 from core.domain.federation.saml.sign_in import Meeting
 from core.domain.identifiers import (
     FlowId,
-    LoginEventId,
     OrganizationId,
     SamlCertificateId,
     SamlSessionId,
@@ -21,6 +20,7 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
+from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -52,13 +52,12 @@ class Entering(Frozen, kw_only=True):
     user: UserId
     session: SessionId
     name_id: NameId
-    login_event: LoginEventId
+    login: LoginEvent
+    """The device is that of the session."""
     certificate: SamlCertificateId
     audience: str
     acs_url: str
     encryption_certificate: str | None
-    address: str | None
-    user_agent: str | None
     at: datetime
 
 

@@ -9,7 +9,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
 from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account, signed_up
-from core.domain.identity.login_events import LoginEvent, LoginFailure
+from core.domain.identity.login_events import LoginEvent, LoginFailure, login_tried
 from core.domain.identity.mfa import MfaMethod
 from core.domain.identity.risk import NOTHING_KNOWN
 from core.domain.identity.sessions import PLATFORM, Context
@@ -20,7 +20,6 @@ from core.domain.identity.sign_in import (
     account_key,
     context_in,
     failure_of,
-    login_tried,
     methods,
     open_context,
     service_named,
@@ -86,9 +85,9 @@ def test_where_a_session_will_be() -> None:
 @pytest.mark.parametrize("failure", [None, LoginFailure.WRONG_PASSWORD])
 def test_what_is_told_of_a_try_says_where_it_led(failure: LoginFailure | None) -> None:
     tried = LoginEvent(LoginEventId(UUID(int=1)), ACCOUNT.id, "password", failure, None, None, NOW)
-    there = login_tried(replace(tried, organization=SHOP.organization, service=SHOP.service), None, Actor())
+    there = login_tried(replace(tried, organization=SHOP.organization, service=SHOP.service), Actor())
     assert (there.organization, there.details["service_id"]) == (SHOP.organization, str(SHOP.service))
-    nowhere = login_tried(tried, None, Actor())
+    nowhere = login_tried(tried, Actor())
     assert (nowhere.organization, "service_id" in nowhere.details) == (None, False)
 
 

@@ -13,11 +13,11 @@ from adapters.postgres.federation.saml.rows import (
     configuration,
     configuration_parameters,
 )
-from adapters.postgres.identity.login_events import queue_for_export
+from adapters.postgres.identity.login_events import log_login, login_parameters, queue_for_export
 from adapters.postgres.identity.revoking import ending_codes, revoking
 from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.rows import IdRow
-from adapters.postgres.storable import storable, storable_address, storable_text
+from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
@@ -26,7 +26,6 @@ from core.domain.federation.saml.certificates import Certificate
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange
 from core.domain.federation.saml.messages import NameId, Remembered
-from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -123,14 +122,11 @@ class SamlRows:
             "session": entering.session,
             "name_id": storable_text(entering.name_id.text),
             "name_id_format": entering.name_id.format.value,
-            "login_event": entering.login_event,
-            "provider": PROVIDER,
+            **login_parameters(entering.login),
             "certificate": entering.certificate,
             "audience": entering.audience,
             "acs_url": entering.acs_url,
             "encryption_certificate": entering.encryption_certificate,
-            "address": storable_address(entering.address),
-            "user_agent": None if entering.user_agent is None else storable_text(entering.user_agent),
             "at": entering.at,
         }
         taken = {"request": None, "digest": None, "expires_at": None} if request is None else _remembered(request)
@@ -321,14 +317,10 @@ _ENTER: Final[LiteralString] = f"""
           returning id
          ),
          logged as (
-             insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, address, user_agent,
-                                       created_at)
-             select %(login_event)s, %(user)s, place.org_id, place.id, parent.device_id, %(provider)s, true, %(address)s::inet,
-                    %(user_agent)s::text, %(at)s
-               from parent, place
+             {log_login("parent cross join place", device="parent.device_id")}
          ),
          exported as (
-             {queue_for_export("parent cross join place", "%(login_event)s::uuid", "place.org_id")}
+             {queue_for_export("parent cross join place", "%(login_id)s::uuid", "place.org_id")}
          ),
          entered as (
              insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)

@@ -49,8 +49,9 @@ from core.domain.identifiers import ConsentId, FlowId, LoginEventId, SamlSession
 from core.domain.identity.callers import Caller, members_only
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, claimed_id, unclaimed_digest
-from core.domain.identity.login_events import LoginEvent
-from core.domain.identity.sign_in import LastLook, ServiceName, login_tried
+from core.domain.identity.login_events import login_event, login_tried
+from core.domain.identity.sessions import Context
+from core.domain.identity.sign_in import LastLook, ServiceName
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
@@ -331,31 +332,20 @@ class SamlSignIn:
             self._messages.new_id(),
         )
         actor = client.actor(subject.user)
+        context = Context(application.organization, application.organization_slug, application.service, application.slug)
+        login = login_event(LoginEventId(self._ids.new()), actor, now, user=subject.user, provider=PROVIDER, context=context)
         entering = Entering(
             session_index=SamlSessionId(self._ids.new()),
             service=application.service,
             user=subject.user,
             session=signed_in.session,
             name_id=name_id,
-            login_event=LoginEventId(self._ids.new()),
+            login=login,
             certificate=visit.signer.certificate.id,
             audience=configuration.entity_id,
             acs_url=request.acs_url,
             encryption_certificate=configuration.encryption_certificate,
-            address=actor.address,
-            user_agent=actor.user_agent,
             at=now,
-        )
-        event = LoginEvent(
-            id=entering.login_event,
-            user=subject.user,
-            provider=PROVIDER,
-            failure=None,
-            address=actor.address,
-            user_agent=actor.user_agent,
-            created_at=now,
-            organization=application.organization,
-            service=application.service,
         )
         response_id = self._messages.new_id()
         taken, exchanges = None, []
@@ -378,7 +368,7 @@ class SamlSignIn:
                 raise FlowOver
             if entry.is_repeated:
                 raise repeated(_BEGIN_AGAIN)
-            await uow.record(login_tried(event, None, actor))
+            await uow.record(login_tried(login, actor))
             await self._messages.record(uow, *exchanges)
             await uow.commit()
         response = Response(

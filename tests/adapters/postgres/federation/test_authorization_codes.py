@@ -10,13 +10,20 @@ import pytest
 
 from adapters.postgres.federation.authorization_codes import REDEEM, REDEEM_WITH_SECRET, _Presented
 from adapters.postgres.federation.clients import ClientRow
+from adapters.postgres.identity.login_events import login_parameters, told_parameters
+from core.domain.identifiers import EventId, LoginEventId
+from core.domain.identity.login_events import login_event
+from core.domain.record.events import SYSTEM
 
+LOGIN: Final = login_event(LoginEventId(uuid4()), SYSTEM, datetime.now(UTC), user=None, provider="")
 PARAMETERS: Final[Mapping[str, object]] = {
     **dict.fromkeys(("digest", "proof", "refresh_digest"), b"none"),
-    **dict.fromkeys(("redirect_uri", "code_challenge", "root", "provider"), "none"),
-    **dict.fromkeys(("service", "client", "session", "login_event", "event"), uuid4()),
+    **dict.fromkeys(("redirect_uri", "code_challenge", "root"), "none"),
+    **dict.fromkeys(("service", "client", "session"), uuid4()),
     **dict.fromkeys(("lifetime", "idle"), timedelta(days=1)),
-    **dict.fromkeys(("address", "user_agent", "secret"), None),
+    "secret": None,
+    **login_parameters(LOGIN),
+    **told_parameters(EventId(uuid4()), LOGIN),
     "at": datetime.now(UTC),
 }
 

@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
 import psycopg
 import pytest
 
 import adapters.postgres
-from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
 from adapters.postgres.federation.authorizations import PostgresEncounters
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
@@ -20,113 +18,52 @@ from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.tenancy.callers import PostgresCallers
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.federation.authorization_codes import Claim, Opening, Redeemed
 from core.domain.federation.authorization_steps import Progress, Step, next_step, require_open
 from core.domain.federation.authorizations import AuthorizationRequest
 from core.domain.federation.redirects import Recipient
-from core.domain.federation.saml.configurations import NameIdFormat
-from core.domain.federation.saml.messages import NameId
 from core.domain.federation.scopes import OPENID
-from core.domain.identifiers import (
-    ClientId,
-    EventId,
-    LoginEventId,
-    OrganizationId,
-    SamlCertificateId,
-    SamlSessionId,
-    ServiceId,
-    SessionId,
-    UserId,
-)
 from core.domain.identity.callers import Caller, require_admitted
 from core.domain.identity.refresh_tokens import Holder, RefreshOutcome, refresh_outcome
 from core.domain.identity.sign_in import open_context
+from core.domain.record.events import SYSTEM
 from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over
-from core.frozen import Frozen
-from ports.federation.saml.configurations import Entering, NotEntered
 from tests.adapters.postgres.conftest import Store
+from tests.adapters.postgres.visits import (
+    ACME,
+    ADA,
+    APP,
+    BROWSER,
+    BY,
+    CALLBACK,
+    CLIENT,
+    GIVEN,
+    SECRET,
+    SUCCESSOR,
+    TOKEN,
+    WORLD,
+    Case,
+    arrange,
+    enter,
+    redeem,
+)
 
-ACME, APP, CLIENT = OrganizationId(UUID(int=1)), ServiceId(UUID(int=2)), ClientId(UUID(int=3))
-ADA, BROWSER, GIVEN = UserId(UUID(int=4)), SessionId(UUID(int=5)), SessionId(UUID(int=6))
-CERTIFICATE, CALLBACK, AUDIENCE = SamlCertificateId(UUID(int=7)), "https://app.example.com/callback", "https://app.example.com/saml"
-CODE, SECRET, TOKEN, SUCCESSOR, BY = (bytes([number]) * 32 for number in range(5))
 HOLDER: Final = Holder(CLIENT, APP)
 
-_WORLD: Final = f"""
-    insert into all_organizations (id, slug, name, status, mfa_grace_days, created_at, updated_at)
-    values ('{ACME}', 'acme', 'Acme', 'active', 0, now(), now());
-    insert into all_services (id, org_id, slug, name, service_type, client_id, redirect_uris, created_at, updated_at)
-    values ('{APP}', '{ACME}', 'app', 'App', 'web', '{CLIENT}', array['{CALLBACK}'], now(), now());
-    insert into client_secrets (id, service_id, prefix, digest, created_at)
-    values (gen_random_uuid(), '{APP}', 'x', '\\x{SECRET.hex()}', now());
-    insert into users (id, email, email_key, email_verified_at, created_at)
-    values ('{ADA}', 'ada@example.org', 'ada@example.org', now(), now());
-    insert into sessions (id, user_id, created_at, last_seen_at, expires_at)
-    values ('{BROWSER}', '{ADA}', now(), now(), now() + interval '1 day');
-    insert into consents (id, user_id, service_id, scopes, granted_at, saml_entity_id)
-    values (gen_random_uuid(), '{ADA}', '{APP}', array['openid'], now(), '{AUDIENCE}');
-    insert into saml_configurations (service_id, enabled, entity_id, acs_url, created_at, updated_at)
-    values ('{APP}', true, '{AUDIENCE}', '{CALLBACK}', now(), now());
-    insert into saml_certificates (id, service_id, state, certificate, sealed_private_key, valid_from, valid_until, created_at)
-    values ('{CERTIFICATE}', '{APP}', 'active', 'PEM', '\\x00', now(), now() + interval '1 day', now());
-"""
 
-# What a look may change, as it was before.
-_AGAIN: Final = f"""
-    delete from memberships;
-    delete from authorization_codes;
-    delete from sessions where id <> '{BROWSER}';
-    insert into sessions (id, user_id, organization_id, service_id, parent_id, depth, scopes, created_at, last_seen_at, expires_at)
-    values ('{GIVEN}', '{ADA}', '{ACME}', '{APP}', '{BROWSER}', 1, array['openid'], now(), now(), now() + interval '1 day');
-    insert into refresh_tokens (digest, session_id, created_at) values ('\\x{TOKEN.hex()}', '{GIVEN}', now());
-    insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time, authenticated_by,
-                                     created_at, expires_at)
-    values (gen_random_uuid(), '\\x{CODE.hex()}', '{APP}', '{ADA}', '{BROWSER}', '{CALLBACK}', array['openid'], now(), array['pwd'],
-            now(), now() + interval '1 minute');
-    insert into service_users (service_id, user_id, org_id, created_at, own_since) values ('{APP}', '{ADA}', '{ACME}', now(), now())
-        on conflict do nothing;
-"""
-
-
-class Case(Frozen):
-    """Who comes, and to what. A membership is `own`, `listed` by the organization, or empty for somebody who is no member."""
-
-    policy: SignInPolicy
-    membership: str
-    organization_is_active: bool
-    account_is_active: bool
-    asks_second_factor: bool
-
-    def conditions(self) -> Mapping[str, bool]:
-        """All that may keep somebody out, in the words of the domain. People here have no second factor."""
-        now = datetime.now(UTC)
-        due = now if self.asks_second_factor and self.membership else None
-        return {
-            "policy": self.policy.admits(is_member=bool(self.membership)),
-            "organization": self.organization_is_active,
-            "account": self.account_is_active,
-            "second factor": not grace_is_over(due, now),
-        }
+def conditions(case: Case) -> Mapping[str, bool]:
+    """All that may keep somebody out, in the words of the domain. People here have no second factor."""
+    now = datetime.now(UTC)
+    due = now if case.asks_second_factor and case.membership else None
+    return {
+        "policy": case.policy.admits(is_member=bool(case.membership)),
+        "organization": case.organization_is_active,
+        "account": case.account_is_active,
+        "second factor": not grace_is_over(due, now),
+    }
 
 
 CASES: Final = [Case(*one) for one in product(SignInPolicy, ("", "listed", "own"), (True, False), (True, False), (True, False))]
-
-
-def arrange(connection: psycopg.Connection, case: Case) -> None:
-    connection.execute(_AGAIN.encode())
-    if case.membership:
-        connection.execute(
-            b"insert into memberships (id, org_id, user_id, role, created_at, own_since)"
-            b" values (gen_random_uuid(), %s, %s, 'member', now(), case when %s then now() end)",
-            [ACME, ADA, case.membership == "own"],
-        )
-    connection.execute(
-        b"update all_organizations set status = %s, mfa_required_since = case when %s then now() end",
-        ["active" if case.organization_is_active else "suspended", case.asks_second_factor],
-    )
-    connection.execute(b"update all_services set sign_in_policy = %s", [case.policy.value])
-    connection.execute(b"update users set deactivated_at = case when %s then null else now() end", [case.account_is_active])
 
 
 async def _confirms(store: Store) -> bool:
@@ -173,45 +110,13 @@ async def _is_asked_nothing(store: Store) -> bool:
 
 
 async def _redeems(store: Store) -> bool:
-    """A code for a session, by a client that shows a secret. The second factor was asked for before the code was made."""
-    opening = Opening(
-        session=SessionId(store.ids.new()),
-        refresh_digest=store.ids.new().bytes,
-        login_event=LoginEventId(store.ids.new()),
-        event=EventId(store.ids.new()),
-        lifetime=timedelta(days=1),
-        address=None,
-        user_agent=None,
-    )
-    claim = Claim(digest=CODE, redirect_uri=CALLBACK, code_challenge=None, proof=b"proof")
-    found = await PostgresCodeRedemption(store.pool).redeem_with_secret(claim, CLIENT, SECRET, opening, datetime.now(UTC))
-    return found is not None and isinstance(found[1], Redeemed)
+    """The second factor was asked for before the code was made."""
+    return await redeem(store, SYSTEM)
 
 
 async def _enters_by_saml(store: Store) -> bool:
-    """With an assertion. The second factor was asked for before."""
-    entering = Entering(
-        session_index=SamlSessionId(store.ids.new()),
-        service=APP,
-        user=ADA,
-        session=BROWSER,
-        name_id=NameId(text="ada", format=NameIdFormat.PERSISTENT),
-        login_event=LoginEventId(store.ids.new()),
-        certificate=CERTIFICATE,
-        audience=AUDIENCE,
-        acs_url=CALLBACK,
-        encryption_certificate=None,
-        address=None,
-        user_agent=None,
-        at=datetime.now(UTC),
-    )
-    try:
-        async with store.unit_of_work() as uow:
-            await uow.saml.enter(entering, None)
-            await uow.commit()
-    except NotEntered:
-        return False
-    return True
+    """The second factor was asked for before."""
+    return await enter(store, SYSTEM)
 
 
 async def _outlasts_membership(store: Store) -> bool:
@@ -248,11 +153,11 @@ LOOKS: Final[Mapping[Callable[[Store], Awaitable[bool]], frozenset[str]]] = {
 async def test_a_statement_admits_those_whom_the_domain_admits(store: Store, look: Callable[[Store], Awaitable[bool]]) -> None:
     faults = []
     with psycopg.connect(store.url, autocommit=True) as connection:
-        connection.execute(_WORLD.encode())
+        connection.execute(WORLD.encode())
         for case in CASES:
             arrange(connection, case)
-            conditions = case.conditions()
-            if await look(store) is not all(conditions[name] for name in LOOKS[look]):
+            holds = conditions(case)
+            if await look(store) is not all(holds[name] for name in LOOKS[look]):
                 faults.append(case)
     assert faults == []
 
@@ -260,8 +165,8 @@ async def test_a_statement_admits_those_whom_the_domain_admits(store: Store, loo
 @pytest.mark.parametrize("policy", SignInPolicy)
 async def test_a_session_outlasts_the_membership_where_the_domain_admits_strangers(store: Store, policy: SignInPolicy) -> None:
     with psycopg.connect(store.url, autocommit=True) as connection:
-        connection.execute(_WORLD.encode())
-        arrange(connection, Case(policy, "own", organization_is_active=True, account_is_active=True, asks_second_factor=False))
+        connection.execute(WORLD.encode())
+        arrange(connection, Case(policy, "own"))
     assert await _outlasts_membership(store) is policy.admits(is_member=False)
 
 
