@@ -29,7 +29,7 @@ from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
-from ports.federation.saml.configurations import Entering, NotEntered
+from ports.federation.saml.configurations import Entering
 from tests.adapters.postgres.conftest import Store
 
 ACME, APP, CLIENT = OrganizationId(UUID(int=1)), ServiceId(UUID(int=2)), ClientId(UUID(int=3))
@@ -133,11 +133,9 @@ async def enter(store: Store, actor: Actor) -> bool:
         encryption_certificate=None,
         at=now,
     )
-    try:
-        async with store.unit_of_work() as uow:
-            await uow.saml.enter(entering, None)
-            await uow.record(login_tried(login, actor))
-            await uow.commit()
-    except NotEntered:
-        return False
+    async with store.unit_of_work() as uow:
+        if await uow.saml.enter(entering, None) is None:
+            return False
+        await uow.record(login_tried(login, actor))
+        await uow.commit()
     return True

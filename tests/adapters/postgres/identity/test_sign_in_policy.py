@@ -24,7 +24,7 @@ from core.domain.federation.redirects import Recipient
 from core.domain.federation.scopes import OPENID
 from core.domain.identity.callers import Caller, require_admitted
 from core.domain.identity.refresh_tokens import Holder, RefreshOutcome, refresh_outcome
-from core.domain.identity.sign_in import open_context
+from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.record.events import SYSTEM
 from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over
@@ -69,7 +69,7 @@ CASES: Final = [Case(*one) for one in product(SignInPolicy, ("", "listed", "own"
 async def _confirms(store: Store) -> bool:
     """The last look before a session."""
     async with store.unit_of_work() as uow:
-        confirmed = await uow.sign_ins.confirm_since(ADA, datetime.now(UTC), APP)
+        confirmed = await uow.sign_ins.confirm(LastLook(user=ADA, service=APP))
     return confirmed is not None and _is_quiet(lambda: open_context(confirmed.destination))
 
 
