@@ -19,8 +19,7 @@ from actors.failures import Mishaps
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import OrganizationId
-from core.domain.tenancy.webhook_deliveries import Outcome
-from core.usecases.tenancy.webhook_deliveries import LEASE
+from core.domain.record.deliveries import LEASE, DeliveryOutcome
 from ports.jobs import Doorbell
 from ports.metrics import Metrics
 
@@ -62,14 +61,14 @@ To = TypeVar("To", bound=Receiver)
 Due = TypeVar("Due")
 
 
-class Deliveries(Protocol[To, Due]):
+class DeliverySource(Protocol[To, Due]):
     """What is brought, and to whom."""
 
     async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId]) -> Sequence[To]: ...
     async def due(self, receiver: To) -> Sequence[Due]: ...
-    async def attempt(self, receiver: To, due: Due, elapsed: Callable[[], float]) -> Outcome: ...
-    def broken(self, due: Due, elapsed: Callable[[], float]) -> Outcome: ...
-    async def settle(self, receiver: To, outcomes: Sequence[Outcome]) -> None: ...
+    async def attempt(self, receiver: To, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome: ...
+    def broken(self, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome: ...
+    async def settle(self, receiver: To, outcomes: Sequence[DeliveryOutcome]) -> None: ...
     async def release(self, receiver: To, rest: timedelta | None = None) -> None: ...
 
 
@@ -130,7 +129,7 @@ class Dispatcher(Generic[To, Due]):
     def __init__(
         self,
         name: str,
-        deliveries: Deliveries[To, Due],
+        deliveries: DeliverySource[To, Due],
         doorbell: Doorbell,
         topic: str,
         *,
@@ -243,13 +242,13 @@ class Dispatcher(Generic[To, Due]):
 
 
 class _Batch(Generic[To, Due]):
-    """Deliveries of one destination, a few at a time where there are slots to spare. What has ended is written down together, while the
+    """DeliverySource of one destination, a few at a time where there are slots to spare. What has ended is written down together, while the
     next are on their way. After a failure the rest is left for the next claim, which has fewer slots for a destination that fails.
     """
 
     def __init__(
         self,
-        deliveries: Deliveries[To, Due],
+        deliveries: DeliverySource[To, Due],
         receiver: To,
         batch: Sequence[Due],
         *,
@@ -268,7 +267,7 @@ class _Batch(Generic[To, Due]):
         self._mishaps = mishaps
         # A destination that fails is tried with as many as go at once.
         self._waiting = deque(batch[:SLOTS_OF_ONE] if receiver.is_failing else batch)
-        self._ended: list[Outcome] = []
+        self._ended: list[DeliveryOutcome] = []
         self._writing = trio.Lock()
         self._whole = True
 
@@ -305,7 +304,7 @@ class _Batch(Generic[To, Due]):
                 self._whole = False
                 self._waiting.clear()
 
-    async def _attempted(self, due: Due, elapsed: Callable[[], float]) -> Outcome | None:
+    async def _attempted(self, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome | None:
         """None: something that we need is away, and it was not tried."""
         try:
             return await self._deliveries.attempt(self._receiver, due, elapsed)

@@ -10,17 +10,19 @@ from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKe
 from adapters.postgres.federation.consents import PostgresAccess
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
-from adapters.postgres.federation.logout_notices import PostgresLogoutNotices, PostgresLogoutQueue
+from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim.tokens import PostgresScimTokens, PostgresScimTokenUse
 from adapters.postgres.federation.scim.users import PostgresProvisionedUsers
+from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
 from adapters.turns import FairTurns
 from core.domain.federation.device_flow import ACTIVATION_PAGE
 from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
+from core.domain.federation.logout_notices import DueNotice
 from core.domain.federation.metadata import assertion_audiences
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen
@@ -32,7 +34,7 @@ from core.usecases.federation.consents import Consents
 from core.usecases.federation.device_flow import DeviceFlow
 from core.usecases.federation.given_sessions import GivenSessions
 from core.usecases.federation.grants import Grant, Grants, RefreshGrant
-from core.usecases.federation.logout_notices import LogoutNotices
+from core.usecases.federation.logout_notices import LogoutNotices, LogoutReceivers
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
 from core.usecases.federation.saml.configurations import Saml
@@ -44,10 +46,12 @@ from core.usecases.federation.scim.exchanges import ScimExchanges
 from core.usecases.federation.scim.groups import ScimGroups
 from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
+from core.usecases.record.deliveries import Deliveries
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.rounds import fair_turn
 from entrypoints.settings import Settings
+from ports.federation.logout_notices import ClaimedService
 
 
 class Federation(Frozen, kw_only=True):
@@ -62,6 +66,7 @@ class Federation(Frozen, kw_only=True):
     consents: Consents
     logouts: Logouts
     logout_notices: LogoutNotices
+    deliveries: Deliveries[ClaimedService, DueNotice]
     scim_tokens: ScimTokens
     scim_token_presence: PresenceWriter[ScimTokenId]
     scim_users: ScimUsers
@@ -156,16 +161,13 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), clock=clock, ids=ids, secrets=secrets),
         consents=Consents(new_unit_of_work, PostgresAccess(pool)),
         logouts=Logouts(encounters, foundation.token_verifier),
-        logout_notices=LogoutNotices(
-            PostgresLogoutNotices(pool),
-            PostgresLogoutQueue(pool),
+        logout_notices=LogoutNotices(PostgresLogoutNotices(pool)),
+        deliveries=Deliveries(
+            LogoutReceivers(foundation.token_signer, foundation.metrics, clock, ids, settings.public_url),
+            PostgresDeliveryQueue(pool, LOGOUTS),
             foundation.outbound,
-            foundation.token_signer,
-            metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            issuer=settings.public_url,
-            spread=secrets.spread,
+            clock,
+            secrets.spread,
         ),
         scim_tokens=ScimTokens(new_unit_of_work, PostgresScimTokens(pool), scim_token_presence, clock=clock, ids=ids, secrets=secrets),
         scim_token_presence=scim_token_presence,

@@ -3,6 +3,7 @@
 import trio
 
 from adapters.crypto.heads import Es256HeadSigner
+from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.branding import PostgresLooks
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.domain_routes import PostgresDomainRoutes
@@ -21,9 +22,11 @@ from adapters.postgres.tenancy.sign_in_rules import PostgresSignInRules
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.tenancy.upstream_providers import PostgresUpstreamProviders
 from adapters.postgres.tenancy.webhook_deliveries import PostgresWebhookDeliveries
-from adapters.postgres.tenancy.webhook_queue import PostgresWebhookQueue
+from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
 from adapters.postgres.tenancy.webhooks import PostgresWebhooks
+from core.domain.tenancy.webhook_deliveries import DueEvent
 from core.frozen import Frozen
+from core.usecases.record.deliveries import Deliveries
 from core.usecases.tenancy.access import Access
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
@@ -42,12 +45,13 @@ from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
-from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries
+from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
 from entrypoints.assembly.configured import installed_providers, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
+from ports.tenancy.webhook_deliveries import ClaimedWebhook
 
 
 class Tenancy(Frozen, kw_only=True):
@@ -68,6 +72,7 @@ class Tenancy(Frozen, kw_only=True):
     upstream_providers: OrganizationUpstreamProviders
     webhooks: Webhooks
     webhook_deliveries: WebhookDeliveries
+    deliveries: Deliveries[ClaimedWebhook, DueEvent]
     siem: Siem
     siem_export: SiemExport
 
@@ -150,16 +155,13 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             ids=ids,
             secrets=foundation.secrets,
         ),
-        webhook_deliveries=WebhookDeliveries(
-            new_unit_of_work,
-            PostgresWebhookDeliveries(pool),
-            PostgresWebhookQueue(pool),
+        webhook_deliveries=WebhookDeliveries(new_unit_of_work, PostgresWebhookDeliveries(pool), clock),
+        deliveries=Deliveries(
+            WebhookReceivers(new_unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, clock),
+            PostgresDeliveryQueue(pool, WEBHOOKS),
             foundation.outbound,
-            keyring=foundation.keyring,
-            templates=foundation.mail_templates,
-            metrics=foundation.metrics,
-            clock=clock,
-            spread=foundation.secrets.spread,
+            clock,
+            foundation.secrets.spread,
         ),
         siem=Siem(new_unit_of_work, PostgresSiem(pool), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids),
         siem_export=SiemExport(

@@ -14,7 +14,7 @@ import trio
 from actors.dispatcher import SLOTS, SLOTS_OF_FAILING, SLOTS_OF_ONE, Dispatcher
 from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId
-from core.domain.tenancy.webhook_deliveries import Outcome
+from core.domain.record.deliveries import DeliveryOutcome
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
 
@@ -34,7 +34,7 @@ class To:
     rest: timedelta | None = None
     until: float = 0.0
     leased: bool = False
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[DeliveryOutcome] = field(default_factory=list)
     begun: list[float] = field(default_factory=list)
 
     def step(self, name: str) -> None:
@@ -80,7 +80,7 @@ class Queue:
         receiver.step("due")
         return [uuid4() for _ in range(min(receiver.due, 16))]
 
-    async def attempt(self, receiver: To, due: UUID, _elapsed: Callable[[], float]) -> Outcome:
+    async def attempt(self, receiver: To, due: UUID, _elapsed: Callable[[], float]) -> DeliveryOutcome:
         receiver.begun.append(trio.current_time())
         receiver.step("attempt")
         self.at_once[receiver.organization] += 1
@@ -90,12 +90,12 @@ class Queue:
             await trio.sleep(receiver.takes)
         finally:
             self.at_once[receiver.organization] -= 1
-        return Outcome(due, 0, delivered=not receiver.refuses)
+        return DeliveryOutcome(due, 0, delivered=not receiver.refuses)
 
-    def broken(self, due: UUID, _elapsed: Callable[[], float]) -> Outcome:
-        return Outcome(due, 0, delivered=False, error="internal_error")
+    def broken(self, due: UUID, _elapsed: Callable[[], float]) -> DeliveryOutcome:
+        return DeliveryOutcome(due, 0, delivered=False, error="internal_error")
 
-    async def settle(self, receiver: To, outcomes: Sequence[Outcome]) -> None:
+    async def settle(self, receiver: To, outcomes: Sequence[DeliveryOutcome]) -> None:
         await trio.lowlevel.checkpoint()
         receiver.step("settle")
         receiver.outcomes += outcomes

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.http_dates import http_date
-from core.domain.tenancy.webhook_deliveries import LONGEST_REST, rest_asked
+from core.domain.record.deliveries import LONGEST_REST, rest_asked
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MOMENT = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)

@@ -15,15 +15,17 @@ from core.domain.identity.passkeys import PasskeyRefused
 from core.domain.identity.upstream.identities import Connecting
 from core.domain.identity.upstream.sign_in import UsedState
 from core.domain.secrets import Token
-from core.usecases.federation.logout_notices import LogoutNotices
+from core.frozen import names_of
+from core.usecases.federation.logout_notices import LogoutReceivers
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.sign_in.landings.browser import BrowserSessions
 from core.usecases.identity.upstream import identities
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
+from core.usecases.record.deliveries import Deliveries
 from core.usecases.services.billing_reconciliation import BillingReconciliation
-from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries
+from core.usecases.tenancy.webhook_deliveries import WebhookReceivers
 from tests.conftest import CapturedLog
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -57,11 +59,18 @@ def of(kind: type[Any], **parts: Any) -> Any:
     return made
 
 
-@pytest.mark.parametrize("kind", [LogoutNotices, WebhookDeliveries])
+def sending(receivers: type[Any], *, queue: Any = None, metrics: Any = None) -> Any:
+    """Deliveries to such receivers, with these parts alone."""
+    unused: Any = Told()
+    given = dict.fromkeys(names_of(receivers))
+    return Deliveries(receivers(**{**given, "metrics": metrics}), queue, unused, unused, lambda: 0.0)
+
+
+@pytest.mark.parametrize("kind", [LogoutReceivers, WebhookReceivers])
 def test_an_attempt_that_breaks_is_a_failure_that_is_counted(kind: type[Any]) -> None:
     metrics = Told()
     due = SimpleNamespace(id=ID, attempts=0, waited=timedelta(seconds=1))
-    outcome = of(kind, metrics=metrics, clock=SimpleNamespace(now=lambda: NOW), spread=lambda: 0.0).broken(due, lambda: 0.5)
+    outcome = sending(kind, metrics=metrics).broken(due, lambda: 0.5)
     assert not outcome.delivered
     assert metrics.calls
 
@@ -73,9 +82,9 @@ async def test_a_service_whose_address_cannot_be_read_is_put_off(log: CapturedLo
     async def release(*given: Any) -> None:
         released.append(given)
 
-    claimed = SimpleNamespace(uri=None, service=ID)
+    claimed = SimpleNamespace(url=None, id=ID)
     queue = SimpleNamespace(claim=answering([claimed]), release=release)
-    assert await of(LogoutNotices, queue=queue).claim(1, failing=False) == []
+    assert await sending(LogoutReceivers, queue=queue).claim(1, failing=False) == []
     assert [one[0] for one in released] == [claimed]
 
 

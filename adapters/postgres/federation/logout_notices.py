@@ -1,34 +1,45 @@
 """Logout notices in PostgreSQL: their queue, and what became of them. `identity/revoking.py` writes them."""
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.destinations import Queue, Rounds, claiming, finding, releasing, settling, told
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.revoking import noticing
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.record.deliveries import DeliveryTables
+from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.federation.logout_notices import DueNotice, LogoutNotice
-from core.domain.identifiers import ClientId, LogoutNoticeId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, LogoutNoticeId, OrganizationId, SessionId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.services.services import IdTokenAlgorithm
-from core.domain.tenancy.webhook_deliveries import Outcome
 from core.frozen import Frozen
 from ports.federation.logout_notices import ClaimedService
 
 
 class _Claim(Frozen):
-    """One row of nulls when nothing was claimed."""
+    """One row of nulls when nothing was claimed. `url` is null also when it was removed at this moment."""
 
     last: UUID | None
-    lease: UUID | None
     id: UUID | None
-    org_id: UUID | None
-    uri: str | None
-    client_id: UUID | None
+    lease: UUID
+    org_id: UUID
+    url: str | None
+    client_id: UUID
     id_token_alg: str | None
+
+    def claimed(self, *, failing: bool) -> ClaimedService | None:
+        if self.id is None or self.url is None:
+            return None
+        return ClaimedService(
+            id=self.id,
+            organization=OrganizationId(self.org_id),
+            url=self.url,
+            is_failing=failing,
+            lease=self.lease,
+            client=ClientId(self.client_id),
+            algorithm=IdTokenAlgorithm(self.id_token_alg or IdTokenAlgorithm.RS256),
+        )
 
 
 class _Due(Frozen):
@@ -37,9 +48,8 @@ class _Due(Frozen):
     session_id: UUID
     user_id: UUID
 
-
-class _Settled(Frozen):
-    failing_since: datetime | None
+    def due(self) -> DueNotice:
+        return DueNotice(self.id, self.attempts, SessionId(self.session_id), UserId(self.user_id))
 
 
 class _Listed(Frozen):
@@ -89,60 +99,20 @@ class PostgresLogoutNotices:
         return Listed([notice for row in rows if (notice := row.notice()) is not None], rows[0].total)
 
 
-class PostgresLogoutQueue:
-    """Implements `ports.federation.logout_notices.LogoutQueue`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._rounds = Rounds(pool, _Claim, _CLAIM)
-
-    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[ClaimedService]:
-        return [
-            ClaimedService(
-                service=ServiceId(row.id),
-                organization=OrganizationId(row.org_id),
-                uri=row.uri,
-                client=ClientId(row.client_id),
-                algorithm=IdTokenAlgorithm(row.id_token_alg or IdTokenAlgorithm.RS256),
-                is_failing=failing,
-                lease=row.lease,
-            )
-            for row in await self._rounds.claim(limit, lease, failing=failing, busy=busy)
-            if row.id is not None and row.org_id is not None and row.uri is not None and row.client_id is not None and row.lease is not None
-        ]
-
-    async def due(self, claimed: ClaimedService, limit: int) -> Sequence[DueNotice]:
-        rows = await ask(self._pool, _Due, _DUE, {"destination": claimed.service, "lease": claimed.lease, "limit": limit})
-        return [DueNotice(LogoutNoticeId(row.id), row.attempts, SessionId(row.session_id), UserId(row.user_id)) for row in rows]
-
-    async def settle(self, claimed: ClaimedService, outcomes: Sequence[Outcome]) -> None:
-        parameters = {"destination": claimed.service, "lease": claimed.lease, "outcomes": told(outcomes)}
-        await ask(self._pool, _Settled, _SETTLE, parameters)
-
-    async def release(self, claimed: ClaimedService, rest: timedelta | None = None) -> None:
-        await tell(self._pool, _RELEASE, {"destination": claimed.service, "lease": claimed.lease, "rest": rest})
-
-
-_QUEUE: Final = Queue(
+LOGOUTS: Final = DeliveryTables(
     waiting="logout_notices",
     of="service_id",
-    destinations="logout_receivers",
+    receivers="logout_receivers",
     key="service_id",
     joins="join services on services.id = logout_receivers.service_id join organizations on organizations.id = services.org_id",
     may_be_called="services.backchannel_logout_uri is not null and organizations.status = 'active'",
+    row=_Claim,
+    columns="services.id, services.org_id, services.backchannel_logout_uri as url, services.client_id, services.id_token_alg",
+    claimed_joins="left join services on services.id = claimed.service_id",
+    due_row=_Due,
+    due_columns="deliveries.session_id, deliveries.user_id",
+    due_order="deliveries.id",
 )
-
-_CLAIM: Final[LiteralString] = claiming(
-    _QUEUE,
-    "services.id, services.org_id, services.backchannel_logout_uri as uri, services.client_id, services.id_token_alg",
-    "left join services on services.id = claimed.service_id",
-)
-
-_DUE: Final[LiteralString] = finding(_QUEUE, "deliveries.session_id, deliveries.user_id", "", "deliveries.id")
-
-_SETTLE: Final[LiteralString] = settling(_QUEUE)
-
-_RELEASE: Final[LiteralString] = releasing(_QUEUE)
 
 _WANTED: Final = """
                  logout_notices.service_id = services.id

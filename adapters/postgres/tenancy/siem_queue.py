@@ -7,6 +7,7 @@ from uuid import UUID
 
 from adapters.postgres import locks
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.record.deliveries import AT_LEISURE
 from adapters.postgres.record.going import IS_GOING, STAYS
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask, ask_for_many, tell
@@ -123,10 +124,6 @@ def _leased(claimed: ClaimedExport) -> dict[str, Any]:
     return {"id": claimed.id, "lease": claimed.lease}
 
 
-# When the server crashes, the outcomes of its last moments are lost, and what they are about is sent again, as after any crash. So nobody
-# waits for the disk.
-_AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
-
 _MOMENT: Final = "to_char({} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 
 # What may be forgotten of a sign-in, as the text that its commitment covers. A deleted account and the end of the retention delete the row,
@@ -227,7 +224,7 @@ _CLAIM: Final[LiteralString] = f"""
   select ends.last, claimed.*
     from ends
     left join claimed on true
-   where {_AT_LEISURE}
+   where {AT_LEISURE}
 """
 
 # A number without its entry, or with another organization's, is told as such: nothing is passed over in silence, and nothing of others is
@@ -299,7 +296,7 @@ _ENTRIES: Final[Mapping[Stream, LiteralString]] = {Stream.AUDIT: _AUDIT_ENTRIES,
 _HOLD: Final[LiteralString] = f"""
     update siem_configurations as configurations
        set leased_until = now() + %(for)s
-     where id = %(id)s and lease = %(lease)s and is_active and {_AT_LEISURE}
+     where id = %(id)s and lease = %(lease)s and is_active and {AT_LEISURE}
        and exists (select from organizations where organizations.id = configurations.org_id and organizations.status = 'active')
  returning endpoint_url, sealed_credentials
 """
@@ -309,7 +306,7 @@ def _received(columns: LiteralString) -> LiteralString:
     return f"""
     update siem_configurations
        set {columns}, last_delivered_at = %(at)s, last_error = null, failures = 0, next_at = now()
-     where id = %(id)s and lease = %(lease)s and {_AT_LEISURE}
+     where id = %(id)s and lease = %(lease)s and {AT_LEISURE}
  returning id
 """
 
@@ -322,11 +319,11 @@ _RECEIVED: Final[Mapping[Stream, LiteralString]] = {
 _FAILED: Final[LiteralString] = f"""
     update siem_configurations
        set failures = failures + 1, last_error = %(error)s, next_at = now() + %(pause)s, lease = null, leased_until = null
-     where id = %(id)s and lease = %(lease)s and {_AT_LEISURE}
+     where id = %(id)s and lease = %(lease)s and {AT_LEISURE}
 """
 
 _RELEASE: Final[LiteralString] = f"""
-    update siem_configurations set lease = null, leased_until = null where id = %(id)s and lease = %(lease)s and {_AT_LEISURE}
+    update siem_configurations set lease = null, leased_until = null where id = %(id)s and lease = %(lease)s and {AT_LEISURE}
 """
 
 # The janitor's: numbered sign-ins that were received, or whose export is gone. Hops from export to export, and reads of each no more than

@@ -16,7 +16,7 @@ from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.tenancy.webhook_deliveries import Delivery, Happened, Replayed
 from core.frozen import Frozen
-from ports.tenancy.webhook_deliveries import Wanted
+from ports.tenancy.webhook_deliveries import WantedDeliveries
 
 
 class HappenedRow(Frozen):
@@ -124,7 +124,7 @@ class PostgresWebhookDeliveries:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: Wanted, page: Page) -> Listed[Delivery] | None:
+    async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
         conditions = _conditions(wanted)
         parameters = {
             "organization": organization,
@@ -140,7 +140,7 @@ class PostgresWebhookDeliveries:
         return Listed([row.delivery() for row in rows], totals.total)
 
 
-def _conditions(wanted: Wanted) -> LiteralString:
+def _conditions(wanted: WantedDeliveries) -> LiteralString:
     by_type: LiteralString = "" if wanted.event_type is None else " and event_name = %(event_type)s"
     if wanted.delivered is None:
         return by_type

@@ -1,32 +1,40 @@
-"""The queue of deliveries in PostgreSQL. A claim takes destinations; what is due for each is looked up once the claim is committed, since a
-statement sees the deliveries as they were before it waited for nobody.
-"""
+"""The queue of deliveries to webhooks."""
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Final, LiteralString
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
-from adapters.postgres.destinations import Queue, Rounds, claiming, finding, releasing, settling, told
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.tenancy.webhook_deliveries import HAPPENED, WITH_EVENT, HappenedRow
-from core.domain.identifiers import OrganizationId, WebhookDeliveryId, WebhookId
-from core.domain.tenancy.webhook_deliveries import DueDelivery, Outcome
+from core.domain.identifiers import OrganizationId
+from core.domain.tenancy.webhook_deliveries import DueEvent
 from core.frozen import Frozen
-from ports.tenancy.webhook_deliveries import Claimed
+from ports.tenancy.webhook_deliveries import ClaimedWebhook
 
 
 class _Claim(Frozen):
-    """One row of nulls when nothing was claimed. `last` is where the claim stopped: null at the end of the round."""
+    """One row of nulls when nothing was claimed."""
 
     last: UUID | None
-    lease: UUID | None
     id: UUID | None
-    org_id: UUID | None
-    url: str | None
-    sealed_secret: bytes | None
+    lease: UUID
+    org_id: UUID
+    url: str
+    sealed_secret: bytes
     previous_sealed_secret: bytes | None
+
+    def claimed(self, *, failing: bool) -> ClaimedWebhook | None:
+        if self.id is None:
+            return None
+        return ClaimedWebhook(
+            id=self.id,
+            organization=OrganizationId(self.org_id),
+            url=self.url,
+            is_failing=failing,
+            lease=self.lease,
+            sealed_secret=self.sealed_secret,
+            previous_sealed_secret=self.previous_sealed_secret,
+        )
 
 
 class _Due(HappenedRow):
@@ -34,68 +42,26 @@ class _Due(HappenedRow):
     attempts: int
     waited: timedelta
 
-
-class _Settled(Frozen):
-    failing_since: datetime | None
-
-
-class PostgresWebhookQueue:
-    """Implements `ports.tenancy.webhook_deliveries.WebhookQueue`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._rounds = Rounds(pool, _Claim, _CLAIM)
-
-    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[Claimed]:
-        return [
-            Claimed(
-                webhook=WebhookId(row.id),
-                organization=OrganizationId(row.org_id),
-                url=row.url,
-                sealed_secret=row.sealed_secret,
-                previous_sealed_secret=row.previous_sealed_secret,
-                is_failing=failing,
-                lease=row.lease,
-            )
-            for row in await self._rounds.claim(limit, lease, failing=failing, busy=busy)
-            if row.id is not None and row.org_id is not None and row.url is not None
-            if row.sealed_secret is not None and row.lease is not None
-        ]
-
-    async def due(self, claimed: Claimed, limit: int) -> Sequence[DueDelivery]:
-        rows = await ask(self._pool, _Due, _DUE, {"destination": claimed.webhook, "lease": claimed.lease, "limit": limit})
-        return [DueDelivery(WebhookDeliveryId(row.id), row.attempts, row.happened(), row.waited) for row in rows]
-
-    async def settle(self, claimed: Claimed, outcomes: Sequence[Outcome]) -> datetime | None:
-        rows = await ask(
-            self._pool, _Settled, _SETTLE, {"destination": claimed.webhook, "lease": claimed.lease, "outcomes": told(outcomes)}
-        )
-        return rows[0].failing_since if rows else None
-
-    async def release(self, claimed: Claimed, rest: timedelta | None = None) -> None:
-        await tell(self._pool, _RELEASE, {"destination": claimed.webhook, "lease": claimed.lease, "rest": rest})
+    def due(self) -> DueEvent:
+        return DueEvent(self.id, self.attempts, self.happened(), self.waited)
 
 
-_QUEUE: Final = Queue(
+WEBHOOKS: Final = DeliveryTables(
     waiting="webhook_deliveries",
     of="webhook_id",
-    destinations="webhooks",
+    receivers="webhooks",
     key="id",
     joins="join organizations on organizations.id = webhooks.org_id",
     may_be_called="webhooks.is_active and organizations.status = 'active'",
-)
-
-_CLAIM: Final[LiteralString] = claiming(
-    _QUEUE,
-    """claimed.id, claimed.org_id, claimed.url, claimed.sealed_secret,
+    row=_Claim,
+    columns="""claimed.id, claimed.org_id, claimed.url, claimed.sealed_secret,
          case when claimed.previous_until > now() then claimed.previous_sealed_secret end as previous_sealed_secret""",
+    due_row=_Due,
+    due_columns=f"now() - deliveries.next_at as waited, {HAPPENED}",
+    due_joins=WITH_EVENT,
+    due_order="deliveries.event_id",
+    kept="response_body = outcomes.response_body,",
 )
-
-_DUE: Final[LiteralString] = finding(_QUEUE, f"now() - deliveries.next_at as waited, {HAPPENED}", WITH_EVENT, "deliveries.event_id")
-
-_SETTLE: Final[LiteralString] = settling(_QUEUE, "response_body = outcomes.response_body,")
-
-_RELEASE: Final[LiteralString] = releasing(_QUEUE)
 
 # The janitor's: gives up what waits for a webhook that is disabled, or for an organization that is not active.
 FORSAKE: Final = """

@@ -7,30 +7,30 @@ from urllib.parse import urlencode
 
 from core.domain.identifiers import ClientId, LogoutNoticeId, SessionId, UserId
 from core.domain.json import Json
+from core.domain.record.deliveries import DeliveryRules, DueDelivery
 from core.domain.secrets import Token
-from core.domain.tenancy.webhook_deliveries import Outcome, pause_after, rest_asked
 from core.frozen import Frozen
 
-ATTEMPT_TIMEOUT: Final = timedelta(seconds=10)
-# After each failure but the last. All of them end within a day: by then most applications have ended the session by their own rules.
-PAUSES: Final = (
-    timedelta(minutes=1),
-    timedelta(minutes=4),
-    timedelta(minutes=15),
-    timedelta(hours=1),
-    timedelta(hours=3),
-    timedelta(hours=6),
-    timedelta(hours=10),
+RULES: Final = DeliveryRules(
+    # All of them end within a day: by then most applications have ended the session by their own rules.
+    pauses=(
+        timedelta(minutes=1),
+        timedelta(minutes=4),
+        timedelta(minutes=15),
+        timedelta(hours=1),
+        timedelta(hours=3),
+        timedelta(hours=6),
+        timedelta(hours=10),
+    ),
+    # OpenID Connect Back-Channel Logout 1.0, section 2.8. Some frameworks turn an empty 200 into 204.
+    received=(200, 204),
+    # The receiver has read the token and will not have it. It would not have the next one either.
+    final=(400,),
 )
-MOST_ATTEMPTS: Final = len(PAUSES) + 1
 # The receiver gets it at once, and remembers its id for as long.
 LIFETIME: Final = timedelta(minutes=2)
 HEADERS: Final[Mapping[str, str]] = {"content-type": "application/x-www-form-urlencoded", "user-agent": "Postern-Logout"}
 _EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
-# Section 2.8. Some frameworks turn an empty 200 into 204.
-_RECEIVED: Final = frozenset({200, 204})
-# The receiver has read the token and will not have it. It would not have the next one either.
-_REFUSED: Final = 400
 
 
 class LogoutNotice(Frozen, kw_only=True):
@@ -48,9 +48,7 @@ class LogoutNotice(Frozen, kw_only=True):
     updated_at: datetime
 
 
-class DueNotice(Frozen):
-    id: LogoutNoticeId
-    attempts: int
+class DueNotice(DueDelivery):
     session: SessionId
     user: UserId
 
@@ -73,15 +71,3 @@ def logout_claims(due: DueNotice, *, client: ClientId, issuer: str, token_id: st
 
 def body_of(token: Token) -> bytes:
     return urlencode({"logout_token": token.reveal()}).encode()
-
-
-def answered(due: DueNotice, status: int, *, retry_after: str | None, now: datetime, spread: float) -> Outcome:
-    if status in _RECEIVED:
-        return Outcome(due.id, due.attempts, delivered=True, status_code=status)
-    rest = rest_asked(retry_after, now)
-    pause = None if status == _REFUSED else pause_after(due.attempts, spread, rest, PAUSES)
-    return Outcome(due.id, due.attempts, delivered=False, status_code=status, error=f"answered {status}", pause=pause, rest=rest)
-
-
-def unanswered(due: DueNotice, reason: str, spread: float) -> Outcome:
-    return Outcome(due.id, due.attempts, delivered=False, error=reason, pause=pause_after(due.attempts, spread, None, PAUSES))

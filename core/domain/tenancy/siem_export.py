@@ -15,11 +15,10 @@ from typing import Any, Final
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.json import Json
 from core.domain.outbound.destinations import Destination
+from core.domain.record.deliveries import rest_asked
 from core.domain.tenancy.siem import Provider
-from core.domain.tenancy.webhook_deliveries import rest_asked
 from core.frozen import Frozen
 
-ATTEMPT_TIMEOUT: Final = timedelta(seconds=10)
 # What one batch weighs, give or take an entry. Receivers take at least this much.
 MOST_BYTES: Final = 1 << 20
 _FIRST_PAUSE: Final = timedelta(seconds=5)

@@ -6,6 +6,7 @@ from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest, Forbidden, NotFound
 from core.domain.identifiers import SiemId
 from core.domain.outbound.destinations import Destination
+from core.domain.record.deliveries import ATTEMPT_TIMEOUT
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -27,7 +28,7 @@ from core.domain.tenancy.siem import (
     siem_removed,
     siem_tested,
 )
-from core.domain.tenancy.siem_export import ATTEMPT_TIMEOUT, Export, asked_of, headers_of, refusal, test_body
+from core.domain.tenancy.siem_export import Export, asked_of, headers_of, refusal, test_body
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock

@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
+from core.domain.record.deliveries import ATTEMPT_TIMEOUT, BROKEN
 from core.domain.tenancy.siem import authentication, siem_destination
 from core.domain.tenancy.siem_export import (
-    ATTEMPT_TIMEOUT,
     MOST_BYTES,
     Batch,
     Cursor,
@@ -22,7 +22,6 @@ from core.domain.tenancy.siem_export import (
     pause_after,
     refusal,
 )
-from core.domain.tenancy.webhook_deliveries import BROKEN
 from core.usecases.tenancy.siem import SEALED_SHUT, opened
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing

@@ -15,7 +15,7 @@ import trio
 from actors.dispatcher import Dispatcher
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.email import Email
-from core.domain.federation.logout_notices import MOST_ATTEMPTS
+from core.domain.federation.logout_notices import RULES
 from core.domain.identifiers import DeviceId, OrganizationId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from entrypoints.bootstrap import Postern
@@ -71,7 +71,7 @@ class House(Relying):
         postern = self.postern
         dispatcher = Dispatcher(
             "logouts",
-            postern.federation.logout_notices,
+            postern.federation.deliveries,
             postern.foundation.doorbell,
             LOGOUT_TOPIC,
             metrics=postern.foundation.metrics,
@@ -175,7 +175,7 @@ async def test_the_service_gets_a_logout_token(house: House) -> None:
             "user_id": session["sub"],
             "response_status_code": 200,
             "attempt_count": 1,
-            "max_attempts": MOST_ATTEMPTS,
+            "max_attempts": RULES.most_attempts,
             "next_retry_at": None,
             "delivered": True,
             "delivery_error": None,
@@ -355,7 +355,7 @@ async def test_who_never_receives_is_given_up(house: House) -> None:
         await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
         await house.ended()
         settled: dict[str, Any] = {}
-        for attempt in range(1, MOST_ATTEMPTS + 1):
+        for attempt in range(1, RULES.most_attempts + 1):
             settled = await house.settled(attempt)
             house.people.change("update logout_notices set next_at = now() where next_at is not null")
     assert (settled["next_retry_at"], settled["delivered"]) == (None, False)
@@ -376,13 +376,13 @@ async def test_who_is_closed_is_not_called(house: House, how: str) -> None:
     await house.tell(house.shop, DEAD)
     await house.ended()
     house.people.change(how)
-    assert await house.postern.federation.logout_notices.claim(10, failing=False) == []
+    assert await house.postern.federation.deliveries.claim(10, failing=False) == []
 
 
 async def test_a_claim_is_one_dispatchers_until_its_lease_ends(house: House) -> None:
     await house.tell(house.shop, DEAD)
     await house.ended()
-    notices = house.postern.federation.logout_notices
+    notices = house.postern.federation.deliveries
     (receiver,) = await notices.claim(10, failing=False)
     assert await notices.claim(10, failing=False) == []
     house.people.change("update logout_receivers set leased_until = now() - interval '1 second'")

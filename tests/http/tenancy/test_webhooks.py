@@ -15,11 +15,11 @@ from standardwebhooks import Webhook
 from actors import dispatcher
 from actors.dispatcher import Dispatcher
 from core.domain.identifiers import OrganizationId, UserId
+from core.domain.record.deliveries import LEASE
 from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, WEBHOOK_TOPIC, Audience
 from core.domain.record.events import SYSTEM, Actor, Event, Target
-from core.domain.tenancy.webhook_deliveries import MOST_ATTEMPTS
+from core.domain.tenancy.webhook_deliveries import RULES
 from core.domain.tenancy.webhooks import MOST_WEBHOOKS
-from core.usecases.tenancy.webhook_deliveries import LEASE
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
@@ -89,7 +89,7 @@ class House(Neighbours):
         postern = self.postern
         return Dispatcher(
             "webhooks",
-            postern.tenancy.webhook_deliveries,
+            postern.tenancy.deliveries,
             postern.foundation.doorbell,
             WEBHOOK_TOPIC,
             metrics=postern.foundation.metrics,
@@ -396,7 +396,7 @@ async def test_attempts_end_after_five(house: House) -> None:
         await house.happens()
         pauses = []
         delivery: dict[str, Any] = {}
-        for attempts in range(1, MOST_ATTEMPTS + 1):
+        for attempts in range(1, RULES.most_attempts + 1):
             delivery = await house.settled(webhook, attempts)
             assert (delivery["response_status_code"], delivery["response_body"], delivery["delivered"]) == (503, "later", False)
             assert delivery["delivery_error"] == "answered 503"
@@ -404,7 +404,7 @@ async def test_attempts_end_after_five(house: House) -> None:
                 due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
                 pauses.append(round((due - ended) / timedelta(minutes=1), 1))
             house.due_again()
-    assert len(receiver.calls) == MOST_ATTEMPTS
+    assert len(receiver.calls) == RULES.most_attempts
     assert len({call.headers["webhook-id"] for call in receiver.calls}) == 1
     assert all(minutes <= pause <= minutes * 1.1 for minutes, pause in zip((1, 2, 4, 8), pauses, strict=True))
     assert delivery["next_retry_at"] is None
@@ -438,7 +438,7 @@ async def test_nothing_more_is_sent_once_it_must_not_be(house: House, stop: str)
             await house.settled(webhook)
         house.people.change(STOPS[stop])
         house.due_again()
-        deliveries = house.postern.tenancy.webhook_deliveries
+        deliveries = house.postern.tenancy.deliveries
         for failing in (True, False):
             assert await deliveries.claim(10, failing=failing) == []
         (sweep,) = [one for one in _sweeps(house.postern) if type(one).__name__ == "ForsakenDeliveries"]
@@ -592,7 +592,7 @@ async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_ar
 async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: House) -> None:
     await house.made()
     await house.happens()
-    deliveries = house.postern.tenancy.webhook_deliveries
+    deliveries = house.postern.tenancy.deliveries
     (claimed,) = await deliveries.claim(10, failing=False)
     (due,) = await deliveries.due(claimed)
     outcome = await deliveries.attempt(claimed, due, lambda: 0.0)
@@ -608,7 +608,7 @@ async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: Ho
 async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(house: House) -> None:
     webhook = await house.made()
     await house.happens()
-    deliveries = house.postern.tenancy.webhook_deliveries
+    deliveries = house.postern.tenancy.deliveries
     (dead,) = await deliveries.claim(10, failing=False)
     (due,) = await deliveries.due(dead)
     assert await deliveries.claim(10, failing=False) == []
@@ -631,7 +631,7 @@ async def test_a_secret_that_cannot_be_opened_waits_for_its_key(house: House, lo
     await house.happens()
     house.people.change("update webhooks set sealed_secret = 'x'")
     log.allow("webhook_secret_unreadable")
-    deliveries = house.postern.tenancy.webhook_deliveries
+    deliveries = house.postern.tenancy.deliveries
     assert await deliveries.claim(10, failing=False) == []
     (kept,) = house.people.rows("select lease, rests_until > now() + interval '4 minutes' as rests from webhooks")
     assert kept == {"lease": None, "rests": True}
@@ -641,11 +641,11 @@ async def test_claims_go_round(house: House) -> None:
     for _ in range(3):
         await house.made()
     await house.happens()
-    deliveries = house.postern.tenancy.webhook_deliveries
+    deliveries = house.postern.tenancy.deliveries
     seen = []
     for _ in range(6):
         (claimed,) = await deliveries.claim(1, failing=False)
-        seen.append(claimed.claimed.webhook)
+        seen.append(claimed.claimed.id)
         await deliveries.release(claimed)
     assert len(set(seen[:3])) == 3
     assert seen[:3] == seen[3:]
@@ -657,7 +657,7 @@ async def test_claims_share_out_by_organization(house: House) -> None:
     await house.made(of="globex")
     for tenant in (house.acme, house.globex):
         await house.happens(to=tenant.id)
-    deliveries = house.postern.tenancy.webhook_deliveries
+    deliveries = house.postern.tenancy.deliveries
     acme, globex = OrganizationId(house.acme.id), OrganizationId(house.globex.id)
 
     async def claimed(limit: int, *busy: OrganizationId) -> list[OrganizationId]:
@@ -678,12 +678,12 @@ async def test_claims_share_out_by_organization(house: House) -> None:
 async def test_those_of_an_organization_that_may_have_few_go_round_as_well(house: House) -> None:
     made = {(await house.made())["id"] for _ in range(6)}
     await house.happens()
-    deliveries = house.postern.tenancy.webhook_deliveries
+    deliveries = house.postern.tenancy.deliveries
     busy = [OrganizationId(house.acme.id)] * 2
     seen = []
     for _ in range(6):
         (claimed,) = await deliveries.claim(2, failing=False, busy=busy)
-        seen.append(str(claimed.claimed.webhook))
+        seen.append(str(claimed.claimed.id))
         await deliveries.release(claimed)
     assert set(seen) == made
 

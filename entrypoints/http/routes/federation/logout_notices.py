@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.federation.logout_notices import MOST_ATTEMPTS, LogoutNotice
+from core.domain.federation.logout_notices import RULES, LogoutNotice
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -41,7 +41,7 @@ class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The status of the last answer; null if there was none."""
     attempt_count: Annotated[int, example(1)]
     """How many attempts there were."""
-    max_attempts: Annotated[int, example(MOST_ATTEMPTS)]
+    max_attempts: Annotated[int, example(RULES.most_attempts)]
     """How many attempts there are at most."""
     next_retry_at: datetime | None
     """When the next attempt is due; null if there is none."""
@@ -84,7 +84,7 @@ def _record(notice: LogoutNotice) -> LogoutNoticeRecord:
         user_id=notice.user,
         response_status_code=notice.status_code,
         attempt_count=notice.attempts,
-        max_attempts=MOST_ATTEMPTS,
+        max_attempts=RULES.most_attempts,
         next_retry_at=notice.next_at,
         delivered=notice.delivered_at is not None,
         delivery_error=notice.error,

@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import WebhookDeliveryId, WebhookId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.webhook_deliveries import MOST_ATTEMPTS, Delivery
+from core.domain.tenancy.webhook_deliveries import RULES, Delivery
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
@@ -21,7 +21,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.paging import Paging, page_of
 from entrypoints.http.routes.record.audit import WholePagination
 from entrypoints.http.routes.tenancy.webhooks import WebhookPath
-from ports.tenancy.webhook_deliveries import Wanted
+from ports.tenancy.webhook_deliveries import WantedDeliveries
 
 _TAGS = ("webhooks",)
 _WEBHOOK = "/api/organizations/{org_slug}/webhooks/{webhook_id}"
@@ -127,7 +127,7 @@ async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath,
     They are kept for 30 days, unless the operator of this installation chose another time. A `total` of 10 000 means "10 000 or more".
     """
     query = call.query
-    wanted = Wanted(query.event_type, query.delivered)
+    wanted = WantedDeliveries(query.event_type, query.delivered)
     listed = await postern.tenancy.webhook_deliveries.list(call.caller, WebhookId(call.path.webhook_id), wanted, page_of(query))
     pages = -(-listed.total // query.limit)
     pagination = WholePagination(query.page, query.limit, listed.total, pages, query.page < pages, query.page > 1)
@@ -178,7 +178,7 @@ def _record(delivery: Delivery) -> DeliveryRecord:
         response_status_code=delivery.status_code,
         response_body=delivery.response_body,
         attempt_count=delivery.attempts,
-        max_attempts=MOST_ATTEMPTS,
+        max_attempts=RULES.most_attempts,
         next_retry_at=delivery.next_at,
         delivered=delivery.delivered_at is not None,
         delivery_error=delivery.error,

@@ -1,0 +1,284 @@
+"""Queues of deliveries in PostgreSQL: the statements that take, settle and give back, for any table of deliveries and any table of their
+receivers. A claim takes receivers; what is due for each is looked up once the claim is committed, since a statement sees the deliveries as
+they were before it waited for nobody.
+
+A table of deliveries has `next_at` (null: nothing more is done), `attempts`, `delivered_at`, `status_code`, `error` and `updated_at`. Of
+its rows that wait, an index begins with the receiver and `next_at`. A table of receivers has `failing_since`, `rests_until`, `lease` and
+`leased_until`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Generic, LiteralString, Protocol, TypeVar
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.arrays import array
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask, tell
+from adapters.postgres.storable import storable_text
+from core.domain.identifiers import OrganizationId
+from core.domain.record.deliveries import DeliveryOutcome, DueDelivery
+from core.frozen import Frozen
+from ports.record.deliveries import ClaimedReceiver
+
+# Receivers with something pending that one claim looks at. The next one goes on where it stopped.
+_LOOKED_AT: Final = 500
+_FIRST: Final = UUID(int=0)
+
+# When the server crashes, the outcomes of its last moments are lost, and what they are about is sent again, as after any crash. So nobody
+# waits for the disk: that would take longer than the attempt.
+AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
+
+To = TypeVar("To", bound=ClaimedReceiver)
+Due = TypeVar("Due", bound=DueDelivery)
+To_co = TypeVar("To_co", bound=ClaimedReceiver, covariant=True)
+Due_co = TypeVar("Due_co", bound=DueDelivery, covariant=True)
+
+
+class ClaimRow(Protocol[To_co]):
+    """One row, with `id` null, when nothing was claimed. `last` is where the claim stopped: null at the end of the round."""
+
+    @property
+    def last(self) -> UUID | None: ...
+    def claimed(self, *, failing: bool) -> To_co | None: ...
+
+
+class DueRow(Protocol[Due_co]):
+    def due(self) -> Due_co: ...
+
+
+class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
+    """`waiting`: the table of deliveries; `of`: its column for the receiver. `receivers`: the table of those; `key`: its column for the
+    same. `may_be_called` is a condition on the receiver and what `joins` finds for it. `columns` are told of each `claimed` receiver, with
+    what `claimed_joins` finds for it; `due_columns` of each of its `deliveries`, with what `due_joins` finds. Of those that are due at the
+    same moment, `due_order` says which comes first. `kept`: what else of an outcome is written.
+    """
+
+    waiting: LiteralString
+    of: LiteralString
+    receivers: LiteralString
+    key: LiteralString
+    joins: LiteralString
+    may_be_called: LiteralString
+    row: type[ClaimRow[To]]
+    columns: LiteralString
+    claimed_joins: LiteralString = ""
+    due_row: type[DueRow[Due]]
+    due_columns: LiteralString
+    due_joins: LiteralString = ""
+    due_order: LiteralString
+    kept: LiteralString = ""
+
+
+class PostgresDeliveryQueue(Generic[To, Due]):
+    """Implements `ports.record.deliveries.DeliveryQueue` for one pair of tables.
+
+    Claims go round: after the last receiver comes the first again, so none waits for ever behind others. Of those of an organization that
+    may have no more of them now, the next claim takes the ones behind.
+    """
+
+    def __init__(self, pool: Pool, tables: DeliveryTables[To, Due]) -> None:
+        self._pool = pool
+        self._row, self._due_row = tables.row, tables.due_row
+        self._claim: LiteralString = _claiming(tables)
+        self._find: LiteralString = _finding(tables)
+        self._settle: LiteralString = _settling(tables)
+        self._release: LiteralString = _releasing(tables)
+        self._after = {True: _FIRST, False: _FIRST}
+        # The one that was claimed last.
+        self._turn = {True: _FIRST, False: _FIRST}
+
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[To]:
+        ends = 1 if self._after[failing] == _FIRST else 2
+        while True:
+            parameters = {
+                "after": self._after[failing],
+                "turn": self._turn[failing],
+                "limit": limit,
+                "lease": lease,
+                "failing": failing,
+                "busy": array([one.hex for one in busy]),
+                "most": _LOOKED_AT,
+            }
+            rows = await ask(self._pool, self._row, self._claim, parameters)
+            self._after[failing] = rows[0].last or _FIRST
+            claimed = [one for row in rows if (one := row.claimed(failing=failing)) is not None]
+            ids = [one.id for one in claimed]
+            self._turn[failing] = max([one for one in ids if one <= self._turn[failing]] or ids, default=self._turn[failing])
+            ends -= rows[0].last is None
+            if claimed or ends == 0:
+                return claimed
+
+    async def due(self, claimed: To, limit: int) -> Sequence[Due]:
+        rows = await ask(self._pool, self._due_row, self._find, {"receiver": claimed.id, "lease": claimed.lease, "limit": limit})
+        return [row.due() for row in rows]
+
+    async def settle(self, claimed: To, outcomes: Sequence[DeliveryOutcome]) -> datetime | None:
+        parameters = {"receiver": claimed.id, "lease": claimed.lease, "outcomes": _told(outcomes)}
+        rows = await ask(self._pool, _Settled, self._settle, parameters)
+        return rows[0].failing_since if rows else None
+
+    async def release(self, claimed: To, rest: timedelta | None = None) -> None:
+        await tell(self._pool, self._release, {"receiver": claimed.id, "lease": claimed.lease, "rest": rest})
+
+
+class _Settled(Frozen):
+    failing_since: datetime | None
+
+
+def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
+    """Hops from receiver to receiver through the index, and reads the earliest row of each. So neither a long queue for one of them nor a
+    crowd of later rows slows it down. Where several organizations want what is left, none has two before another has one.
+    """
+    may_be_claimed: LiteralString = f"""{tables.may_be_called}
+                           and ({tables.receivers}.leased_until is null or {tables.receivers}.leased_until <= now())
+                           and ({tables.receivers}.rests_until is null or {tables.receivers}.rests_until <= now())
+                           and ({tables.receivers}.failing_since is not null) = %(failing)s"""
+    return f"""
+    with recursive
+         pending (receiver, next_at) as (
+             (select {tables.of}, next_at
+                from {tables.waiting}
+               where next_at is not null and {tables.of} > %(after)s
+               order by {tables.of}, next_at
+               limit 1)
+              union all
+             select next.{tables.of}, next.next_at
+               from pending
+              cross join lateral (
+                        select {tables.of}, next_at
+                          from {tables.waiting}
+                         where next_at is not null and {tables.of} > pending.receiver
+                         order by {tables.of}, next_at
+                         limit 1
+                    ) as next
+         ),
+         looked as materialized (select receiver, next_at from pending limit %(most)s),
+         busy as materialized (
+             select organization, count(*) as slots from unnest(%(busy)s::uuid[]) as one (organization) group by organization
+         ),
+         ready as materialized (
+             select looked.receiver, organizations.id as organization,
+                    row_number() over (
+                        partition by organizations.id order by looked.receiver <= %(turn)s, looked.receiver
+                    ) as place
+               from looked
+               join {tables.receivers} on {tables.receivers}.{tables.key} = looked.receiver
+               {tables.joins}
+              where looked.next_at <= now() and {may_be_claimed}
+         ),
+         shared as materialized (
+             select ready.receiver
+               from ready
+               left join busy on busy.organization = ready.organization
+              where ready.place <= %(limit)s - (coalesce(busy.slots, 0) + 1) / 2
+              order by ready.place + coalesce(busy.slots, 0), ready.receiver <= %(turn)s, ready.receiver
+         ),
+         chosen as materialized (
+             select free.id
+               from shared
+              cross join lateral (
+                        select {tables.receivers}.{tables.key} as id
+                          from {tables.receivers}
+                          {tables.joins}
+                         where {tables.receivers}.{tables.key} = shared.receiver and {may_be_claimed}
+                           for no key update of {tables.receivers} skip locked
+                    ) as free
+              limit %(limit)s
+         ),
+         claimed as (
+             update {tables.receivers}
+                set lease = gen_random_uuid(), leased_until = now() + %(lease)s::interval
+               from chosen
+              where {tables.receivers}.{tables.key} = chosen.id
+          returning {tables.receivers}.*
+         ),
+         ends as (
+             select case when (select count(*) from chosen) = %(limit)s then (select max(id::text)::uuid from chosen)
+                         when (select count(*) from looked) = %(most)s then (select max(receiver::text)::uuid from looked)
+                    end as last
+         )
+  select ends.last, claimed.lease, {tables.columns}
+    from ends
+    left join claimed on true
+    {tables.claimed_joins}
+   where {AT_LEISURE}
+"""
+
+
+def _finding(tables: DeliveryTables[To, Due]) -> LiteralString:
+    """What is due for one receiver, if it may be called and the lease holds."""
+    return f"""
+    select deliveries.id, deliveries.attempts, {tables.due_columns}
+      from {tables.receivers}
+      {tables.joins}
+     cross join lateral (
+               select *
+                 from {tables.waiting}
+                where {tables.waiting}.{tables.of} = {tables.receivers}.{tables.key} and {tables.waiting}.next_at <= now()
+                order by {tables.waiting}.next_at
+                limit %(limit)s
+           ) as deliveries
+     {tables.due_joins}
+     where {tables.receivers}.{tables.key} = %(receiver)s and {tables.receivers}.lease = %(lease)s and {tables.may_be_called}
+     order by deliveries.next_at, {tables.due_order}
+"""
+
+
+def _settling(tables: DeliveryTables[To, Due]) -> LiteralString:
+    """Writes down the `outcomes`. The number of attempts makes it harmless to say it twice, when nobody knows whether the first time was
+    heard.
+    """
+    return f"""
+    with outcomes as materialized (
+             select *
+               from jsonb_to_recordset(%(outcomes)s)
+                 as told (id uuid, attempts smallint, delivered boolean, status_code smallint, response_body text, error text,
+                          pause double precision, rest double precision)
+         ),
+         held as (
+             update {tables.receivers}
+                set failing_since = case when not (select bool_or(delivered) from outcomes) then coalesce(failing_since, now()) end,
+                    rests_until = coalesce(now() + make_interval(secs => (select max(rest) from outcomes)), rests_until)
+              where {tables.key} = %(receiver)s and lease = %(lease)s
+          returning {tables.key} as id, failing_since
+         ),
+         settled as (
+             update {tables.waiting} as waiting
+                set attempts = waiting.attempts + 1, status_code = outcomes.status_code, {tables.kept} error = outcomes.error,
+                    updated_at = now(), delivered_at = case when outcomes.delivered then now() end,
+                    next_at = now() + make_interval(secs => outcomes.pause)
+               from outcomes, held
+              where waiting.id = outcomes.id and waiting.{tables.of} = held.id and waiting.attempts = outcomes.attempts
+         )
+  select failing_since from held where {AT_LEISURE}
+"""
+
+
+def _releasing(tables: DeliveryTables[To, Due]) -> LiteralString:
+    return f"""
+    update {tables.receivers}
+       set lease = null, leased_until = null, rests_until = coalesce(now() + %(rest)s::interval, rests_until)
+     where {tables.key} = %(receiver)s and lease = %(lease)s and {AT_LEISURE}
+"""
+
+
+def _told(outcomes: Sequence[DeliveryOutcome]) -> Jsonb:
+    """For the parameter `outcomes`."""
+    return Jsonb(
+        [
+            {
+                "id": str(outcome.delivery),
+                "attempts": outcome.attempts,
+                "delivered": outcome.delivered,
+                "status_code": outcome.status_code,
+                "response_body": None if outcome.response_body is None else storable_text(outcome.response_body),
+                "error": None if outcome.error is None else storable_text(outcome.error),
+                "pause": None if outcome.pause is None else outcome.pause.total_seconds(),
+                "rest": None if outcome.rest is None else outcome.rest.total_seconds(),
+            }
+            for outcome in outcomes
+        ]
+    )

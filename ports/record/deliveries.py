@@ -1,0 +1,46 @@
+"""The queues that deliveries are taken from. The unit of claim is the receiver: however many deliveries wait for one, they take no place
+from those for others.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from core.domain.identifiers import OrganizationId
+from core.domain.record.deliveries import DeliveryOutcome, DueDelivery
+from core.frozen import Frozen
+
+
+class ClaimedReceiver(Frozen, kw_only=True):
+    """A receiver under a lease. `is_failing`: its last attempt failed."""
+
+    id: UUID
+    organization: OrganizationId
+    url: str
+    is_failing: bool
+    lease: UUID
+
+
+To = TypeVar("To", bound=ClaimedReceiver)
+Due_co = TypeVar("Due_co", bound=DueDelivery, covariant=True)
+
+
+class DeliveryQueue(Protocol[To, Due_co]):
+    """Each call is one statement. What a process had claimed when it died is free again when its lease has run out. PostgreSQL keeps one
+    for each kind of delivery; a broker could keep them as well.
+    """
+
+    async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[To]:
+        """Up to `limit` receivers with something due, of those whose last attempt failed or of all others. Of one organization, as many
+        fewer as half of how often it is among the `busy`.
+        """
+
+    async def due(self, claimed: To, limit: int) -> Sequence[Due_co]:
+        """Longest due first. None of them when the lease is lost, or the receiver is no longer to be called."""
+
+    async def settle(self, claimed: To, outcomes: Sequence[DeliveryOutcome]) -> datetime | None:
+        """Returns since when the receiver has only failed; None when it has not, or the lease was lost."""
+
+    async def release(self, claimed: To, rest: timedelta | None = None) -> None:
+        """Gives the lease back. After `rest` it can be claimed again; after None at once."""
