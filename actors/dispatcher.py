@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic
 
 import structlog
 import trio
@@ -20,8 +20,10 @@ from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import LEASE, DeliveryOutcome
+from core.usecases.record.deliveries import Deliveries, OpenReceiver
 from ports.jobs import Doorbell
 from ports.metrics import Metrics
+from ports.record.deliveries import Due, To
 
 log = structlog.get_logger()
 
@@ -46,30 +48,6 @@ _AT_A_TIME: Final = 0.1
 _AFTER_MISHAP: Final = timedelta(minutes=5)
 # To give leases back at shutdown.
 _LAST_WORDS: Final = 1.0
-
-
-class Receiver(Protocol):
-    """A claimed destination. `is_failing`: its last attempt failed."""
-
-    @property
-    def organization(self) -> OrganizationId: ...
-    @property
-    def is_failing(self) -> bool: ...
-
-
-To = TypeVar("To", bound=Receiver)
-Due = TypeVar("Due")
-
-
-class DeliverySource(Protocol[To, Due]):
-    """What is brought, and to whom."""
-
-    async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId]) -> Sequence[To]: ...
-    async def due(self, receiver: To) -> Sequence[Due]: ...
-    async def attempt(self, receiver: To, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome: ...
-    def broken(self, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome: ...
-    async def settle(self, receiver: To, outcomes: Sequence[DeliveryOutcome]) -> None: ...
-    async def release(self, receiver: To, rest: timedelta | None = None) -> None: ...
 
 
 class _Slots:
@@ -129,7 +107,7 @@ class Dispatcher(Generic[To, Due]):
     def __init__(
         self,
         name: str,
-        deliveries: DeliverySource[To, Due],
+        deliveries: Deliveries[To, Due],
         doorbell: Doorbell,
         topic: str,
         *,
@@ -198,7 +176,7 @@ class Dispatcher(Generic[To, Due]):
             nursery.start_soon(self._serve, receiver)
         return len(claimed) == most
 
-    async def _serve(self, receiver: To) -> None:
+    async def _serve(self, receiver: OpenReceiver[To]) -> None:
         rest = None
         try:
             # An outage longer than the lease: others have the destination by then, and nothing of ours is written.
@@ -213,13 +191,13 @@ class Dispatcher(Generic[To, Due]):
             self._slots.give_back(receiver.organization, failing=receiver.is_failing)
             self._look.set()
 
-    async def _take_turn(self, receiver: To) -> None:
+    async def _take_turn(self, receiver: OpenReceiver[To]) -> None:
         until = trio.current_time() + _TURN
         while batch := await self._outage.wait_out(partial(self._deliveries.due, receiver)):
             if not await self._batch(receiver, batch, until).deliver():
                 break
 
-    def _batch(self, receiver: To, batch: Sequence[Due], until: float) -> "_Batch[To, Due]":
+    def _batch(self, receiver: OpenReceiver[To], batch: Sequence[Due], until: float) -> "_Batch[To, Due]":
         return _Batch(
             self._deliveries,
             receiver,
@@ -234,7 +212,7 @@ class Dispatcher(Generic[To, Due]):
     def _look_again(self) -> None:
         self._look.set()
 
-    async def _give_back(self, receiver: To, rest: timedelta | None) -> None:
+    async def _give_back(self, receiver: OpenReceiver[To], rest: timedelta | None) -> None:
         try:
             await self._deliveries.release(receiver, rest)
         except Exception as error:  # noqa: BLE001 - the lease runs out by itself
@@ -242,14 +220,14 @@ class Dispatcher(Generic[To, Due]):
 
 
 class _Batch(Generic[To, Due]):
-    """DeliverySource of one destination, a few at a time where there are slots to spare. What has ended is written down together, while the
+    """Deliveries of one destination, a few at a time where there are slots to spare. What has ended is written down together, while the
     next are on their way. After a failure the rest is left for the next claim, which has fewer slots for a destination that fails.
     """
 
     def __init__(
         self,
-        deliveries: DeliverySource[To, Due],
-        receiver: To,
+        deliveries: Deliveries[To, Due],
+        receiver: OpenReceiver[To],
         batch: Sequence[Due],
         *,
         until: float,

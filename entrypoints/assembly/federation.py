@@ -13,9 +13,10 @@ from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
-from adapters.postgres.federation.scim.tokens import PostgresScimTokens, PostgresScimTokenUse
+from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
 from adapters.postgres.federation.scim.users import PostgresProvisionedUsers
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
+from adapters.postgres.tenancy.machine_keys import PostgresKeyUse
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
@@ -109,7 +110,9 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
     provisioned_users, scim_exchanges = PostgresProvisionedUsers(pool), PostgresScimExchanges(pool)
     # A directory may send a crowd of changes at once; they are short.
     scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
-    scim_token_presence = PresenceWriter(PostgresScimTokenUse(pool), foundation.metrics, spread=secrets.spread, name="scim_token_presence")
+    scim_token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
+        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=secrets.spread, name="scim_token_presence"
+    )
     # A further grant type is one more line here.
     grants: dict[str, Grant] = {
         AUTHORIZATION_CODE: authorization_codes.redeem,

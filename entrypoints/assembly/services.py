@@ -2,7 +2,7 @@
 
 from actors.billing_turns import BillingTurns
 from actors.presence import PresenceWriter
-from adapters.postgres.services.api_keys import PostgresApiKeys, PostgresKeyUse
+from adapters.postgres.services.api_keys import API_KEYS, PostgresApiKeys
 from adapters.postgres.services.billing_inbox import PostgresBillingInbox
 from adapters.postgres.services.client_secrets import PostgresClientSecrets
 from adapters.postgres.services.end_users import PostgresEndUsers
@@ -11,6 +11,7 @@ from adapters.postgres.services.service_analytics import PostgresServiceAnalytic
 from adapters.postgres.services.service_users import PostgresServiceUsers
 from adapters.postgres.services.services import PostgresServiceRegister, PostgresServices
 from adapters.postgres.services.subscriptions import PostgresSubscriptions
+from adapters.postgres.tenancy.machine_keys import PostgresKeyUse
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
 from core.frozen import Frozen
@@ -55,7 +56,9 @@ class Services(Frozen, kw_only=True):
 def assemble_services(settings: Settings, foundation: Foundation) -> Services:
     new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
-    key_presence = PresenceWriter(PostgresKeyUse(pool), foundation.metrics, spread=secrets.spread, name="key_presence")
+    key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
+        PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=secrets.spread, name="key_presence"
+    )
     provider, inbox = payment_provider(settings, foundation.operators_outbound), PostgresBillingInbox(pool)
     billing = Billing(
         new_unit_of_work,

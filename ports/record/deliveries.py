@@ -23,6 +23,7 @@ class ClaimedReceiver(Frozen, kw_only=True):
 
 
 To = TypeVar("To", bound=ClaimedReceiver)
+Due = TypeVar("Due", bound=DueDelivery)
 Due_co = TypeVar("Due_co", bound=DueDelivery, covariant=True)
 
 

@@ -4,13 +4,14 @@ from typing import Protocol
 
 from core.domain.identifiers import ApiKeyId, OrganizationId
 from core.domain.pages import Listed
-from core.domain.services.api_keys import ApiKey, KnownKey, PlacedKey
+from core.domain.services.api_keys import ApiKey, KeyHolder, PlacedKey
+from core.domain.tenancy.machine_keys import KnownKey
 
 
 class ApiKeyLookup(Protocol):
     """Outside any unit of work, one statement and one round trip each. Keys of services that are being deleted do not exist here."""
 
-    async def find(self, digest: bytes) -> KnownKey | None:
+    async def find(self, digest: bytes) -> KnownKey[KeyHolder] | None:
         """Asked on every request with a key. None when there is no such key, or its service or organization is gone."""
 
     async def list(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[ApiKey] | None:

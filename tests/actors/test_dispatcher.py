@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
@@ -110,7 +111,7 @@ class Queue:
 @asynccontextmanager
 async def dispatching(queue: Queue) -> AsyncIterator[RememberedMetrics]:
     metrics = RememberedMetrics()
-    dispatcher: Dispatcher[To, UUID] = Dispatcher("webhooks", queue, Quiet(), "topic", metrics=metrics, spread=no_spread)
+    dispatcher: Dispatcher[Any, Any] = Dispatcher("webhooks", cast("Any", queue), Quiet(), "topic", metrics=metrics, spread=no_spread)
     async with trio.open_nursery() as nursery:
         await nursery.start(dispatcher.run)
         yield metrics

@@ -99,7 +99,7 @@ class PostgresLogoutNotices:
         return Listed([notice for row in rows if (notice := row.notice()) is not None], rows[0].total)
 
 
-LOGOUTS: Final = DeliveryTables(
+LOGOUTS: Final[DeliveryTables[ClaimedService, DueNotice]] = DeliveryTables(
     waiting="logout_notices",
     of="service_id",
     receivers="logout_receivers",

@@ -9,7 +9,7 @@ its rows that wait, an index begins with the receiver and `next_at`. A table of 
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Generic, LiteralString, Protocol, TypeVar
+from typing import Any, Final, Generic, LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -19,9 +19,9 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId
-from core.domain.record.deliveries import DeliveryOutcome, DueDelivery
+from core.domain.record.deliveries import DeliveryOutcome
 from core.frozen import Frozen
-from ports.record.deliveries import ClaimedReceiver
+from ports.record.deliveries import Due, To
 
 # Receivers with something pending that one claim looks at. The next one goes on where it stopped.
 _LOOKED_AT: Final = 500
@@ -31,29 +31,15 @@ _FIRST: Final = UUID(int=0)
 # waits for the disk: that would take longer than the attempt.
 AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 
-To = TypeVar("To", bound=ClaimedReceiver)
-Due = TypeVar("Due", bound=DueDelivery)
-To_co = TypeVar("To_co", bound=ClaimedReceiver, covariant=True)
-Due_co = TypeVar("Due_co", bound=DueDelivery, covariant=True)
-
-
-class ClaimRow(Protocol[To_co]):
-    """One row, with `id` null, when nothing was claimed. `last` is where the claim stopped: null at the end of the round."""
-
-    @property
-    def last(self) -> UUID | None: ...
-    def claimed(self, *, failing: bool) -> To_co | None: ...
-
-
-class DueRow(Protocol[Due_co]):
-    def due(self) -> Due_co: ...
-
 
 class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
     """`waiting`: the table of deliveries; `of`: its column for the receiver. `receivers`: the table of those; `key`: its column for the
-    same. `may_be_called` is a condition on the receiver and what `joins` finds for it. `columns` are told of each `claimed` receiver, with
-    what `claimed_joins` finds for it; `due_columns` of each of its `deliveries`, with what `due_joins` finds. Of those that are due at the
-    same moment, `due_order` says which comes first. `kept`: what else of an outcome is written.
+    same. `may_be_called` is a condition on the receiver and what `joins` finds for it.
+
+    `columns` are told of each `claimed` receiver, with what `claimed_joins` finds for it: a `row` makes them a `To` by its method
+    `claimed`, or None of nulls when nothing was claimed. Its `last` is where the claim stopped: null at the end of the round. `due_columns`
+    are told of each of the receiver's `deliveries`, with what `due_joins` finds: a `due_row` makes them a `Due` by its method `due`. Of
+    those that are due at the same moment, `due_order` says which comes first. `kept`: what else of an outcome is written.
     """
 
     waiting: LiteralString
@@ -62,10 +48,10 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
     key: LiteralString
     joins: LiteralString
     may_be_called: LiteralString
-    row: type[ClaimRow[To]]
+    row: type[Any]
     columns: LiteralString
     claimed_joins: LiteralString = ""
-    due_row: type[DueRow[Due]]
+    due_row: type[Any]
     due_columns: LiteralString
     due_joins: LiteralString = ""
     due_order: LiteralString
@@ -104,7 +90,7 @@ class PostgresDeliveryQueue(Generic[To, Due]):
             }
             rows = await ask(self._pool, self._row, self._claim, parameters)
             self._after[failing] = rows[0].last or _FIRST
-            claimed = [one for row in rows if (one := row.claimed(failing=failing)) is not None]
+            claimed: list[To] = [one for row in rows if (one := row.claimed(failing=failing)) is not None]
             ids = [one.id for one in claimed]
             self._turn[failing] = max([one for one in ids if one <= self._turn[failing]] or ids, default=self._turn[failing])
             ends -= rows[0].last is None

@@ -1,26 +1,21 @@
 """API keys in PostgreSQL. Everything joins the views of services and organizations, which leave out what is being deleted."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.presence import mark
-from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed
-from core.domain.services.api_keys import ApiKey, KeyHolder, KnownKey, Permission, PlacedKey, known_permissions
+from core.domain.services.api_keys import ApiKey, KeyHolder, Permission, PlacedKey, known_permissions
 from core.domain.services.services import ServiceProfile, ServiceType
+from core.domain.tenancy.machine_keys import KnownKey
 from core.frozen import Frozen
-
-# The shortest time between two marks of one key's use.
-_PAUSE: Final = timedelta(minutes=1)
 
 
 class _Known(NamedTuple):
@@ -39,7 +34,7 @@ class _Known(NamedTuple):
     organization_slug: str
     organization_is_active: bool
 
-    def known(self) -> KnownKey:
+    def known(self) -> KnownKey[KeyHolder]:
         holder = KeyHolder(
             ApiKeyId(self.id),
             ServiceId(self.service_id),
@@ -102,23 +97,11 @@ class _Listed:
         self.key = None if columns["id"] is None else _Key(**columns).key()
 
 
-class _Added(Frozen):
-    before: int
-
-
-class PostgresApiKeys:
+class PostgresApiKeys(KeyLookups[KeyHolder]):
     """Implements `ports.services.api_keys.ApiKeyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._known = SharedLookups(self._find)
-
-    async def find(self, digest: bytes) -> KnownKey | None:
-        return await self._known.find(digest)
-
-    async def _find(self, digests: Sequence[bytes]) -> Mapping[bytes, KnownKey]:
-        rows = await ask_in_order(self._pool, _Known, FIND, {"digests": array([digest.hex() for digest in digests])})
-        return {row.digest: row.known() for row in rows}
+        super().__init__(pool, _Known, FIND)
 
     async def list(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[ApiKey] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "limit": limit, "offset": offset}
@@ -139,12 +122,12 @@ class ApiKeyRows:
         self._transaction = transaction
 
     async def add(self, key: ApiKey, digest: bytes) -> int | None:
-        rows = await self._transaction.ask(
-            _Added,
+        return await added(
+            self._transaction,
             _ADD,
             {
                 "id": key.id,
-                "service": key.service,
+                "service_id": key.service,
                 "name": storable_text(key.name),
                 "prefix": key.prefix,
                 "digest": digest,
@@ -154,7 +137,6 @@ class ApiKeyRows:
                 "created_at": key.created_at,
             },
         )
-        return rows[0].before if rows else None
 
     async def delete(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> PlacedKey | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": key}
@@ -166,29 +148,19 @@ class ApiKeyRows:
         return rows[0].placed() if rows else None
 
 
-class PostgresKeyUse:
-    """Implements `ports.presence.PresenceStore` for API keys. Each is marked at most once a minute, over all processes."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def mark_seen(self, times: Mapping[ApiKeyId, datetime]) -> None:
-        await mark(self._pool, _MARK_USED, times, {"pause": _PAUSE})
-
+API_KEYS: Final = KeyTable("api_keys", "service_id", ("permissions",))
 
 _KEY: Final = """api_keys.id, api_keys.service_id, api_keys.name, api_keys.prefix, api_keys.permissions, api_keys.last_used_at,
            api_keys.expires_at, api_keys.created_by, api_keys.created_at"""
 
-# One look into each index at a time, for one key and for a hundred: `adapters/postgres/tenancy/callers.py` gives the reason.
-FIND: Final = """
-    select api_keys.id, api_keys.digest, api_keys.name, api_keys.prefix, api_keys.permissions, api_keys.expires_at,
+FIND: Final[LiteralString] = f"""
+    select keys.id, keys.digest, keys.name, keys.prefix, keys.permissions, keys.expires_at,
            services.id as service_id, services.slug as service_slug, services.name as service_name, services.service_type,
            services.created_at as service_created_at,
            organizations.id as organization_id, organizations.slug as organization_slug,
            organizations.status = 'active' as organization_is_active
-      from unnest((select %(digests)s::text[])) as asked (digest)
-     cross join lateral (select * from api_keys where api_keys.digest = decode(asked.digest, 'hex') limit 1) as api_keys
-     cross join lateral (select * from services where services.id = api_keys.service_id limit 1) as services
+      from {asked_keys(API_KEYS)}
+     cross join lateral (select * from services where services.id = keys.service_id limit 1) as services
      cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
 """
 
@@ -216,13 +188,7 @@ _GET: Final[LiteralString] = f"""
      where api_keys.id = %(id)s and services.org_id = %(organization)s and services.slug = %(slug)s
 """
 
-# This counts the keys that existed when the statement began.
-_ADD: Final = """
-    insert into api_keys (id, service_id, name, prefix, digest, permissions, expires_at, created_by, created_at)
-    values (%(id)s, %(service)s, %(name)s, %(prefix)s, %(digest)s, %(permissions)s, %(expires_at)s, %(created_by)s, %(created_at)s)
-        on conflict (prefix) do nothing
- returning (select count(*) from api_keys as others where others.service_id = %(service)s) as before
-"""
+_ADD: Final[LiteralString] = adding(API_KEYS)
 
 _DELETED: Final[LiteralString] = f"""
     delete from api_keys
@@ -237,18 +203,3 @@ _DELETE: Final[LiteralString] = _DELETED.format(
 )
 
 _REVOKE: Final[LiteralString] = _DELETED.format(condition="and api_keys.prefix = %(prefix)s")
-
-_MARK_USED: Final = """
-    with due as (
-             select api_keys.id, used.at
-               from api_keys
-               join unnest(%(ids)s::uuid[], %(times)s::timestamptz[]) as used (id, at) on used.id = api_keys.id
-              where api_keys.last_used_at is null or api_keys.last_used_at <= used.at - %(pause)s
-              order by api_keys.id
-                for no key update of api_keys      -- in one order everywhere: two processes that mark the same keys cannot deadlock
-         )
-  update api_keys
-     set last_used_at = due.at
-    from due
-   where api_keys.id = due.id
-"""

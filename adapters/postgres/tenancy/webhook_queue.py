@@ -46,7 +46,7 @@ class _Due(HappenedRow):
         return DueEvent(self.id, self.attempts, self.happened(), self.waited)
 
 
-WEBHOOKS: Final = DeliveryTables(
+WEBHOOKS: Final[DeliveryTables[ClaimedWebhook, DueEvent]] = DeliveryTables(
     waiting="webhook_deliveries",
     of="webhook_id",
     receivers="webhooks",

@@ -8,14 +8,12 @@ from typing import Final
 from core.domain.errors import BadRequest, Forbidden
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
 from core.domain.json import Json, timestamp
-from core.domain.lines import one_line
 from core.domain.record.events import ActingKey, Actor, Event, Target
 from core.domain.services.services import ServiceProfile
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 
 KIND: Final = "sk"
-LONGEST_NAME: Final = 100
 LONGEST_LIFE: Final = 3650
 """In days. For a longer time, a key without an end is the honest choice."""
 MOST_KEYS: Final = 1000
@@ -78,18 +76,6 @@ class PlacedKey(Frozen):
     organization_slug: str
 
 
-class KnownKey(Frozen):
-    """A key as the database knows it for this request. Its service and organization exist."""
-
-    holder: "KeyHolder"
-    digest: bytes
-    expires_at: datetime | None
-    organization_is_active: bool
-
-    def is_expired(self, now: datetime) -> bool:
-        return self.expires_at is not None and self.expires_at <= now
-
-
 class KeyHolder(Frozen):
     """The caller behind a valid key of an existing service in an active organization."""
 
@@ -110,14 +96,6 @@ class KeyHolder(Frozen):
     def require(self, permission: Permission) -> None:
         if permission not in self.permissions:
             raise Forbidden(f"This API key does not have the permission {permission}")
-
-
-def key_name(text: str) -> str:
-    """The name as it is kept. Raises `BadRequest`."""
-    name = one_line(text)
-    if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
-    return name
 
 
 def key_permissions(wanted: Collection[Permission]) -> tuple[Permission, ...]:

@@ -13,12 +13,10 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
-from ports.record.deliveries import ClaimedReceiver, DeliveryQueue
+from ports.record.deliveries import DeliveryQueue, Due, To
 
 log = structlog.get_logger()
 
-To = TypeVar("To", bound=ClaimedReceiver)
-Due = TypeVar("Due", bound=DueDelivery)
 Due_contra = TypeVar("Due_contra", bound=DueDelivery, contravariant=True)
 
 

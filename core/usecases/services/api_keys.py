@@ -1,8 +1,6 @@
 """API keys: made and deleted by members, revoked by the operator, and presented by services on every request."""
 
-import hmac
-
-from core.domain.errors import NotFound, OrganizationNotActive, Unauthorized
+from core.domain.errors import NotFound
 from core.domain.identifiers import ApiKeyId
 from core.domain.pages import Listed
 from core.domain.record.events import SYSTEM, Actor
@@ -16,15 +14,15 @@ from core.domain.services.api_keys import (
     api_key_created,
     api_key_deleted,
     key_expiry,
-    key_name,
     key_permissions,
     require_grantable,
     require_room,
 )
+from core.domain.tenancy.machine_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
 from core.usecases.services.services import found
+from core.usecases.tenancy.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
@@ -34,13 +32,6 @@ from ports.services.api_keys import ApiKeyLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 _NO_SUCH_KEY = "The service has no such API key"
-
-
-class NewApiKey(Frozen):
-    """The only moment at which the key itself is known."""
-
-    key: ApiKey
-    text: Token
 
 
 class ApiKeys:
@@ -63,16 +54,10 @@ class ApiKeys:
 
     async def resolve(self, key: Token) -> KeyHolder:
         """The key's holder. Raises `Unauthorized` when there is no such key or it has expired, and `OrganizationNotActive`."""
-        digest = key.digest()
         now = self._clock.now()
-        known = await self._lookup.find(digest)
-        if known is None or not hmac.compare_digest(known.digest, digest) or known.is_expired(now):
-            # One answer for both cases: only the holder of a good key may learn more.
-            raise Unauthorized("The API key is not valid")
-        if not known.organization_is_active:
-            raise OrganizationNotActive
-        self._presence.seen(known.holder.key, now)
-        return known.holder
+        holder = holder_of(await self._lookup.find(key.digest()), key, now, "The API key is not valid")
+        self._presence.seen(holder.key, now)
+        return holder
 
     async def create(
         self,
@@ -83,7 +68,7 @@ class ApiKeys:
         name: str,
         permissions: tuple[Permission, ...],
         expires_in_days: int | None = None,
-    ) -> NewApiKey:
+    ) -> NewMachineKey[ApiKey]:
         """Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission that the member may not use themselves."""
         name, permissions = key_name(name), key_permissions(permissions)
         now = self._clock.now()
@@ -91,27 +76,25 @@ class ApiKeys:
         async with self._unit_of_work() as uow:
             require_grantable(permissions, await hold_rights(uow, member, Capability.SERVICES_MANAGE))
             service = found(await uow.services.hold(member.organization, service_slug))
-            while True:
-                text = self._secrets.key(KIND)
-                key = ApiKey(
+            made, count = await add_key(
+                uow.api_keys.add,
+                lambda: self._secrets.key(KIND),
+                lambda prefix: ApiKey(
                     id=ApiKeyId(self._ids.new()),
                     service=service.id,
                     name=name,
-                    prefix=text.reveal().rpartition("_")[0],
+                    prefix=prefix,
                     permissions=permissions,
                     expires_at=expires_at,
                     created_by=member.user,
                     created_at=now,
-                )
-                count = await uow.api_keys.add(key, text.digest())
-                if count is not None:
-                    break
-                # The prefix is taken, which happens once in two thousand million for each existing key. Draw another.
+                ),
+            )
             require_room(count)
-            placed = PlacedKey(key, service.slug, member.organization, member.organization_slug)
+            placed = PlacedKey(made.key, service.slug, member.organization, member.organization_slug)
             await uow.record(api_key_created(placed, actor))
             await uow.commit()
-        return NewApiKey(key, text)
+        return made
 
     async def list(self, member: Member, service_slug: str, limit: int, offset: int) -> Listed[ApiKey]:
         """Newest first, expired keys included. Raises `NotFound`."""

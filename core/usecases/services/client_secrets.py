@@ -14,6 +14,7 @@ from core.domain.services.client_secrets import (
     require_confidential,
     require_room,
 )
+from core.domain.tenancy.machine_keys import prefix_of
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
@@ -51,9 +52,7 @@ class ClientSecrets:
             service = found(await uow.services.hold(member.organization, service_slug))
             require_confidential(service)
             require_room(await uow.client_secrets.count(service.id))
-            secret = ClientSecret(
-                ClientSecretId(self._ids.new()), service.id, text.reveal().rpartition("_")[0], member.user, self._clock.now()
-            )
+            secret = ClientSecret(ClientSecretId(self._ids.new()), service.id, prefix_of(text), member.user, self._clock.now())
             await uow.client_secrets.add(secret, text.digest())
             await uow.record(client_secret_created(secret, service, actor))
             await uow.commit()

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.domain.federation.scim.tokens import KnownScimToken, ScimToken
+from core.domain.federation.scim.tokens import ScimHolder, ScimToken
 from core.domain.identifiers import OrganizationId, ScimTokenId
+from core.domain.tenancy.machine_keys import KnownKey
 
 
 class ScimTokenLookup(Protocol):
     """Outside any unit of work, one statement and one round trip each."""
 
-    async def find(self, digest: bytes) -> KnownScimToken | None:
+    async def find(self, digest: bytes) -> KnownKey[ScimHolder] | None:
         """Asked on every request of a directory. None when there is no such token, or its organization is gone."""
 
     async def list(self, organization: OrganizationId) -> Sequence[ScimToken]:

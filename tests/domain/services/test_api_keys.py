@@ -13,19 +13,18 @@ from core.domain.services.api_keys import (
     MOST_KEYS,
     ApiKey,
     KeyHolder,
-    KnownKey,
     Permission,
     PlacedKey,
     api_key_created,
     api_key_deleted,
     key_expiry,
-    key_name,
     key_permissions,
     known_permissions,
     require_grantable,
     require_room,
 )
 from core.domain.services.services import ServiceProfile, ServiceType
+from core.domain.tenancy.machine_keys import KnownKey, key_name
 from core.domain.tenancy.roles import BuiltInRole, Capability
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -6,12 +6,10 @@ from typing import Final
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
 from core.domain.json import Json, timestamp
-from core.domain.lines import typed_line
 from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Target
 from core.frozen import Frozen
 
 KIND: Final = "scim_live"
-LONGEST_NAME: Final = 100
 MOST_TOKENS: Final = 50
 """Tokens of one organization, expired ones included: they stay until they are deleted."""
 
@@ -41,26 +39,6 @@ class ScimHolder(Frozen):
     @property
     def acting(self) -> ActingKey:
         return ActingKey(self.token, self.name, self.prefix, ActingKind.SCIM_TOKEN)
-
-
-class KnownScimToken(Frozen):
-    """A token as the database knows it for this request. Its organization exists."""
-
-    holder: ScimHolder
-    digest: bytes
-    expires_at: datetime | None
-    organization_is_active: bool
-
-    def is_expired(self, now: datetime) -> bool:
-        return self.expires_at is not None and self.expires_at <= now
-
-
-def token_name(text: str) -> str:
-    """The name as it is kept. Raises `BadRequest`."""
-    name = typed_line("name", text)
-    if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
-    return name
 
 
 def require_future(expires_at: datetime | None, now: datetime) -> None:

@@ -1,10 +1,9 @@
 """SCIM tokens: made and deleted by members, and presented by directories on every request."""
 
-import hmac
 from collections.abc import Sequence
 from datetime import datetime
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.errors import Forbidden, NotFound
 from core.domain.federation.scim.tokens import (
     KIND,
     ScimHolder,
@@ -13,15 +12,15 @@ from core.domain.federation.scim.tokens import (
     require_room,
     scim_token_created,
     scim_token_deleted,
-    token_name,
 )
 from core.domain.identifiers import ScimTokenId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import require_may_admit
+from core.domain.tenancy.machine_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
+from core.usecases.tenancy.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.federation.scim.tokens import ScimTokenLookup
@@ -29,13 +28,6 @@ from ports.ids import Ids
 from ports.presence import Presence
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWorkFactory
-
-
-class NewScimToken(Frozen):
-    """The only moment at which the token itself is known."""
-
-    token: ScimToken
-    text: Token
 
 
 class ScimTokens:
@@ -58,20 +50,14 @@ class ScimTokens:
 
     async def resolve(self, token: Token) -> ScimHolder:
         """The token's holder. Raises `Unauthorized` when there is no such token or it has expired, and `OrganizationNotActive`."""
-        digest = token.digest()
         now = self._clock.now()
-        known = await self._lookup.find(digest)
-        if known is None or not hmac.compare_digest(known.digest, digest) or known.is_expired(now):
-            # One answer for both cases: only the holder of a good token may learn more.
-            raise Unauthorized("The SCIM token is not valid")
-        if not known.organization_is_active:
-            raise OrganizationNotActive
-        self._presence.seen(known.holder.token, now)
-        return known.holder
+        holder = holder_of(await self._lookup.find(token.digest()), token, now, "The SCIM token is not valid")
+        self._presence.seen(holder.token, now)
+        return holder
 
-    async def create(self, member: Member, actor: Actor, *, name: str, expires_at: datetime | None) -> NewScimToken:
+    async def create(self, member: Member, actor: Actor, *, name: str, expires_at: datetime | None) -> NewMachineKey[ScimToken]:
         """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage integrations and bring in members."""
-        name = token_name(name)
+        name = key_name(name)
         now = self._clock.now()
         require_future(expires_at, now)
         async with self._unit_of_work() as uow:
@@ -80,25 +66,23 @@ class ScimTokens:
             if Capability.MEMBERS_MANAGE not in held:
                 raise Forbidden("A directory manages members: that takes the right to manage them")
             require_may_admit(held)
-            while True:
-                text = self._secrets.key(KIND)
-                token = ScimToken(
+            made, count = await add_key(
+                uow.scim_tokens.add,
+                lambda: self._secrets.key(KIND),
+                lambda prefix: ScimToken(
                     id=ScimTokenId(self._ids.new()),
                     organization=member.organization,
                     name=name,
-                    prefix=text.reveal().rpartition("_")[0],
+                    prefix=prefix,
                     expires_at=expires_at,
                     created_by=member.user,
                     created_at=now,
-                )
-                count = await uow.scim_tokens.add(token, text.digest())
-                if count is not None:
-                    break
-                # The prefix is taken, which happens once in two thousand million for each existing token. Draw another.
+                ),
+            )
             require_room(count)
-            await uow.record(scim_token_created(token, actor))
+            await uow.record(scim_token_created(made.key, actor))
             await uow.commit()
-        return NewScimToken(token, text)
+        return made
 
     async def list(self, member: Member) -> Sequence[ScimToken]:
         """Newest first, expired ones included."""

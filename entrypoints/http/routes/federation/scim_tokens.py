@@ -141,7 +141,7 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, M
     """
     body = call.body
     created = await postern.federation.scim_tokens.create(call.caller, call.actor, name=body.name, expires_at=body.expires_at)
-    token = created.token
+    token = created.key
     return CreatedScimToken(
         id=token.id,
         name=token.name,

@@ -8,7 +8,8 @@ from uuid import UUID
 import trio
 
 from adapters.postgres.arrays import array
-from adapters.postgres.services.api_keys import FIND, LIST, PostgresApiKeys, PostgresKeyUse
+from adapters.postgres.services.api_keys import API_KEYS, FIND, LIST, PostgresApiKeys
+from adapters.postgres.tenancy.machine_keys import PostgresKeyUse
 from core.domain.identifiers import ApiKeyId
 from tests.adapters.postgres.conftest import Store
 
@@ -47,7 +48,7 @@ async def used(store: Store, *keys: ApiKeyId) -> list[datetime | None]:
 
 
 async def test_the_first_use_is_written_and_the_next_one_a_minute_later(store: Store) -> None:
-    use, one = PostgresKeyUse(store.pool), await key(store, await service(store))
+    use, one = PostgresKeyUse(store.pool, API_KEYS), await key(store, await service(store))
     for at, written in (
         (NOON, NOON),
         (NOON + timedelta(seconds=1), NOON),
@@ -66,9 +67,9 @@ async def test_many_are_written_in_one_statement_and_unknown_ones_passed_over(st
     keys = [await key(store, of) for _ in range(5)]
     untouched = await key(store, of)
     times = {one: NOON + timedelta(seconds=number) for number, one in enumerate(keys)}
-    await PostgresKeyUse(store.pool).mark_seen({**times, ApiKeyId(store.ids.new()): NOON})
+    await PostgresKeyUse(store.pool, API_KEYS).mark_seen({**times, ApiKeyId(store.ids.new()): NOON})
     assert await used(store, *keys, untouched) == [*times.values(), None]
-    await PostgresKeyUse(store.pool).mark_seen({})
+    await PostgresKeyUse(store.pool, API_KEYS).mark_seen({})
 
 
 async def test_processes_that_mark_the_same_keys_in_any_order_never_block_each_other_for_good(store: Store) -> None:
@@ -79,7 +80,7 @@ async def test_processes_that_mark_the_same_keys_in_any_order_never_block_each_o
         async with trio.open_nursery() as nursery:
             for step in range(41):
                 order = keys if step % 2 else keys[::-1]
-                nursery.start_soon(PostgresKeyUse(store.pool).mark_seen, dict.fromkeys(order, NOON + step * MINUTE))
+                nursery.start_soon(PostgresKeyUse(store.pool, API_KEYS).mark_seen, dict.fromkeys(order, NOON + step * MINUTE))
     assert await used(store, *keys) == [latest] * 50
 
 
@@ -89,10 +90,10 @@ async def test_of_many_processes_one_writes_within_the_minute(store: Store) -> N
     times = [NOON + timedelta(seconds=second) for second in range(10)]
     async with trio.open_nursery() as nursery:
         for at in times:
-            nursery.start_soon(PostgresKeyUse(store.pool).mark_seen, {one: at})
+            nursery.start_soon(PostgresKeyUse(store.pool, API_KEYS).mark_seen, {one: at})
     (written,) = await used(store, one)
     assert written in times
-    await PostgresKeyUse(store.pool).mark_seen({one: written + timedelta(seconds=59)})
+    await PostgresKeyUse(store.pool, API_KEYS).mark_seen({one: written + timedelta(seconds=59)})
     assert await used(store, one) == [written]
 
 
@@ -101,7 +102,7 @@ async def test_a_mark_stays_on_its_page(fresh_store: Store) -> None:
     of = await service(fresh_store)
     keys = [await key(fresh_store, of) for _ in range(20)]
     for step in range(5):
-        await PostgresKeyUse(fresh_store.pool).mark_seen(dict.fromkeys(keys, NOON + step * MINUTE))
+        await PostgresKeyUse(fresh_store.pool, API_KEYS).mark_seen(dict.fromkeys(keys, NOON + step * MINUTE))
     # A connection tells what it did when it ends, or ten seconds later.
     await fresh_store.pool.aclose()
     statistics = "select n_tup_upd as changed, n_tup_hot_upd as hot from pg_stat_user_tables where relname = 'api_keys'"

@@ -1,0 +1,108 @@
+"""Machine keys in PostgreSQL: how each table of them is looked up, added to, and marked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, LiteralString, TypeVar
+from uuid import UUID
+
+from adapters.postgres.arrays import array
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.presence import mark
+from adapters.postgres.shared_lookups import SharedLookups
+from adapters.postgres.statements import ask_in_order
+from adapters.postgres.transaction import Transaction
+from core.domain.tenancy.machine_keys import Holder, KnownKey
+from core.frozen import Frozen
+
+# The shortest time between two marks of one key's use.
+_PAUSE: Final = timedelta(minutes=1)
+
+Id = TypeVar("Id", bound=UUID)
+
+
+class KeyTable(Frozen):
+    """A table with `id`, `name`, `prefix` and `digest` (both unique), `last_used_at`, `expires_at`, `created_by` and `created_at`. `owner`
+    is its column for what a key belongs to, `more` are those that only this kind has.
+    """
+
+    name: LiteralString
+    owner: LiteralString
+    more: tuple[LiteralString, ...] = ()
+
+
+class KeyLookups(Generic[Holder]):
+    """How keys of one kind are found. `statement` is made with `asked_keys`, and tells the columns
+    of a `row` in their order: its `digest`, and by its method `known` what is known of the key.
+    """
+
+    def __init__(self, pool: Pool, row: Callable[..., Any], statement: LiteralString) -> None:
+        self._pool = pool
+        self._row = row
+        self._statement: LiteralString = statement
+        self._known = SharedLookups(self._find)
+
+    async def find(self, digest: bytes) -> KnownKey[Holder] | None:
+        return await self._known.find(digest)
+
+    async def _find(self, digests: Sequence[bytes]) -> Mapping[bytes, KnownKey[Holder]]:
+        rows = await ask_in_order(self._pool, self._row, self._statement, {"digests": array([digest.hex() for digest in digests])})
+        return {row.digest: row.known() for row in rows}
+
+
+class PostgresKeyUse:
+    """Implements `ports.presence.PresenceStore` for one kind of keys. Each is marked at most once a minute, over all processes."""
+
+    def __init__(self, pool: Pool, table: KeyTable) -> None:
+        self._pool = pool
+        self._mark: LiteralString = _marking(table)
+
+    async def mark_seen(self, times: Mapping[Id, datetime]) -> None:
+        await mark(self._pool, self._mark, times, {"pause": _PAUSE})
+
+
+class _Added(Frozen):
+    before: int
+
+
+async def added(transaction: Transaction, statement: LiteralString, columns: Mapping[str, Any]) -> int | None:
+    """By a statement of `adding`: how many keys there were before, or None when the prefix is taken."""
+    rows = await transaction.ask(_Added, statement, columns)
+    return rows[0].before if rows else None
+
+
+def asked_keys(table: KeyTable) -> LiteralString:
+    """What to select `keys` from. One look into the index at a time, for one key and for a hundred: `adapters/postgres/tenancy/callers.py`
+    gives the reason.
+    """
+    return f"""unnest((select %(digests)s::text[])) as asked (digest)
+     cross join lateral (
+               select * from {table.name} where {table.name}.digest = decode(asked.digest, 'hex') limit 1
+           ) as keys"""
+
+
+def adding(table: KeyTable) -> LiteralString:
+    """Counts the keys that existed when the statement began."""
+    columns = ("id", table.owner, "name", "prefix", "digest", *table.more, "expires_at", "created_by", "created_at")
+    return f"""
+    insert into {table.name} ({", ".join(columns)})
+    values ({", ".join(f"%({column})s" for column in columns)})
+        on conflict (prefix) do nothing
+ returning (select count(*) from {table.name} as others where others.{table.owner} = %({table.owner})s) as before
+"""
+
+
+def _marking(table: KeyTable) -> LiteralString:
+    return f"""
+    with due as (
+             select keys.id, used.at
+               from {table.name} as keys
+               join unnest(%(ids)s::uuid[], %(times)s::timestamptz[]) as used (id, at) on used.id = keys.id
+              where keys.last_used_at is null or keys.last_used_at <= used.at - %(pause)s
+              order by keys.id
+                for no key update of keys      -- in one order everywhere: two processes that mark the same keys cannot deadlock
+         )
+  update {table.name}
+     set last_used_at = due.at
+    from due
+   where {table.name}.id = due.id
+"""
