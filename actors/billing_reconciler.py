@@ -9,8 +9,8 @@ from typing import Final
 import structlog
 import trio
 
-from actors.billing_turns import BillingTurns
 from actors.failures import Mishaps
+from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.usecases.services.billing import Billing
@@ -41,7 +41,7 @@ class BillingReconciler:
         billing: Billing,
         reconciliation: BillingReconciliation,
         inbox: BillingInbox,
-        turns: BillingTurns,
+        mailbox: Mailbox,
         *,
         metrics: Metrics,
         clock: Clock,
@@ -55,7 +55,7 @@ class BillingReconciler:
         self._billing = billing
         self._reconciliation = reconciliation
         self._inbox = inbox
-        self._turns = turns
+        self._mailbox = mailbox
         self._clock = clock
         self._spread = spread
         self._poll = poll
@@ -78,9 +78,9 @@ class BillingReconciler:
             applied = await self._outages[0].wait_out(self.apply_due)
             if not applied:
                 with trio.move_on_after(self._poll * (1 + self._spread() / 5)):
-                    await self._turns.left()
+                    await self._mailbox.wait()
                     await trio.sleep(self._young.total_seconds())
-                self._turns.taken_up()
+                self._mailbox.empty()
 
     async def apply_due(self) -> int:
         """One batch of news that wait. Returns how many subjects it was about."""

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 import trio
 
+from actors.mailbox import Mailbox
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.services.billing_news import News
 from core.usecases.services.billing import Billing
@@ -19,15 +20,17 @@ PATIENCE: Final = 0.02
 
 
 class BillingTurns:
-    def __init__(self, billing: Billing, *, at_once: int = AT_ONCE, patience: float = PATIENCE) -> None:
+    """`mailbox` is the reconciler's. It gets a message when something is left."""
+
+    def __init__(self, billing: Billing, mailbox: Mailbox, *, at_once: int = AT_ONCE, patience: float = PATIENCE) -> None:
         self._billing = billing
+        self._mailbox = mailbox
         self._turns = trio.CapacityLimiter(at_once)
         self._patience = patience
-        self._left = trio.Event()
 
     async def apply(self, news: News) -> None:
         """Never fails: the news are kept, and come up again."""
-        if self._left.is_set():
+        if self._mailbox.is_full():
             # There is more than we can do at once. The reconciler takes all news of a subscription together.
             return
         with trio.move_on_after(self._patience):
@@ -38,16 +41,8 @@ class BillingTurns:
                     await self._billing.apply(news.subject or "", is_customer=news.is_about_customer)
             except (Unavailable, Overloaded) as error:
                 log.warning("billing_event_left", event_id=news.id, detail=error.detail)
-                self._left.set()
+                self._mailbox.post()
             finally:
                 self._turns.release()
             return
-        self._left.set()
-
-    async def left(self) -> None:
-        """Returns once something is left."""
-        await self._left.wait()
-
-    def taken_up(self) -> None:
-        """What was left until now is in the reconciler's hands."""
-        self._left = trio.Event()
+        self._mailbox.post()

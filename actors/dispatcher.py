@@ -16,12 +16,12 @@ import structlog
 import trio
 
 from actors.failures import Mishaps
+from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import LEASE, DeliveryOutcome
 from core.usecases.record.deliveries import Deliveries, OpenReceiver
-from ports.jobs import Doorbell
 from ports.metrics import Metrics
 from ports.record.deliveries import Due, To
 
@@ -101,15 +101,14 @@ class _Slots:
         return (False, True) if failing else (False,)
 
 
-class Dispatcher(Generic[To, Due]):
-    """`topic`: whose doorbell tells that there is something to bring."""
+class DeliveryDispatcher(Generic[To, Due]):
+    """`mailbox` gets a message when there is something to bring. The dispatcher writes to it, too, when a slot is free."""
 
     def __init__(
         self,
         name: str,
         deliveries: Deliveries[To, Due],
-        doorbell: Doorbell,
-        topic: str,
+        mailbox: Mailbox,
         *,
         metrics: Metrics,
         spread: Callable[[], float],
@@ -117,32 +116,23 @@ class Dispatcher(Generic[To, Due]):
     ) -> None:
         self.name = name
         self._deliveries = deliveries
-        self._doorbell = doorbell
-        self._topic = topic
+        self._mailbox = mailbox
         self._spread = spread
         self._poll = poll
         self._outage = Outage(self.name, spread)
         self._mishaps = Mishaps(self.name, metrics)
         self._slots = _Slots()
         self._failing_asked = 0.0
-        self._look = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         # Those of an earlier life, if there was one, ended with it.
         self._slots, self._failing_asked = _Slots(), 0.0
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._heed_bell)
             task_status.started()
             while True:
-                self._look = trio.Event()
+                self._mailbox.empty()
                 await self._claim_all(nursery)
-                with trio.move_on_after(self._poll * (1 - self._spread() / 5)):
-                    await self._look.wait()
-
-    async def _heed_bell(self) -> None:
-        while True:
-            await self._doorbell.wait(self._topic)
-            self._look.set()
+                await self._mailbox.wait(self._poll * (1 - self._spread() / 5))
 
     async def _claim_all(self, nursery: trio.Nursery) -> None:
         for failing in (True, False) if self._is_turn_of_failing() else (False, True):
@@ -150,7 +140,7 @@ class Dispatcher(Generic[To, Due]):
             while await self._claim(nursery, failing=failing):
                 await trio.sleep(_SETTLING)
                 if self._makes_room(began, failing=failing):
-                    self._look.set()
+                    self._mailbox.post()
                     break
 
     def _makes_room(self, began: float, *, failing: bool) -> bool:
@@ -189,7 +179,7 @@ class Dispatcher(Generic[To, Due]):
             with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
                 await self._give_back(receiver, rest)
             self._slots.give_back(receiver.organization, failing=receiver.is_failing)
-            self._look.set()
+            self._mailbox.post()
 
     async def _take_turn(self, receiver: OpenReceiver[To]) -> None:
         until = trio.current_time() + _TURN
@@ -204,13 +194,10 @@ class Dispatcher(Generic[To, Due]):
             batch,
             until=until,
             slots=self._slots,
-            slot_free=self._look_again,
+            slot_free=self._mailbox.post,
             outage=self._outage,
             mishaps=self._mishaps,
         )
-
-    def _look_again(self) -> None:
-        self._look.set()
 
     async def _give_back(self, receiver: OpenReceiver[To], rest: timedelta | None) -> None:
         try:

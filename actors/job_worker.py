@@ -15,6 +15,7 @@ import structlog
 import trio
 
 from actors.failures import Mishaps, outage_in, sole
+from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
@@ -117,18 +118,17 @@ class JobWorker:
         self._tasks = {task.kind: task for task in tasks}
         self._kinds = tuple(self._tasks)
         self._queue = workplace.queue
-        self._doorbell = workplace.doorbell
         self._clock = workplace.clock
         self._metrics = workplace.metrics
         self._spread = workplace.spread
         self._pace = pace
         self._outage = Outage(name, workplace.spread)
         self._mishaps = Mishaps(name, workplace.metrics)
+        # Hands write to it, too: when one is free where none was, and when one has caught up after an outage.
+        self._mailbox = Mailbox.rung_by(workplace.doorbell, *self._kinds) if pace.heeds_bell else Mailbox()
         self._hands: set[_Hand] = set()
-        self._hand_free = trio.Event()
         # Hands that cannot tell the queue about their job because of an outage.
         self._behind: set[_Hand] = set()
-        self._caught_up = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -143,8 +143,7 @@ class JobWorker:
     async def _claim_forever(self, nursery: trio.Nursery) -> None:
         while True:
             while len(self._hands) >= self._pace.concurrency:
-                self._hand_free = trio.Event()
-                await self._hand_free.wait()
+                await self._mailbox.wait()
             free = self._pace.concurrency - len(self._hands)
             # A claim that is cancelled on its way may have leased jobs that nobody works on. They come back when the lease has run out.
             jobs = await self._outage.wait_out(partial(self._claim, free))
@@ -158,12 +157,12 @@ class JobWorker:
     async def _claim(self, most: int) -> Sequence[Job]:
         while self._behind:
             # Their leases may have run out during the outage. Asking first would hand us our own jobs again.
-            self._caught_up = trio.Event()
-            await self._caught_up.wait()
+            await self._mailbox.wait()
+        self._mailbox.empty()
         return await self._queue.claim(self._kinds, most, self._pace.lease)
 
     async def _wait_for_work(self) -> None:
-        """Until a ring, the next due time or the next poll, whichever comes first. Or only for a time that depends on none of them."""
+        """Until a message, the next due time or the next poll, whichever comes first. Or only for a time that depends on none of them."""
         if not self._pace.heeds_bell:
             await trio.sleep(self._pace.poll.total_seconds() * (1 + 3 * self._spread()) / 4)
             return
@@ -172,16 +171,8 @@ class JobWorker:
         wait = self._pace.poll.total_seconds() * (1 - self._spread() / 5)
         if due is not None:
             wait = min(wait, max(_SHORTEST_WAIT, (due - self._clock.now()).total_seconds()))
-        with trio.move_on_after(wait) as waiting:
-            async with trio.open_nursery() as bells:
-                for kind in self._kinds:
-                    bells.start_soon(self._wait_for_ring, kind, bells.cancel_scope)
-        if not waiting.cancelled_caught:
+        if await self._mailbox.wait(wait):
             await trio.sleep(_GATHERING)
-
-    async def _wait_for_ring(self, kind: str, waiting: trio.CancelScope) -> None:
-        await self._doorbell.wait(kind)
-        waiting.cancel()
 
     async def _do(self, job: Job, hand: _Hand) -> None:
         began = trio.current_time()
@@ -195,8 +186,9 @@ class JobWorker:
         except Exception as error:  # noqa: BLE001 - how it ended could not be written down: another takes it up when its lease has run out
             self._mishaps.tell(error, job=str(job.id), kind=job.kind)
         finally:
+            if len(self._hands) >= self._pace.concurrency:
+                self._mailbox.post()
             self._hands.discard(hand)
-            self._hand_free.set()
 
     async def _work_and_settle(self, job: Job, hand: _Hand) -> None:
         began = trio.current_time()
@@ -256,7 +248,7 @@ class JobWorker:
         )
         kept = await self._tell(hand, lambda: self._queue.retry(job, at, reason))
         # The claiming loop may be asleep until after this job is due.
-        self._doorbell.ring(job.kind)
+        self._mailbox.post()
         return kept
 
     async def _tell(self, hand: _Hand, call: Callable[[], Awaitable[bool]]) -> bool:
@@ -272,9 +264,9 @@ class JobWorker:
                     self._outage.over()
                     return answer
         finally:
-            self._behind.discard(hand)
-            if not self._behind:
-                self._caught_up.set()
+            if hand in self._behind:
+                self._behind.discard(hand)
+                self._mailbox.post()
 
 
 class _CutOff(Exception):

@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from actors.failures import Mishaps
+from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.tenancy.siem_export import Stream
 from core.usecases.tenancy.siem_export import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
@@ -53,7 +54,7 @@ class SiemForwarder:
         self._outage = Outage(self.name, spread)
         self._mishaps = Mishaps(self.name, metrics)
         self._free = {False: HANDS, True: HANDS_FOR_FAILING}
-        self._look = trio.Event()
+        self._mailbox = Mailbox()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         self._free = {False: HANDS, True: HANDS_FOR_FAILING}
@@ -61,15 +62,14 @@ class SiemForwarder:
             nursery.start_soon(self._number)
             task_status.started()
             while True:
-                self._look = trio.Event()
+                self._mailbox.empty()
                 for failing in (False, True):
                     if self._free[failing]:
                         claim = partial(self._export.claim, self._free[failing], failing=failing)
                         for forwarding in await self._outage.wait_out(claim):
                             self._free[failing] -= 1
                             nursery.start_soon(self._forward, forwarding, failing)
-                with trio.move_on_after(self._poll * (1 - self._spread() / 5)):
-                    await self._look.wait()
+                await self._mailbox.wait(self._poll * (1 - self._spread() / 5))
 
     async def _number(self) -> None:
         while True:
@@ -92,7 +92,7 @@ class SiemForwarder:
                 await self._give_back(forwarding)
             if not failing:
                 # Somebody may wait for the hand. One that failed is not due for a while.
-                self._look.set()
+                self._mailbox.post()
 
     async def _take_turn(self, forwarding: Forwarding) -> None:
         until = trio.current_time() + self._turn

@@ -1,6 +1,6 @@
 """The job queue. A job is a row, written in the transaction of its cause. A worker that claims it holds it for the length of a lease."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -47,7 +47,10 @@ class JobQueue(Protocol):
 class Doorbell(Protocol):
     """Shortens the wait for work. Nothing depends on it: a missed ring costs at most one polling interval."""
 
-    async def wait(self, topic: str) -> None:
-        """Returns after the next ring for the topic, from any process. Rings that nobody was waiting for are remembered, as one."""
+    def connect(self, post: Callable[[], None], *topics: str) -> None:
+        """From now on `post` is called at every ring for one of these topics, from any process, and whenever rings may have been missed. It
+        must neither wait nor fail.
+        """
 
-    def ring(self, topic: str) -> None: ...
+    def ring(self, topic: str) -> None:
+        """In this process."""

@@ -1,6 +1,7 @@
-"""The doorbell: wakes tasks that wait for work of a kind, in this process at once and in the others through NOTIFY."""
+"""The doorbell: wakes those who wait for work of a kind, in this process at once and in the others through NOTIFY."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -20,29 +21,22 @@ class PostgresDoorbell:
 
     def __init__(self, conninfo: str) -> None:
         self._listener = Listener(conninfo, self._notified, on_lost=_lost)
-        self._waiting: defaultdict[str, trio.lowlevel.ParkingLot] = defaultdict(trio.lowlevel.ParkingLot)
-        self._rung: set[str] = set()
+        self._posts: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Listens to the other processes for as long as it runs."""
         await self._listener.run([CHANNEL], task_status=task_status)
 
-    async def wait(self, topic: str) -> None:
-        await trio.lowlevel.checkpoint()
-        if topic in self._rung:
-            self._rung.discard(topic)
-        else:
-            await self._waiting[topic].park()
+    def connect(self, post: Callable[[], None], *topics: str) -> None:
+        for topic in topics:
+            self._posts[topic].append(post)
 
     def ring(self, topic: str) -> None:
-        waiting = self._waiting[topic]
-        if waiting:
-            waiting.unpark_all()
-        else:
-            self._rung.add(topic)
+        for post in self._posts.get(topic, ()):
+            post()
 
     def _notified(self, _channel: str, topic: str) -> None:
-        for rung in list(self._waiting) if topic == _ANYTHING else [topic]:
+        for rung in self._posts if topic == _ANYTHING else [topic]:
             self.ring(rung)
 
 

@@ -7,12 +7,13 @@ from uuid import UUID
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
-from actors.dispatcher import Dispatcher
+from actors.dispatcher import DeliveryDispatcher
 from actors.domain_checker import DomainChecker, DomainRouteChecker
 from actors.invitation_sweeper import InvitationSweeper
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
 from actors.login_counter import LoginCounting
+from actors.mailbox import Mailbox
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
 from actors.organization_mailer import organization_mailer
@@ -57,6 +58,8 @@ def assemble_actors(
 ) -> tuple[Actor, ...]:
     pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
     workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread)
+    webhook_mailbox = Mailbox.rung_by(foundation.doorbell, WEBHOOK_TOPIC)
+    logout_mailbox = Mailbox.rung_by(foundation.doorbell, LOGOUT_TOPIC)
 
     def purger(kind: str, remains: Remains, job: Callable[[UUID], NewJob]) -> Purger:
         return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
@@ -82,8 +85,8 @@ def assemble_actors(
         AuditLinker(record.audit, spread=spread),
         LoginCounting(platform.login_counter, spread=spread),
         InvitationSweeper(tenancy.invitations, spread=spread),
-        Dispatcher("webhook_dispatcher", tenancy.deliveries, foundation.doorbell, WEBHOOK_TOPIC, metrics=metrics, spread=spread),
-        Dispatcher("logout_dispatcher", federation.deliveries, foundation.doorbell, LOGOUT_TOPIC, metrics=metrics, spread=spread),
+        DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread),
+        DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread),
         DomainChecker(tenancy.domains, metrics=metrics, spread=spread),
         DomainRouteChecker(tenancy.domain_routes, metrics=metrics, spread=spread),
         SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread),
@@ -91,7 +94,7 @@ def assemble_actors(
             services.billing,
             services.billing_reconciliation,
             services.billing_inbox,
-            services.billing_turns,
+            services.billing_mailbox,
             metrics=metrics,
             clock=clock,
             spread=spread,

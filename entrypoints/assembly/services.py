@@ -1,6 +1,7 @@
 """Services: the applications of organizations, their plans and users, and the API keys of their own servers."""
 
 from actors.billing_turns import BillingTurns
+from actors.mailbox import Mailbox
 from actors.presence import PresenceWriter
 from adapters.postgres.services.api_keys import API_KEYS, PostgresApiKeys
 from adapters.postgres.services.billing_inbox import PostgresBillingInbox
@@ -44,6 +45,7 @@ class Services(Frozen, kw_only=True):
     payment_provider: PaymentProvider | None
     billing_inbox: BillingInbox
     billing: Billing
+    billing_mailbox: Mailbox
     billing_turns: BillingTurns
     billing_reconciliation: BillingReconciliation
     checkouts: Checkouts
@@ -69,6 +71,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         clock=clock,
         ids=ids,
     )
+    billing_mailbox = Mailbox()
     return Services(
         services=OrganizationServices(
             new_unit_of_work, PostgresServices(pool), foundation.outbound, foundation.key_sets, clock=clock, ids=ids
@@ -82,7 +85,8 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         payment_provider=provider,
         billing_inbox=inbox,
         billing=billing,
-        billing_turns=BillingTurns(billing),
+        billing_mailbox=billing_mailbox,
+        billing_turns=BillingTurns(billing, billing_mailbox),
         billing_reconciliation=BillingReconciliation(billing, inbox, provider, clock=clock, metrics=foundation.metrics),
         checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), clock=clock, ids=ids),
         service_users=ServiceUsers(

@@ -23,21 +23,6 @@ class TrioClock:
         return _START + timedelta(seconds=trio.current_time())
 
 
-class KeptDoorbell:
-    """Implements `ports.jobs.Doorbell`."""
-
-    def __init__(self) -> None:
-        self._rung: dict[str, trio.Event] = {}
-
-    async def wait(self, topic: str) -> None:
-        event = self._rung.setdefault(topic, trio.Event())
-        await event.wait()
-        self._rung.pop(topic, None)
-
-    def ring(self, topic: str) -> None:
-        self._rung.setdefault(topic, trio.Event()).set()
-
-
 @dataclass(slots=True)
 class _Row:
     job: Job

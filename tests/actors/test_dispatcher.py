@@ -12,7 +12,8 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from actors.dispatcher import SLOTS, SLOTS_OF_FAILING, SLOTS_OF_ONE, Dispatcher
+from actors.dispatcher import SLOTS, SLOTS_OF_FAILING, SLOTS_OF_ONE, DeliveryDispatcher
+from actors.mailbox import Mailbox
 from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import DeliveryOutcome
@@ -41,13 +42,6 @@ class To:
     def step(self, name: str) -> None:
         if name in self.raises:
             raise self.raises[name]
-
-
-class Quiet:
-    async def wait(self, _topic: str) -> None:
-        await trio.sleep_forever()
-
-    def ring(self, _topic: str) -> None: ...
 
 
 class Queue:
@@ -111,7 +105,9 @@ class Queue:
 @asynccontextmanager
 async def dispatching(queue: Queue) -> AsyncIterator[RememberedMetrics]:
     metrics = RememberedMetrics()
-    dispatcher: Dispatcher[Any, Any] = Dispatcher("webhooks", cast("Any", queue), Quiet(), "topic", metrics=metrics, spread=no_spread)
+    dispatcher: DeliveryDispatcher[Any, Any] = DeliveryDispatcher(
+        "webhooks", cast("Any", queue), Mailbox(), metrics=metrics, spread=no_spread
+    )
     async with trio.open_nursery() as nursery:
         await nursery.start(dispatcher.run)
         yield metrics

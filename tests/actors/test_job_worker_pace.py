@@ -9,9 +9,10 @@ import pytest
 import trio
 
 from actors.job_worker import DEFAULT_PACE, JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
+from adapters.postgres.doorbell import PostgresDoorbell
 from core.domain.errors import Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
-from tests.actors.kept_queue import KeptDoorbell, KeptQueue
+from tests.actors.kept_queue import KeptQueue
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
 
@@ -26,7 +27,7 @@ class Bench:
     """A worker with everything around it in sight."""
 
     queue: KeptQueue = field(default_factory=KeptQueue)
-    doorbell: KeptDoorbell = field(default_factory=KeptDoorbell)
+    doorbell: PostgresDoorbell = field(default_factory=lambda: PostgresDoorbell(""))
     metrics: RememberedMetrics = field(default_factory=RememberedMetrics)
     handled: list[tuple[float, Job]] = field(default_factory=list)
 

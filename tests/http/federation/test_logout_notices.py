@@ -12,7 +12,8 @@ import jwt
 import pytest
 import trio
 
-from actors.dispatcher import Dispatcher
+from actors.dispatcher import DeliveryDispatcher
+from actors.mailbox import Mailbox
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.email import Email
 from core.domain.federation.logout_notices import RULES
@@ -69,11 +70,10 @@ class House(Relying):
     @asynccontextmanager
     async def dispatching(self) -> AsyncIterator[None]:
         postern = self.postern
-        dispatcher = Dispatcher(
+        dispatcher = DeliveryDispatcher(
             "logouts",
             postern.federation.deliveries,
-            postern.foundation.doorbell,
-            LOGOUT_TOPIC,
+            Mailbox.rung_by(postern.foundation.doorbell, LOGOUT_TOPIC),
             metrics=postern.foundation.metrics,
             spread=lambda: 0.0,
             poll=0.2,

@@ -478,7 +478,7 @@ async def test_the_provider_does_not_wait_for_others_news(counter: Counter, monk
                 while counter.postern.services.billing_turns._turns.available_tokens:
                     await trio.sleep(0.01)
                 await counter.tell(CREATED, counter.bought(people[4]))
-                await counter.postern.services.billing_turns.left()
+                await counter.postern.services.billing_mailbox.wait()
             assert counter.records(people[4]) == []
             released.set()
     assert len(counter.records(people[0])) == 1

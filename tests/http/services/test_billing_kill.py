@@ -81,7 +81,7 @@ async def test_nothing_is_lost_and_nothing_happens_twice(counter: Counter, datab
         services.billing,
         services.billing_reconciliation,
         services.billing_inbox,
-        services.billing_turns,
+        services.billing_mailbox,
         metrics=counter.postern.foundation.metrics,
         clock=counter.postern.foundation.clock,
         spread=lambda: 0.0,

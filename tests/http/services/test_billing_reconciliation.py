@@ -38,7 +38,7 @@ def reconciler(counter: Counter, **more: Any) -> BillingReconciler:
         services.billing,
         services.billing_reconciliation,
         services.billing_inbox,
-        services.billing_turns,
+        services.billing_mailbox,
         metrics=counter.postern.foundation.metrics,
         clock=counter.postern.foundation.clock,
         spread=lambda: 0.0,

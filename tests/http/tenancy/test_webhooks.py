@@ -13,7 +13,8 @@ import trio
 from standardwebhooks import Webhook
 
 from actors import dispatcher
-from actors.dispatcher import Dispatcher
+from actors.dispatcher import DeliveryDispatcher
+from actors.mailbox import Mailbox
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.deliveries import LEASE
 from core.domain.record.event_types import EVENT_TYPES, WEBHOOK_EVENTS, WEBHOOK_TOPIC, Audience
@@ -85,13 +86,12 @@ class House(Neighbours):
             yield
             nursery.cancel_scope.cancel()
 
-    def dispatcher(self) -> Dispatcher[Any, Any]:
+    def dispatcher(self) -> DeliveryDispatcher[Any, Any]:
         postern = self.postern
-        return Dispatcher(
+        return DeliveryDispatcher(
             "webhooks",
             postern.tenancy.deliveries,
-            postern.foundation.doorbell,
-            WEBHOOK_TOPIC,
+            Mailbox.rung_by(postern.foundation.doorbell, WEBHOOK_TOPIC),
             metrics=postern.foundation.metrics,
             spread=lambda: 0.0,
             poll=0.2,
