@@ -1,7 +1,7 @@
 """Federation: signing in for other applications, as their OAuth 2.0 and OpenID Connect provider."""
 
 from actors.presence import PresenceWriter
-from actors.scim_recorder import ScimRecorder
+from actors.scim_exchange_writer import ScimExchangeWriter
 from adapters.crypto.client_assertions import JwtClientAssertions
 from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
@@ -73,7 +73,7 @@ class Federation(Frozen, kw_only=True):
     scim_users: ScimUsers
     scim_groups: ScimGroups
     scim_exchanges: ScimExchanges
-    scim_recorder: ScimRecorder
+    scim_recorder: ScimExchangeWriter
     saml: Saml
     saml_sign_in: SamlSignIn
     saml_logouts: SamlLogouts
@@ -188,7 +188,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         scim_groups=ScimGroups(scim_changes, provisioned_users, base_url=settings.public_url, clock=clock, ids=ids),
         scim_exchanges=ScimExchanges(scim_exchanges),
-        scim_recorder=ScimRecorder(scim_exchanges, foundation.metrics, spread=secrets.spread),
+        scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=secrets.spread),
         saml=Saml(
             new_unit_of_work,
             saml_lookup,

@@ -57,7 +57,7 @@ async def test_a_key_is_found_by_its_digest_alone(fresh_store: Store) -> None:
     organization = uuid4()
     await add(fresh_store, "pto_a", organization)
     await add(fresh_store, "ptp_a", None)
-    lookups = KeyLookups(fresh_store.pool, Known, FIND)
+    lookups: KeyLookups[Any] = KeyLookups(fresh_store.pool, Known, FIND)
     found = [await lookups.find(digest) for digest in (b"pto_a", b"ptp_a", b"pto_b")]
     assert [None if known is None else known.holder for known in found] == [(organization, ["org.read"]), (None, ["org.read"]), None]
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from actors.scim_recorder import ScimRecorder
+from actors.scim_exchange_writer import ScimExchangeWriter
 from core.domain.errors import Unavailable
 from core.domain.federation.scim.exchanges import ScimExchange
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId
@@ -54,7 +54,7 @@ class Store:
 async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> None:
     store, told = Store(), [exchange(), exchange(), exchange()]
     store.away = away
-    recorder = ScimRecorder(store, RememberedMetrics(), spread=lambda: 0.5)
+    recorder = ScimExchangeWriter(store, RememberedMetrics(), spread=lambda: 0.5)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         recorder.record(told[0])
@@ -78,7 +78,7 @@ async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_it
             await super().add(exchanges)
 
     store, metrics = Choosy(), RememberedMetrics()
-    recorder = ScimRecorder(store, metrics, spread=lambda: 0.5)
+    recorder = ScimExchangeWriter(store, metrics, spread=lambda: 0.5)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         for one in told:
@@ -95,7 +95,7 @@ async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_it
 @pytest.mark.usefixtures("autojump_clock")
 async def test_what_there_is_no_room_for_is_dropped_and_told(log: CapturedLog) -> None:
     store, told = Store(), [exchange(), exchange()]
-    recorder = ScimRecorder(store, RememberedMetrics(), spread=lambda: 0.5, most=1)
+    recorder = ScimExchangeWriter(store, RememberedMetrics(), spread=lambda: 0.5, most=1)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         for one in told:
