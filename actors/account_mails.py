@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from actors.job_worker import JobRefused, JobWorker, Pace, Task, Workplace
+from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AskedMail, NoAccountMail
 from core.domain.jobs import Job, Retry
 from core.usecases.identity.account_mails import AccountMails
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 # A mail is made a second and a half after it was asked for, on average, and four seconds at the most. Two at once: a directory's
 # import may ask for thousands, and the event loop is there for people who wait.
-PACE: Final = Pace(concurrency=2, poll=timedelta(seconds=4), heeds_bell=False)
+PACE: Final = JobPace(concurrency=2, poll=timedelta(seconds=4), heeds_bell=False)
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(hours=6))
 
 
@@ -24,7 +24,7 @@ def account_mailer(
     account_mails: AccountMails,
     workplace: Workplace,
     *,
-    pace: Pace = PACE,
+    pace: JobPace = PACE,
 ) -> JobWorker:
     async def send(job: Job) -> None:
         try:

@@ -60,7 +60,7 @@ class Task(Frozen):
     timeout: timedelta = timedelta(minutes=2)
 
 
-class Pace(Frozen):
+class JobPace(Frozen):
     """How a worker goes about it."""
 
     concurrency: int = 4
@@ -74,7 +74,7 @@ class Pace(Frozen):
     heeds_bell: bool = True
 
 
-DEFAULT_PACE: Final = Pace()
+DEFAULT_PACE: Final = JobPace()
 
 
 class Workplace(Frozen):
@@ -112,7 +112,7 @@ class JobWorker:
         tasks: Sequence[Task],
         workplace: Workplace,
         *,
-        pace: Pace = DEFAULT_PACE,
+        pace: JobPace = DEFAULT_PACE,
     ) -> None:
         self.name = name
         self._tasks = {task.kind: task for task in tasks}

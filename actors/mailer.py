@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from actors.job_worker import DEFAULT_PACE, JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
+from actors.job_worker import DEFAULT_PACE, JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
 from core.domain.email import Email
 from core.domain.jobs import Job, Retry
 from core.domain.mail import MAIL_JOB, Mail, NoMail
@@ -24,7 +24,7 @@ def mailer(
     transport: MailTransport,
     workplace: Workplace,
     *,
-    pace: Pace = DEFAULT_PACE,
+    pace: JobPace = DEFAULT_PACE,
 ) -> JobWorker:
     async def send(job: Job) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from actors.job_worker import JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
+from actors.job_worker import JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
 from core.domain.email import Email
 from core.domain.jobs import Job, Retry
 from core.domain.mail import NoMail
@@ -22,10 +22,10 @@ RETRY: Final = Retry(first=timedelta(seconds=30), longest=timedelta(minutes=10),
 # Longer than the conversations with both servers.
 TIMEOUT: Final = timedelta(minutes=3)
 # Some hands are always free for what goes by our own server.
-PACE: Final = Pace(concurrency=AT_ONCE + 4)
+PACE: Final = JobPace(concurrency=AT_ONCE + 4)
 
 
-def organization_mailer(mail_servers: MailServers, workplace: Workplace, *, pace: Pace = PACE) -> JobWorker:
+def organization_mailer(mail_servers: MailServers, workplace: Workplace, *, pace: JobPace = PACE) -> JobWorker:
     async def send(job: Job) -> None:
         try:
             wanted = OrganizationMail.of_job(job.payload)

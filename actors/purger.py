@@ -6,7 +6,7 @@ from uuid import UUID
 
 import trio
 
-from actors.job_worker import JobRefused, JobWorker, Pace, Task, Workplace
+from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
 from actors.outages import Outage
 from core.domain.jobs import Job, Retry
 from core.usecases.purge import Purge
@@ -15,7 +15,7 @@ from core.usecases.purge import Purge
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5))
 TIMEOUT: Final = timedelta(hours=6)
 # One at a time in each process. Several would only take turns on the same disk.
-PACE: Final = Pace(concurrency=1)
+PACE: Final = JobPace(concurrency=1)
 # Requests that began before the deletion may still write rows that refer to the thing. They have ended by then.
 DELAY: Final = timedelta(seconds=3)
 _INTERVAL: Final = 600.0
@@ -33,7 +33,7 @@ class Purger:
         workplace: Workplace,
         *,
         interval: float = _INTERVAL,
-        pace: Pace = PACE,
+        pace: JobPace = PACE,
         delay: timedelta = DELAY,
         name: str = "",
     ) -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from actors.job_worker import JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
+from actors.job_worker import JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
 from core.domain.jobs import Job, Retry
 from core.usecases.encryption import REENCRYPTION_JOB, Reencryption, RingIsBehind
 
@@ -24,5 +24,5 @@ def reencrypter(reencryption: Reencryption, workplace: Workplace) -> JobWorker:
             raise JobDelayed(str(behind)) from None
 
     task = Task(REENCRYPTION_JOB, reencrypt, RETRY, TIMEOUT)
-    pace = Pace(concurrency=1)
+    pace = JobPace(concurrency=1)
     return JobWorker("reencrypter", [task], workplace, pace=pace)

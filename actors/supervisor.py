@@ -18,7 +18,7 @@ from ports.metrics import Metrics
 log = structlog.get_logger()
 
 
-class Actor(Protocol):
+class SupervisedActor(Protocol):
     """A task that lives as long as the process. Cancellation stops it. An actor that should finish its unit of work first shields it
     itself, with a deadline (docs/decisions/0005).
     """
@@ -66,7 +66,7 @@ DEFAULT_RESTARTS: Final = Restarts()
 class _Slot:
     """What the supervisor remembers of one actor."""
 
-    actor: Actor
+    actor: SupervisedActor
     outage: Outage
     been_up: trio.Event = field(default_factory=trio.Event)
     up_since: float | None = None
@@ -77,7 +77,7 @@ class Supervisor:
     """Runs once: `run` returns after `stop`, or raises `ActorsFailed`."""
 
     def __init__(
-        self, actors: Sequence[Actor], metrics: Metrics, *, spread: Callable[[], float], restarts: Restarts = DEFAULT_RESTARTS
+        self, actors: Sequence[SupervisedActor], metrics: Metrics, *, spread: Callable[[], float], restarts: Restarts = DEFAULT_RESTARTS
     ) -> None:
         names = [actor.name for actor in actors]
         if len(set(names)) < len(names):

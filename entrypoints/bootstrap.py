@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from actors.supervisor import Actor
+from actors.supervisor import SupervisedActor
 from core.frozen import Frozen
 from entrypoints.assembly.actors import assemble_actors
 from entrypoints.assembly.federation import Federation, assemble_federation
@@ -26,7 +26,7 @@ class Postern(Frozen, kw_only=True):
     services: Services
     federation: Federation
     platform: Platform
-    actors: tuple[Actor, ...]
+    actors: tuple[SupervisedActor, ...]
 
 
 @asynccontextmanager

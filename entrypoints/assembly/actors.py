@@ -8,21 +8,18 @@ from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
 from actors.dispatcher import DeliveryDispatcher
-from actors.domain_checker import DomainChecker, DomainRouteChecker
-from actors.invitation_sweeper import InvitationSweeper
+from actors.domain_checker import domain_checker
+from actors.due_sweepers import invitation_sweeper, login_counter, saml_certificate_watcher, subscription_expirer
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
-from actors.login_counter import LoginCounting
 from actors.mailbox import Mailbox
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
 from actors.organization_mailer import organization_mailer
 from actors.purger import Purger
 from actors.reencrypter import reencrypter
-from actors.saml_certificate_watcher import SamlCertificateWatcher
 from actors.siem_forwarder import SiemForwarder
-from actors.subscription_expirer import SubscriptionExpirer
-from actors.supervisor import Actor
+from actors.supervisor import SupervisedActor
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
 from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
@@ -55,7 +52,7 @@ def assemble_actors(
     platform: Platform,
     login_event_retention: timedelta,
     delivery_retention: timedelta,
-) -> tuple[Actor, ...]:
+) -> tuple[SupervisedActor, ...]:
     pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
     workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread)
     webhook_mailbox = Mailbox.rung_by(foundation.doorbell, WEBHOOK_TOPIC)
@@ -73,7 +70,7 @@ def assemble_actors(
         services.key_presence,
         federation.scim_token_presence,
         federation.scim_recorder,
-        SubscriptionExpirer(services.subscriptions, spread=spread),
+        subscription_expirer(services.subscriptions, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresOrganizationRemains(pool), organizations_domain.purge_job),
         purger(services_domain.PURGE_JOB, PostgresServiceRemains(pool), services_domain.purge_job),
         Purger(
@@ -83,12 +80,12 @@ def assemble_actors(
             name="forgetter",
         ),
         AuditLinker(record.audit, spread=spread),
-        LoginCounting(platform.login_counter, spread=spread),
-        InvitationSweeper(tenancy.invitations, spread=spread),
+        login_counter(platform.login_counter, spread=spread),
+        invitation_sweeper(tenancy.invitations, spread=spread),
         DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread),
         DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread),
-        DomainChecker(tenancy.domains, metrics=metrics, spread=spread),
-        DomainRouteChecker(tenancy.domain_routes, metrics=metrics, spread=spread),
+        domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
+        domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
         SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread),
         BillingReconciler(
             services.billing,
@@ -99,7 +96,7 @@ def assemble_actors(
             clock=clock,
             spread=spread,
         ),
-        SamlCertificateWatcher(federation.saml, spread=spread),
+        saml_certificate_watcher(federation.saml, spread=spread),
         Janitor(
             housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
         ),

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import trio
 
-from actors.job_worker import Pace, Workplace
+from actors.job_worker import JobPace, Workplace
 from actors.purger import Purger
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
@@ -37,7 +37,7 @@ async def _work(url: str) -> None:
         Purge(store.unit_of_work, _HaltingRemains(pool), purge_job),
         Workplace(PostgresJobQueue(pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
         delay=timedelta(0),
-        pace=Pace(concurrency=1, lease=timedelta(seconds=1)),
+        pace=JobPace(concurrency=1, lease=timedelta(seconds=1)),
     ).run()
 
 

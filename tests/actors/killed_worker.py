@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import trio
 
-from actors.job_worker import JobWorker, Pace, Task, Workplace
+from actors.job_worker import JobPace, JobWorker, Task, Workplace
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
 from core.domain.jobs import Job, Retry
@@ -27,7 +27,7 @@ async def _work(url: str) -> None:
         "worker",
         [Task("work", _begin, Retry(timedelta(seconds=1), timedelta(seconds=1)))],
         Workplace(PostgresJobQueue(pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
-        pace=Pace(lease=timedelta(seconds=1)),
+        pace=JobPace(lease=timedelta(seconds=1)),
     ).run()
 
 

@@ -11,7 +11,7 @@ import trio
 
 from actors import mailer
 from actors.account_mails import account_mailer
-from actors.job_worker import JobRefused, Pace, Workplace
+from actors.job_worker import JobPace, JobRefused, Workplace
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.email import Email
 from core.domain.identifiers import UserId
@@ -60,7 +60,7 @@ async def register(postern: Postern) -> UserId:
 @asynccontextmanager
 async def at_work(postern: Postern) -> AsyncIterator[None]:
     """The two actors that make a mail of a request and send it, in haste."""
-    pace = Pace(poll=timedelta(milliseconds=50))
+    pace = JobPace(poll=timedelta(milliseconds=50))
     foundation = postern.foundation
     workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, foundation.secrets.spread)
     async with trio.open_nursery() as nursery:

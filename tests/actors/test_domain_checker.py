@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from actors.domain_checker import DomainChecker
+from actors.domain_checker import domain_checker
 from core.domain.errors import Unavailable
 from core.domain.identifiers import DomainId, OrganizationId
 from core.domain.tenancy.domains import Domain
@@ -44,7 +44,7 @@ class Domains:
 async def test_a_check_that_fails_costs_no_other_domain_its_own(mishap: Exception, broken: int, log: CapturedLog) -> None:
     log.allow("work_broken")
     domains, metrics = Domains(mishap), RememberedMetrics()
-    checker = DomainChecker(domains, metrics=metrics, spread=no_spread)
+    checker = domain_checker("domain_checker", domains, metrics=metrics, spread=no_spread)
     assert await checker.sweep() == 3
     assert sorted(domains.checked) == ["1.example", "2.example"]
     assert metrics.broken["domain_checker"] == broken

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from actors.job_worker import JobDelayed, JobWorker, Pace, Task, Workplace
+from actors.job_worker import JobDelayed, JobPace, JobWorker, Task, Workplace
 from adapters.postgres.jobs import PostgresJobQueue
 from core.domain.identifiers import JobId
 from core.domain.jobs import Job, NewJob, Retry
@@ -20,10 +20,10 @@ from tests.conftest import CapturedLog
 from tests.places import ROOT
 
 RETRY: Final = Retry(first=timedelta(milliseconds=50), longest=timedelta(seconds=1))
-PACE: Final = Pace(lease=timedelta(seconds=1), poll=timedelta(milliseconds=500), grace=timedelta(seconds=2))
+PACE: Final = JobPace(lease=timedelta(seconds=1), poll=timedelta(milliseconds=500), grace=timedelta(seconds=2))
 
 
-def worker(store: Store, handle: Callable[[Job], Awaitable[None]], pace: Pace = PACE) -> JobWorker:
+def worker(store: Store, handle: Callable[[Job], Awaitable[None]], pace: JobPace = PACE) -> JobWorker:
     return JobWorker(
         "worker",
         [Task("work", handle, RETRY)],
@@ -52,7 +52,7 @@ async def test_a_job_is_begun_as_soon_as_its_cause_is_committed(store: Store) ->
         begun.append(trio.current_time())
 
     async with trio.open_nursery() as nursery:
-        await nursery.start(worker(store, note, Pace(poll=timedelta(minutes=1))).run)
+        await nursery.start(worker(store, note, JobPace(poll=timedelta(minutes=1))).run)
         await trio.sleep(0.1)
         await add(store)
         committed = trio.current_time()

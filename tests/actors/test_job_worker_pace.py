@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from actors.job_worker import DEFAULT_PACE, JobDelayed, JobRefused, JobWorker, Pace, Task, Workplace
+from actors.job_worker import DEFAULT_PACE, JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
 from adapters.postgres.doorbell import PostgresDoorbell
 from core.domain.errors import Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
@@ -31,7 +31,7 @@ class Bench:
     metrics: RememberedMetrics = field(default_factory=RememberedMetrics)
     handled: list[tuple[float, Job]] = field(default_factory=list)
 
-    def worker(self, handle: Handler, *, retry: Retry = RETRY, pace: Pace = DEFAULT_PACE, minutes: float = 10) -> JobWorker:
+    def worker(self, handle: Handler, *, retry: Retry = RETRY, pace: JobPace = DEFAULT_PACE, minutes: float = 10) -> JobWorker:
         async def noted(job: Job) -> None:
             self.handled.append((trio.current_time(), job))
             await handle(job)
@@ -119,7 +119,7 @@ async def test_a_worker_that_heeds_no_bell_asks_at_times_that_nothing_queued_has
         bench = Bench()
         spread = iter(draws)
         workplace = Workplace(bench.queue, bench.doorbell, bench.queue.clock, bench.metrics, lambda: next(spread))
-        pace = Pace(poll=timedelta(seconds=4), heeds_bell=False)
+        pace = JobPace(poll=timedelta(seconds=4), heeds_bell=False)
         began = trio.current_time()
         async with at_work(JobWorker("worker", [Task("work", succeed, RETRY)], workplace, pace=pace)):
             for due_in in (0.0, 0.1, 0.3):
@@ -179,7 +179,7 @@ async def test_no_more_jobs_are_in_hand_than_the_pace_allows() -> None:
         await trio.sleep(1)
         at_once -= 1
 
-    async with at_work(bench.worker(count, pace=Pace(concurrency=3))):
+    async with at_work(bench.worker(count, pace=JobPace(concurrency=3))):
         await trio.sleep(8)
     assert most == 3
     assert bench.state() == ["done"] * 20
@@ -190,7 +190,7 @@ async def test_after_a_job_that_can_wait_its_hand_rests(priority: int, began: li
     bench = Bench()
     for _ in began:
         bench.queue.add(priority=priority)
-    async with at_work(bench.worker(taking(0.01), pace=Pace(concurrency=1))):
+    async with at_work(bench.worker(taking(0.01), pace=JobPace(concurrency=1))):
         await trio.sleep(1)
     assert [at for at, _ in bench.handled] == pytest.approx(began, abs=0.001)
 
@@ -199,7 +199,7 @@ async def test_a_rest_is_short_and_ends_with_the_worker() -> None:
     bench = Bench()
     for _ in range(2):
         bench.queue.add(priority=CAN_WAIT)
-    async with at_work(bench.worker(taking(10), pace=Pace(concurrency=1))):
+    async with at_work(bench.worker(taking(10), pace=JobPace(concurrency=1))):
         await trio.sleep(10.3)
         assert [at for at, _ in bench.handled] == pytest.approx([0, 10.2], abs=0.01)
         await trio.sleep(9.95)
@@ -335,7 +335,7 @@ async def test_work_in_hand_over_an_outage_is_done_once(seconds: float) -> None:
     bench = Bench()
     for _ in range(4):
         bench.queue.add()
-    async with at_work(bench.worker(taking(seconds), pace=Pace(concurrency=8))):
+    async with at_work(bench.worker(taking(seconds), pace=JobPace(concurrency=8))):
         await trio.sleep(25)
         bench.queue.away_until = trio.current_time() + 300
         await trio.sleep(400)
@@ -366,7 +366,7 @@ async def test_at_shutdown_no_new_job_is_begun() -> None:
     bench = Bench()
     for _ in range(3):
         bench.queue.add()
-    async with at_work(bench.worker(taking(1.5), pace=Pace(concurrency=1))):
+    async with at_work(bench.worker(taking(1.5), pace=JobPace(concurrency=1))):
         await trio.sleep(1)
     assert bench.state() == ["done", "waiting", "waiting"]
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from actors.job_worker import Pace, Workplace
+from actors.job_worker import JobPace, Workplace
 from actors.mailer import RETRY, mailer
 from adapters.mail.transports import transport_for
 from adapters.postgres.jobs import PostgresJobQueue
@@ -47,7 +47,7 @@ async def work(store: Store, server: MailServer, nursery: trio.Nursery) -> None:
     actor = mailer(
         transport_for(server.url(), "Postern <no-reply@id.example.org>", clock=store.clock),
         Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), no_spread),
-        pace=Pace(poll=timedelta(seconds=1)),
+        pace=JobPace(poll=timedelta(seconds=1)),
     )
     await nursery.start(actor.run)
 

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 import trio
 
-from actors.job_worker import Pace, Workplace
+from actors.job_worker import JobPace, Workplace
 from actors.purger import Purger
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
@@ -42,7 +42,7 @@ async def working(store: Store, metrics: RememberedMetrics | None = None, *, del
         purge_of(store),
         Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, metrics or RememberedMetrics(), no_spread),
         delay=delay,
-        pace=Pace(concurrency=1, poll=timedelta(seconds=0.3)),
+        pace=JobPace(concurrency=1, poll=timedelta(seconds=0.3)),
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(purger.run)

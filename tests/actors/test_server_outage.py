@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from actors.job_worker import JobWorker, Pace, Task, Workplace
+from actors.job_worker import JobPace, JobWorker, Task, Workplace
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.jobs import PostgresJobQueue
@@ -35,7 +35,7 @@ def worker(store: Store, begun: list[float]) -> JobWorker:
         "worker",
         [Task("work", note, RETRY)],
         Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), lambda: 0.999),
-        pace=Pace(poll=timedelta(hours=1)),
+        pace=JobPace(poll=timedelta(hours=1)),
     )
 
 

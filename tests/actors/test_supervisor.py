@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from actors.supervisor import Actor, ActorNotReady, ActorReturned, ActorsFailed, Restarts, Supervisor
+from actors.supervisor import ActorNotReady, ActorReturned, ActorsFailed, Restarts, SupervisedActor, Supervisor
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import Retry
 from tests.actors.observed import RememberedMetrics, no_spread
@@ -58,7 +58,7 @@ async def fail_after_two_minutes() -> None:
     raise ValueError("broken")
 
 
-def supervisor(*actors: Actor, metrics: RememberedMetrics | None = None, restarts: Restarts | None = None) -> Supervisor:
+def supervisor(*actors: SupervisedActor, metrics: RememberedMetrics | None = None, restarts: Restarts | None = None) -> Supervisor:
     return Supervisor(actors, metrics or RememberedMetrics(), spread=no_spread, restarts=restarts or Restarts())
 
 

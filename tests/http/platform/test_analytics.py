@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import trio
 
-from actors.login_counter import LoginCounting
+from actors.due_sweepers import login_counter
 from adapters.postgres.platform.analytics import PostgresLoginCounter
 from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
 from core.domain.platform.analytics import PAGE
@@ -65,7 +65,7 @@ class House(Shops):
         return {one["date"]: one["count"] for one in await self.listed("login-trends")}
 
     async def count(self) -> int:
-        return await LoginCounting(PostgresLoginCounter(self.postern.foundation.pool), spread=lambda: 0.0).catch_up()
+        return await login_counter(PostgresLoginCounter(self.postern.foundation.pool), spread=lambda: 0.0).sweep()
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ async def test_sums_equal_the_rows_while_many_write_and_several_count(house: Hou
 
 async def test_the_counter_counts_by_itself(house: House) -> None:
     house.signs_in(3, to=house.shop)
-    counter = LoginCounting(PostgresLoginCounter(house.postern.foundation.pool), spread=lambda: 0.0, interval=0.01)
+    counter = login_counter(PostgresLoginCounter(house.postern.foundation.pool), spread=lambda: 0.0, interval=0.01)
     async with trio.open_nursery() as nursery:
         await nursery.start(counter.run)
         with trio.fail_after(30):

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import trio
 
-from actors.domain_checker import DomainChecker, DomainRouteChecker
+from actors.domain_checker import domain_checker
 from adapters.postgres.locks import DOMAINS, NAMESPACE
 from core.domain.tenancy.domain_routes import MOST_ROUTES
 from core.domain.tenancy.domains import MOST_MISSES
@@ -76,8 +76,8 @@ class House(Provers):
     async def check(self) -> int:
         """As if its time had come."""
         self.people.change("update domain_routes set next_check_at = now() - interval '1 s' where next_check_at is not null")
-        return await DomainRouteChecker(
-            self.postern.tenancy.domain_routes, metrics=self.postern.foundation.metrics, spread=lambda: 0.0
+        return await domain_checker(
+            "domain_route_checker", self.postern.tenancy.domain_routes, metrics=self.postern.foundation.metrics, spread=lambda: 0.0
         ).sweep()
 
     def recorded(self) -> list[tuple[str, dict[str, Any]]]:
@@ -318,11 +318,11 @@ async def test_whoever_verifies_waits_for_another_that_does(house: House, databa
 
 async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> None:
     await house.verified()
+    metrics = house.postern.foundation.metrics
     assert (
-        await DomainRouteChecker(house.postern.tenancy.domain_routes, metrics=house.postern.foundation.metrics, spread=lambda: 0.0).sweep()
-        == 0
+        await domain_checker("domain_route_checker", house.postern.tenancy.domain_routes, metrics=metrics, spread=lambda: 0.0).sweep() == 0
     )
-    assert await DomainChecker(house.postern.tenancy.domains, metrics=house.postern.foundation.metrics, spread=lambda: 0.0).sweep() == 0
+    assert await domain_checker("domain_checker", house.postern.tenancy.domains, metrics=metrics, spread=lambda: 0.0).sweep() == 0
     (first,) = house.people.rows("select * from domain_routes")
     assert first["next_check_at"] - first["checked_at"] == timedelta(days=7)
     assert await house.check() == 1

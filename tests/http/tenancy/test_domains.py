@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from actors.domain_checker import DomainChecker
+from actors.domain_checker import domain_checker
 from core.domain.tenancy.domains import MOST_MISSES
 from core.usecases.tenancy.domain_proofs import DomainProofs
 from core.usecases.tenancy.domains import Domains
@@ -67,7 +67,7 @@ class House(Provers):
     async def check(self) -> int:
         """As if its time had come."""
         self.people.change("update domains set next_check_at = now() - interval '1 s' where next_check_at is not null")
-        return await DomainChecker(self.domains, metrics=self.postern.foundation.metrics, spread=lambda: 0.0).sweep()
+        return await domain_checker("domain_checker", self.domains, metrics=self.postern.foundation.metrics, spread=lambda: 0.0).sweep()
 
     def row(self) -> dict[str, Any]:
         (row,) = self.people.rows("select * from domains where domain = %s", NAME)
@@ -201,7 +201,7 @@ async def test_another_domain_has_to_be_proved_anew(house: House) -> None:
 
 async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> None:
     await house.verified()
-    checker = DomainChecker(house.domains, metrics=house.postern.foundation.metrics, spread=lambda: 0.0)
+    checker = domain_checker("domain_checker", house.domains, metrics=house.postern.foundation.metrics, spread=lambda: 0.0)
     assert await checker.sweep() == 0
     first = house.row()
     assert first["next_check_at"] - first["checked_at"] == timedelta(days=7)
@@ -334,7 +334,8 @@ async def test_a_sweep_takes_them_a_few_at_a_time(house: House) -> None:
         select gen_random_uuid(), id, slug || '.example', 't', now(), now(), now(), now() from organizations where slug like 'o_'
         """
     )
-    assert await DomainChecker(house.domains, metrics=house.postern.foundation.metrics, spread=lambda: 0.0, batch=3).sweep() == 7
+    metrics = house.postern.foundation.metrics
+    assert await domain_checker("domain_checker", house.domains, metrics=metrics, spread=lambda: 0.0, batch=3).sweep() == 7
     assert {row["misses"] for row in house.people.rows("select misses from domains")} == {1}
 
 

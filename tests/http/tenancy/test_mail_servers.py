@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from actors.job_worker import Pace, Workplace
+from actors.job_worker import JobPace, Workplace
 from actors.organization_mailer import organization_mailer
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB, Mail
@@ -397,7 +397,7 @@ async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: Hou
 def mailer(house: House) -> Any:
     foundation = house.postern.foundation
     workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, lambda: 0.0)
-    return organization_mailer(house.servers, workplace, pace=Pace(poll=timedelta(seconds=0.1)))
+    return organization_mailer(house.servers, workplace, pace=JobPace(poll=timedelta(seconds=0.1)))
 
 
 async def test_the_mailer_takes_them_from_the_queue(house: House, server: MailServer) -> None:

@@ -1,7 +1,7 @@
 """Machine keys in PostgreSQL: those of a further kind, with an organization or without, are added, found and marked as all others are."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Final, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID, uuid4
 
 from adapters.postgres.statements import ask

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from lxml import etree
 
-from actors.saml_certificate_watcher import SamlCertificateWatcher
+from actors.due_sweepers import saml_certificate_watcher
 from core.domain.federation.saml.certificates import sealing_context
 from core.domain.identifiers import SamlCertificateId
 from tests.http.client import refused
@@ -496,12 +496,12 @@ async def test_owners_are_told_before_a_certificate_ends(provider: Providing) ->
 async def test_the_watcher_looks_in_its_turn(provider: Providing) -> None:
     await provider.ready()
     provider.people.change("update saml_certificates set valid_until = now() + interval '5 days'")
-    watcher = SamlCertificateWatcher(provider.postern.federation.saml, spread=lambda: 0.0, interval=0.001)
+    watcher = saml_certificate_watcher(provider.postern.federation.saml, spread=lambda: 0.0, interval=0.001)
     async with trio.open_nursery() as nursery:
         await nursery.start(watcher.run)
         with trio.fail_after(10):
             while not provider.people.rows("select * from jobs"):
                 await trio.sleep(0.01)
         nursery.cancel_scope.cancel()
-    assert await watcher.look() == 0
+    assert await watcher.sweep() == 0
     assert len(provider.log.events("saml_certificates_end")) == 1

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from actors.subscription_expirer import SubscriptionExpirer
+from actors.due_sweepers import DueSweeper, subscription_expirer
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.subscriptions import PostgresSubscriptions
 from core.usecases.services.subscriptions import Subscriptions
@@ -76,10 +76,10 @@ class Shop:
     async def events(self) -> Rows:
         return await self.store.query("select name, organization_id, actor_id, target_id, details from events order by id")
 
-    def expirer(self, batch: int = 100, interval: float = 3600.0) -> SubscriptionExpirer:
-        return SubscriptionExpirer(self.subscriptions, spread=no_spread, batch=batch, interval=interval)
+    def expirer(self, batch: int = 100, interval: float = 3600.0) -> DueSweeper:
+        return subscription_expirer(self.subscriptions, spread=no_spread, batch=batch, interval=interval)
 
-    async def until_nothing_is_due(self, *expirers: SubscriptionExpirer) -> None:
+    async def until_nothing_is_due(self, *expirers: DueSweeper) -> None:
         """Work until a whole round is done, or fail."""
         due = "select id from subscriptions where status = 'active' and current_period_end <= now()"
         with trio.fail_after(20):

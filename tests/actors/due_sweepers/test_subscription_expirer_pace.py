@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import trio
 
-from actors.subscription_expirer import SubscriptionExpirer
+from actors.due_sweepers import subscription_expirer
 from core.domain.errors import Unavailable
 from tests.conftest import CapturedLog
 
@@ -35,7 +35,7 @@ class Due:
 
 @asynccontextmanager
 async def at_work(due: Due, spread: float = 0.0) -> AsyncIterator[None]:
-    expirer = SubscriptionExpirer(due, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
+    expirer = subscription_expirer(due, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
     async with trio.open_nursery() as nursery:
         await nursery.start(expirer.run)
         yield

@@ -1,0 +1,116 @@
+"""Due sweepers: actors that take up, in rounds, what has become due. They work in small batches with pauses, so that nobody waits for
+them.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final
+
+import structlog
+import trio
+
+from actors.outages import Outage
+from core.domain.platform.analytics import COUNTED_AT_ONCE
+from core.usecases.federation.saml.configurations import Saml
+from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.tenancy.invitations import Invitations
+from ports.platform.analytics import LoginCounter
+
+log = structlog.get_logger()
+
+# Takes where the last batch ended and how many to take up at most. Returns how many it took up, and where the next batch begins.
+SweepDue = Callable[[datetime | None, int], Awaitable[tuple[int, datetime | None]]]
+
+_SHORTEST_BREATH: Final = 0.005
+
+
+class DueSweeper:
+    """`tell` logs how many a round took up, if there were any."""
+
+    def __init__(
+        self, name: str, sweep_due: SweepDue, tell: Callable[[int], None], *, spread: Callable[[], float], interval: float, batch: int
+    ) -> None:
+        self.name = name
+        self._sweep_due = sweep_due
+        self._tell = tell
+        self._spread = spread
+        self._interval = interval
+        self._batch = batch
+        self._outage = Outage(name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        # Processes that start together should not sweep together. If they do, each skips what the other has in hand.
+        await trio.sleep(self._interval * self._spread())
+        while True:
+            await self.sweep()
+            await trio.sleep(self._interval * (1 + self._spread() / 5))
+
+    async def sweep(self) -> int:
+        """Everything that is due now. Returns how many there were."""
+        total = 0
+        # Each batch begins where the last one ended. Walking again over dead index entries would make a long sweep slower and slower.
+        since: datetime | None = None
+        while True:
+            began = trio.current_time()
+            swept, since = await self._sweep_batch(since)
+            total += swept
+            if swept < self._batch:
+                break
+            # As long as the batch took, so that the sweep never uses more than half of a connection's time.
+            await trio.sleep(max(_SHORTEST_BREATH, trio.current_time() - began))
+        if total:
+            self._tell(total)
+        return total
+
+    async def _sweep_batch(self, since: datetime | None) -> tuple[int, datetime | None]:
+        return await self._outage.wait_out(lambda: self._sweep_due(since, self._batch))
+
+
+# A person who answers one of these invitations may have to wait for the whole batch, so it is small.
+def invitation_sweeper(invitations: Invitations, *, spread: Callable[[], float], interval: float = 60.0, batch: int = 50) -> DueSweeper:
+    """Closes overdue invitations."""
+
+    def tell(total: int) -> None:
+        log.info("invitations_expired", invitations=total)
+
+    return DueSweeper("invitation_sweeper", invitations.expire_due, tell, spread=spread, interval=interval, batch=batch)
+
+
+# Tokens and answers notice at once that a period has ended. Lists, counts and subscribers of events notice after the interval at most.
+# A request that changes one of these subscriptions or their plans may have to wait for the whole batch, so it is small.
+def subscription_expirer(
+    subscriptions: Subscriptions, *, spread: Callable[[], float], interval: float = 15.0, batch: int = 100
+) -> DueSweeper:
+    """Writes down that the periods of active subscriptions have ended."""
+
+    def tell(total: int) -> None:
+        log.info("subscriptions_expired", subscriptions=total)
+
+    return DueSweeper("subscription_expirer", subscriptions.expire_due, tell, spread=spread, interval=interval, batch=batch)
+
+
+def saml_certificate_watcher(saml: Saml, *, spread: Callable[[], float], interval: float = 3600.0) -> DueSweeper:
+    """Tells owners before a certificate ends. If two processes look together, one of them writes each mail."""
+
+    async def warn(_since: datetime | None, limit: int) -> tuple[int, None]:
+        return await saml.warn_of_ends(limit), None
+
+    def tell(total: int) -> None:
+        log.info("saml_certificates_end", certificates=total)
+
+    return DueSweeper("saml_certificate_watcher", warn, tell, spread=spread, interval=interval, batch=1000)
+
+
+def login_counter(counter: LoginCounter, *, spread: Callable[[], float], interval: float = 10.0) -> DueSweeper:
+    """Adds sign-ins to the counts of their hours. A lock in the database lets one process count at a time. Readers of the counts add what
+    is not counted yet, so nothing depends on the pace.
+    """
+
+    async def count(_since: datetime | None, limit: int) -> tuple[int, None]:
+        return await counter.count(limit), None
+
+    def tell(total: int) -> None:
+        log.debug("logins_counted", logins=total)
+
+    return DueSweeper("login_counter", count, tell, spread=spread, interval=interval, batch=COUNTED_AT_ONCE)
