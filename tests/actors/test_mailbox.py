@@ -112,6 +112,23 @@ async def test_a_worker_that_dies_finds_what_was_rung_for_meanwhile(log: Capture
     assert [at - rung < 1 for at in handled] == [True]
 
 
+async def test_the_ring_of_a_commit_and_its_notification_a_little_later_are_answered_by_one_look() -> None:
+    queue, doorbell, metrics, handled = KeptQueue(), PostgresDoorbell(""), RememberedMetrics(), list[float]()
+    worker = worker_for(["work"], queue, doorbell, metrics, handled)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.run)
+        await trio.sleep(1)
+        asked = len(queue.times("claim"))
+        queue.add("work")
+        doorbell.ring("work")
+        await trio.sleep(0.002)
+        doorbell.ring("work")
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    assert len(handled) == 1
+    assert len(queue.times("claim")) == asked + 1
+
+
 async def test_rings_for_one_kind_without_end_leave_another_its_turn_and_are_answered_in_company() -> None:
     queue, doorbell, metrics, handled = KeptQueue(), PostgresDoorbell(""), RememberedMetrics(), list[float]()
     worker = worker_for(["work", "other"], queue, doorbell, metrics, handled)
