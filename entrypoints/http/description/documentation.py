@@ -1,5 +1,7 @@
 """The API for people, rendered from the document that programs get: a page of contents, and one for each tag, with the types that its
 endpoints use. The pages work without scripts and ask nobody else.
+
+The templates read the OpenAPI document itself. `_WORDS` is what they say its parts with.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +11,7 @@ from urllib.parse import urlencode
 from core.domain.languages import DEFAULT
 from core.frozen import Frozen
 from entrypoints.http.description.examples import example_of
-from entrypoints.http.description.wording import Kind, anchor_of, caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
+from entrypoints.http.description.wording import caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
 from entrypoints.http.pages import Pages
 
 Json = dict[str, Any]
@@ -26,55 +28,7 @@ _TITLES: Final = {
     "service-interface": "For a service's servers",
     "siem": "SIEM",
 }
-
-
-class Field(Frozen):
-    name: str
-    kind: Kind
-    required: bool
-    text: str
-    notes: str
-    place: str = ""
-
-
-class Outcome(Frozen):
-    status: str
-    kind: Kind | None
-    text: str
-    example: str = ""
-    codes: Sequence[tuple[str, str]] = ()
-    headers: Sequence[tuple[str, str]] = ()
-    """Those that this endpoint names. What many answers have is told among the contents."""
-
-
-class Operation(Frozen):
-    anchor: str
-    method: str
-    path: str
-    summary: str
-    description: str
-    caller: str
-    limits: Sequence[tuple[str, str]]
-    parameters: Sequence[Field]
-    body: Kind | None
-    body_fields: Sequence[Field]
-    outcomes: Sequence[Outcome]
-    example: str
-
-
-class Chapter(Frozen):
-    anchor: str
-    name: str
-    text: str
-    operations: Sequence[Operation]
-
-
-class Type(Frozen):
-    anchor: str
-    name: str
-    text: str
-    values: Sequence[str]
-    fields: Sequence[Field]
+_TO_A_TYPE: Final = "#/components/schemas/"
 
 
 class Documentation(Frozen):
@@ -85,8 +39,8 @@ class Documentation(Frozen):
 def rendered(pages: Pages, document: Json) -> Documentation:
     base_url = document["servers"][0]["url"]
     schemas = document["components"]["schemas"]
-    chapters = tuple(_chapters(document, base_url))
-    everywhere = {"version": document["info"]["version"], "chapters": chapters}
+    chapters = _chapters(document, base_url)
+    everywhere = {"version": document["info"]["version"], "chapters": chapters, **_WORDS}
     contents = pages.page(
         "documentation/contents.html",
         DEFAULT,
@@ -94,15 +48,23 @@ def rendered(pages: Pages, document: Json) -> Documentation:
         sign_in_example=_sign_in_example(base_url),
         user_example=curl("get", f"{base_url}/api/user", {"security": [{"bearer": []}]}),
         error_example=pretty(example_of(schemas["ErrorBody"], schemas)),
-        addresses={one.anchor: f"/docs/{chapter.anchor}#{one.anchor}" for chapter in chapters for one in chapter.operations},
-        count=sum(len(chapter.operations) for chapter in chapters),
+        addresses={
+            one["operationId"]: f"/docs/{chapter['name']}#{one['operationId']}" for chapter in chapters for one in chapter["operations"]
+        },
+        count=sum(len(chapter["operations"]) for chapter in chapters),
         **everywhere,
     )
-    types = {one.anchor: one for one in _types(schemas)}
     return Documentation(
         contents,
         {
-            chapter.anchor: pages.page("documentation/chapter.html", DEFAULT, chapter=chapter, types=_used(chapter, types), **everywhere)
+            chapter["name"]: pages.page(
+                "documentation/chapter.html",
+                DEFAULT,
+                chapter=chapter,
+                types=_types(chapter["operations"], schemas),
+                schemas=schemas,
+                **everywhere,
+            )
             for chapter in chapters
         },
     )
@@ -115,39 +77,21 @@ def _sign_in_example(base_url: str) -> str:
     return curl("post", f"{base_url}/api/auth/login", {"security": [], "requestBody": body})
 
 
-def _chapters(document: Json, base_url: str) -> Iterator[Chapter]:
-    schemas = document["components"]["schemas"]
+def _chapters(document: Json, base_url: str) -> Sequence[Json]:
+    """The tags, each with its endpoints; an endpoint also has its method, its path, and a command that calls it."""
     operations = [
-        (operation["tags"][0], _operation(method.upper(), path, operation, schemas, base_url))
+        {**operation, "method": method.upper(), "path": path, "call": curl(method, base_url + _filled_in(path, operation), operation)}
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
-    for tag in document["tags"]:
-        name: str = tag["name"]
-        yield Chapter(name, _TITLES.get(name) or name.capitalize(), tag["description"], [one for of, one in operations if of == name])
-
-
-def _operation(method: str, path: str, operation: Json, schemas: Json, base_url: str) -> Operation:
-    body = _media(operation.get("requestBody", {}))[1].get("schema")
-    return Operation(
-        anchor=operation["operationId"],
-        method=method,
-        path=path,
-        summary=operation["summary"],
-        description=operation.get("description", ""),
-        caller=caller_in_words(operation),
-        limits=[(limit["name"], limit_in_words(limit)) for limit in operation.get("x-rate-limit", ())],
-        parameters=[_parameter(one) for one in operation.get("parameters", ())],
-        body=kind_of(body) if body is not None else None,
-        body_fields=_fields(_resolved(body, schemas)) if body is not None else (),
-        outcomes=[_outcome(status, response) for status, response in operation["responses"].items() if status != "default"],
-        example=curl(method, base_url + _filled_in(path, operation), operation),
-    )
-
-
-def _parameter(one: Json) -> Field:
-    text = one.get("description", "")
-    return Field(one["name"], kind_of(one["schema"]), one["required"], text, constraints_of(one["schema"], text), one["in"])
+    return [
+        {
+            **tag,
+            "title": _TITLES.get(tag["name"]) or tag["name"].capitalize(),
+            "operations": [one for one in operations if one["tags"][0] == tag["name"]],
+        }
+        for tag in document["tags"]
+    ]
 
 
 def _filled_in(path: str, operation: Json) -> str:
@@ -160,15 +104,31 @@ def _filled_in(path: str, operation: Json) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _outcome(status: str, response: Json) -> Outcome:
-    media_type, media = _media(response)
-    if "examples" in media:
-        return Outcome(status, None, "", codes=[(code, one["summary"]) for code, one in media["examples"].items()])
-    schema = media.get("schema", {})
-    kind = kind_of(schema) if "$ref" in schema or "items" in schema else None
-    headers = [(name, header["description"]) for name, header in response["headers"].items() if "$ref" not in header]
-    example = pretty(media["example"]) if "example" in media else ""
-    return Outcome(status, kind, media_type or "No body", example, headers=headers)
+def _types(operations: Sequence[Json], schemas: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The types that the endpoints name, and those that these name, by their names. Errors are shown by their codes, without a type."""
+    named = list(_named([(one.get("parameters"), one.get("requestBody")) for one in operations]))
+    for operation in operations:
+        for status, answer in operation["responses"].items():
+            if status != "default" and "examples" not in _media(answer)[1]:
+                named += _named(answer)
+    found = dict[str, Json]()
+    while named:
+        name = named.pop()
+        if name not in found:
+            found[name] = schemas[name]
+            named += _named(schemas[name])
+    return dict(sorted(found.items()))
+
+
+def _named(part: object) -> Iterator[str]:
+    if isinstance(part, dict):
+        reference = part.get("$ref")
+        if isinstance(reference, str) and reference.startswith(_TO_A_TYPE):
+            yield reference.removeprefix(_TO_A_TYPE)
+        part = list(part.values())
+    if isinstance(part, list | tuple):
+        for one in part:
+            yield from _named(one)
 
 
 def _media(holder: Json) -> tuple[str, Json]:
@@ -177,36 +137,11 @@ def _media(holder: Json) -> tuple[str, Json]:
     return next(iter(content.items()), ("", {}))
 
 
-def _resolved(schema: Json, schemas: Json) -> Json:
-    found: Json = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
-    return found
-
-
-def _types(schemas: Json) -> Iterator[Type]:
-    for name, schema in sorted(schemas.items()):
-        yield Type(anchor_of(name), name, schema.get("description", ""), schema.get("enum", ()), _fields(schema))
-
-
-def _used(chapter: Chapter, types: Mapping[str, Type]) -> Sequence[Type]:
-    """The types that the chapter's endpoints name, and those that these name, by their names."""
-    named = [kind for operation in chapter.operations for kind in _kinds(operation)]
-    found: dict[str, Type] = {}
-    while named:
-        anchor = named.pop().anchor
-        if anchor and anchor not in found:
-            found[anchor] = types[anchor]
-            named += [field.kind for field in types[anchor].fields]
-    return sorted(found.values(), key=lambda one: one.name)
-
-
-def _kinds(operation: Operation) -> Iterator[Kind]:
-    yield from (field.kind for field in (*operation.parameters, *operation.body_fields))
-    yield from (kind for kind in (operation.body, *(outcome.kind for outcome in operation.outcomes)) if kind is not None)
-
-
-def _fields(schema: Json) -> list[Field]:
-    required = schema.get("required", ())
-    return [
-        Field(name, kind_of(one), name in required, one.get("description", ""), constraints_of(one, one.get("description", "")))
-        for name, one in schema.get("properties", {}).items()
-    ]
+_WORDS: Final = {
+    "caller_in_words": caller_in_words,
+    "limit_in_words": limit_in_words,
+    "kind_of": kind_of,
+    "constraints_of": constraints_of,
+    "pretty": pretty,
+    "media_of": _media,
+}

@@ -66,14 +66,10 @@ def limit_in_words(limit: Json) -> str:
     return f"{limit['burst']} requests at once, then {rate}"
 
 
-def anchor_of(type_name: str) -> str:
-    return f"type-{type_name}"
-
-
 def kind_of(schema: Json) -> Kind:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return Kind(name, anchor_of(name))
+        return Kind(name, f"type-{name}")
     if "enum" in schema:
         return Kind(" | ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in schema["enum"]))
     if "const" in schema:
