@@ -8,7 +8,9 @@ import pytest
 
 from tests.places import ROOT
 
-DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
+# The first pages that somebody reads who comes by.
+FIRST = sorted(ROOT.glob("*.md"))
+DOCUMENTS = [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 # Which of them a decision has, and in this order.
 PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
@@ -93,9 +95,18 @@ def test_every_decision_has_the_same_parts_in_the_same_order(decision: Path) -> 
     assert parts[-1] in {"What it costs", "Rejected"}
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=named)
-def test_the_lines_of_a_decision_fit_a_screen(decision: Path) -> None:
-    lines = LINK.sub("]", prose(decision)).splitlines()
+def test_the_first_pages_are_there() -> None:
+    assert {document.name for document in FIRST} == {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
+
+
+@pytest.mark.parametrize("document", FIRST, ids=named)
+def test_the_first_pages_lead_a_reader_on_from_the_readme(document: Path) -> None:
+    assert document.name == "README.md" or document.name in LINK.findall((ROOT / "README.md").read_text())
+
+
+@pytest.mark.parametrize("document", [*FIRST, *DECISIONS], ids=named)
+def test_the_lines_of_a_decision_or_a_first_page_fit_a_screen(document: Path) -> None:
+    lines = LINK.sub("]", prose(document)).splitlines()
     assert [line for line in lines if len(line) > LONGEST_LINE and not line.startswith("|")] == []
 
 

@@ -1,0 +1,69 @@
+"""What contributors use: hooks, templates and the dev container name only what is there."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.places import ROOT
+from tests.tools import needs
+
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
+MAKEFILE = (ROOT / "Makefile").read_text()
+CONTAINER = json.loads(re.sub(r"^\s*//.*$", "", (ROOT / ".devcontainer" / "devcontainer.json").read_text(), flags=re.MULTILINE))
+
+
+def targets() -> set[str]:
+    made = re.findall(r"^([\w$()/.-]+):", MAKEFILE, re.MULTILINE)
+    return {one.replace("$(VENV)", ".venv") for one in made}
+
+
+def hooks() -> list[dict[str, Any]]:
+    return [hook for repository in HOOKS["repos"] for hook in repository["hooks"]]
+
+
+def test_hooks_call_what_is_installed_here_and_download_nothing() -> None:
+    assert [repository["repo"] for repository in HOOKS["repos"]] == ["local"]
+    for hook in hooks():
+        assert hook["language"] == "system"
+        assert hook["entry"].startswith(".venv/bin/")
+
+
+def test_the_tools_that_hooks_call_come_with_the_environment() -> None:
+    programs = {hook["entry"].split()[0].rpartition("/")[2] for hook in hooks()}
+    assert [program for program in programs if not (Path(sys.prefix) / "bin" / program).exists()] == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
+def test_a_form_asks_for_something_and_each_field_once(form: Path) -> None:
+    asked = yaml.safe_load(form.read_text())
+    assert asked["name"]
+    assert asked["description"]
+    fields = [field for field in asked["body"] if field["type"] != "markdown"]
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert all(field["attributes"]["label"] for field in fields)
+    assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+def test_the_dev_container_makes_targets_that_exist_with_a_python_that_we_name() -> None:
+    command = CONTAINER["postCreateCommand"]
+    made = command.partition("&& make ")[2].split()
+    assert made
+    assert set(made) <= targets()
+    python = re.fullmatch(r"python:(3\.\d+)-\w+", CONTAINER["image"])
+    assert python
+    assert f'"Programming Language :: Python :: {python[1]}"' in (ROOT / "pyproject.toml").read_text()
+
+
+@needs("git")
+def test_no_file_has_line_ends_of_windows() -> None:
+    listed = subprocess.run(["git", "ls-files", "--eol"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("no repository")
+    assert [line for line in listed.stdout.splitlines() if line.split()[0] in {"i/crlf", "i/mixed"}] == []

@@ -1,0 +1,56 @@
+"""The version stands in pyproject.toml; what else names a version names this one, and the changelog tells what it brought."""
+
+import re
+import tomllib
+from datetime import date
+from importlib.metadata import version
+
+import pytest
+
+from tests.places import ROOT
+
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
+HEADINGS = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
+# Where else the version stands, and in which words.
+COPIES = {
+    "README.md": (r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)", r'"version":"(\d+\.\d+\.\d+)"'),
+    "docs/operations.md": (r"/postern:(\d+\.\d+\.\d+)",),
+    "ops/kubernetes/kustomization.yaml": (r"newTag: (\d+\.\d+\.\d+)",),
+}
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(one) for one in text.split("."))
+
+
+def test_the_installed_package_has_the_version_of_the_source() -> None:
+    """`/health/ready` and `postern version` tell the version of the package: `make` installs it again after a change."""
+    assert version("postern") == VERSION
+
+
+@pytest.mark.parametrize("file", COPIES)
+def test_whatever_else_names_a_version_names_this_one(file: str) -> None:
+    for pattern in COPIES[file]:
+        found = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+        assert found, pattern
+        assert set(found) == {VERSION}, pattern
+
+
+def test_the_changelog_begins_with_what_comes_next_and_then_tells_of_this_version() -> None:
+    assert HEADINGS[0] == "Unreleased"
+    assert HEADINGS[1].startswith(f"{VERSION} (")
+
+
+def test_the_changelog_has_each_version_once_with_its_day_the_newest_first() -> None:
+    released = [re.fullmatch(r"(\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d)\)", heading) for heading in HEADINGS[1:]]
+    assert None not in released
+    versions = [numbers(one[1]) for one in released if one]
+    days = [date.fromisoformat(one[2]) for one in released if one]
+    assert versions == sorted(set(versions), reverse=True)
+    assert days == sorted(days, reverse=True)
+
+
+def test_no_part_of_the_changelog_is_empty_but_what_comes_next() -> None:
+    parts = re.split(r"^## .+$", CHANGELOG, flags=re.MULTILINE)[2:]
+    assert all(part.strip() for part in parts)
