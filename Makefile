@@ -1,13 +1,13 @@
-# Postern. `make help` says what there is. Every target does its own set-up.
+# Postern. `make help` lists the commands. Every command does its own set-up.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
-# A worker often waits, for PostgreSQL, a browser or time: four keep two processors busy.
+# A worker often waits for PostgreSQL, a browser or time, so four workers keep two processors busy.
 WORKERS ?= 4
-# For `make test`: one file or folder; and a PostgreSQL to use instead of the embedded one, as one of its superusers.
+# For `make test`: T is one file or folder. DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
 T        ?=
 DATABASE ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
@@ -15,22 +15,22 @@ PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint format types contracts bench lock wheels clean
 
-help:  ## Show what there is
+help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/ready  ## Run Postern on its embedded PostgreSQL, at http://127.0.0.1:8000
+run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
 
-test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run every test; T=tests/http: only these; DATABASE=postgresql://…: on that server
+test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
 	$(PYTEST) $(if $(T),$(T),--coverage)
 
-check: lint types contracts test  ## What CI runs: lint, format check, types, import contracts, tests
+check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(VENV)/ready-dev  ## Format, and fix what the linter can fix
+format: $(VENV)/ready-dev  ## Format the code, and fix simple lint errors
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -41,7 +41,7 @@ types: $(VENV)/ready-dev  ## Check the types, for Linux and for macOS
 contracts: $(VENV)/ready-dev  ## Check the import rules between floors and families
 	$(BIN)/lint-imports
 
-bench: $(VENV)/ready-dev $(VENV)/ready-tools  ## Measure, and renew the figures in docs/benchmarks.md
+bench: $(VENV)/ready-dev $(VENV)/ready-tools  ## Measure, and write the figures to docs/benchmarks.md
 	$(BIN)/python -m ops.bench
 
 lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with hashes
@@ -52,13 +52,13 @@ lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with has
 	$(COMPILE) --no-deps ops/requirements-axe.in -o ops/requirements-axe.lock
 	$(BIN)/python -m ops.wheels
 
-wheels: $(VENV)/ready-dev  ## Check that what is locked has wheels for each platform and Python that we name
+wheels: $(VENV)/ready-dev  ## Check that every locked library has a wheel for each platform and Python
 	$(BIN)/python -m ops.wheels
 
-clean:  ## Remove the virtual environment and caches; data under .postern stays
+clean:  ## Remove the virtual environment and caches; the data in .postern stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
-# The environment is usable once its stamp exists. A changed lock installs again.
+# The file `ready` says that the environment is complete. After a change of a lock, make installs again.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15) and "Postern needs Python 3.11 to 3.14, and this is %d.%d; PYTHON=python3.13 names another" % sys.version_info[:2])'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
@@ -74,7 +74,7 @@ $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock $(VENV)/ready
 	@echo "Installing what the tests need …"
 	@$(PIP) -r requirements-dev.lock
 	@$(PIP) --no-deps --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
-	@# Each worker would compile all of it for itself.
+	@# Otherwise, each worker of the tests compiles all modules.
 	@$(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
 	@touch $@
 

@@ -1,9 +1,10 @@
-"""Builds argon2-cffi-bindings for a processor, from its source as pinned in requirements.lock: nothing in Postern costs as much as hashing,
-and the wheel is made for processors of 2003.
+"""Builds argon2-cffi-bindings for a processor, from the source that requirements.lock pins. Hashing costs more than anything else in
+Postern, and the published wheel is made for processors of 2003.
 
-`make run` calls it inside the virtual environment. It never fails the set-up: when anything is missing, the wheel stays, and one line says
-why. Beside a build it leaves a record of what the build needs of a processor; `adapters/crypto/argon2_binding.py` reads that before it
-loads anything. An image names its baseline: `build_argon2.py --baseline x86-64-v3`.
+`make run` calls this script inside the virtual environment. The script never fails the set-up: if anything is missing, the wheel stays, and
+one line says why. Beside a build, the script writes a record of the processor features that the build needs.
+`adapters/crypto/argon2_binding.py` reads the record before it loads the build. An image names its baseline:
+`build_argon2.py --baseline x86-64-v3`.
 """
 
 import argparse
@@ -33,9 +34,9 @@ OLDEST_CMAKE: Final = (3, 20)
 RECORD: Final = "argon2-build.json"
 PATIENCE: Final = 300
 
-# The features that a compiler uses for plain C by itself. Others (AES, RDRAND, …) need explicit calls, which Argon2 does not make.
+# The compiler uses these features for plain C by itself. Others (AES, RDRAND, …) need explicit calls, and Argon2 makes none.
 _USED: Final = re.compile(r"__(SSE3|SSSE3|SSE4_1|SSE4_2|POPCNT|LZCNT|BMI2?|MOVBE|ADX|FMA|FMA4|XOP|F16C|GFNI|SHA|AVX\w*|VAES|VPCLMULQDQ)__")
-# Where the kernel's name for a feature differs from the compiler's in small letters.
+# The kernel calls these features by another name than the compiler. For all others, the names are the same in small letters.
 _KERNEL_WORDS: Final = {
     "SSE3": "pni",
     "LZCNT": "abm",
@@ -44,8 +45,8 @@ _KERNEL_WORDS: Final = {
     **{f"AVX512{name}": f"avx512_{name.lower()}" for name in ("VBMI2", "VNNI", "BITALG", "VPOPCNTDQ", "BF16", "FP16", "VP2INTERSECT")},
     "AVXVNNI": "avx_vnni",
 }
-# x86-64-v2 to v4 in the kernel's words. Beyond these, only what this machine's kernel names is recorded: a word that no kernel uses would
-# make a good build look foreign everywhere.
+# x86-64-v2 to v4 in the kernel's words. The record holds these words, and others only if this machine's kernel names them: with a word that
+# no kernel uses, a good build would look foreign everywhere.
 _LEVELS: Final = frozenset(
     {
         *("pni", "ssse3", "sse4_1", "sse4_2", "popcnt"),
@@ -63,7 +64,7 @@ assert digest.hex() == "9dfeb910e80bad0311fee20f9c0e2b12c17987b4cac90c2ef54d5b30
 
 
 class StayWithTheWheel(Exception):
-    """Why there is no build, as the end of a sentence."""
+    """The message says why there is no build. It is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def main() -> None:
 
 
 def build(baseline: str, processor: Processor) -> bool:
-    """True when there was something to do."""
+    """Returns whether there was something to build."""
     try:
         compiler = _compiler()
         needs = needed_features(compiler, baseline) & (processor.features | _LEVELS)
@@ -122,7 +123,7 @@ def this_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> Processor:
 
 
 def needed_features(compiler: str, baseline: str) -> frozenset[str]:
-    """What the compiler assumes under this baseline, in the kernel's words."""
+    """The processor features that the compiler uses under this baseline, in the kernel's words."""
     command = [*compiler.split(), f"-march={baseline}", "-dM", "-E", "-x", "c", os.devnull]
     shown = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
     if shown.returncode != 0:
@@ -131,7 +132,7 @@ def needed_features(compiler: str, baseline: str) -> frozenset[str]:
 
 
 def pinned(lock: str, name: str) -> str:
-    """The requirement as the lock states it, hashes and all."""
+    """The lock's lines for this requirement, with the hashes."""
     found = re.search(rf"^{re.escape(name)}==.*(?:\n[ \t].*)*", lock, re.MULTILINE)
     if found is None:
         raise StayWithTheWheel(f"{LOCK.name} does not name {name}")
@@ -155,7 +156,7 @@ def _installed_version() -> str:
 
 
 def _cmake_path(directory: Path) -> list[str]:
-    """What PATH must name first so that a CMake is found: nothing when the machine has a CMake that is new enough."""
+    """The folders that PATH must name first, so that a CMake is found. The list is empty if the machine has a new enough CMake."""
     own = shutil.which("cmake")
     if own is not None:
         shown = subprocess.run([own, "--version"], check=False, capture_output=True, text=True, timeout=PATIENCE)
@@ -170,12 +171,12 @@ def _cmake_path(directory: Path) -> list[str]:
 
 
 def _pip(arguments: list[str], environment: Mapping[str, str], otherwise: str) -> None:
-    # No cache: pip would keep the build in the home directory, which machines of another kind may share, and take it from there.
+    # No cache: pip would keep the build in the home directory and take it from there. Machines of another kind may share that directory.
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-cache-dir", "--force-reinstall"]
     command += ["--no-deps", "--require-hashes", *arguments]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, env=dict(environment), timeout=PATIENCE)
     if ended.returncode != 0:
-        # The real error stands before pip's own summary of it.
+        # The compiler's error comes before pip's summary.
         said = [line.strip() for line in ended.stderr.splitlines() if re.search(r"error|not found", line, re.IGNORECASE)]
         raise StayWithTheWheel(f"{otherwise} ({said[0]})" if said else otherwise)
 
@@ -205,7 +206,7 @@ def _is_in_force(wanted: Mapping[str, Any]) -> bool:
 
 
 def _leave_no_foreign_build(processor: Processor) -> None:
-    """A build from a copied environment that would crash the process here is replaced by the wheel."""
+    """Replaces a build by the wheel if it came with a copied environment and would crash the process here."""
     record = _read_record()
     if record.get("module") != _module_digest() or processor.features.issuperset(record.get("needs", ())):
         return

@@ -1,9 +1,9 @@
-"""Pictures of every page in every state, beside each other, to look at as a designer does.
+"""Takes pictures of every page in every state and puts them side by side, so that a person can compare how the pages look.
 
     .venv/bin/python -m ops.contact_sheet [--of WORD] [--language de] [FOLDER]
 
-It writes a few PNGs for each width and light, each with a dozen pages, to FOLDER: build/contact-sheet if none is given. `--of consent`
-takes only the states with that word in their name.
+The command writes a few PNGs for each width and light to FOLDER, each with a dozen pages. Without a FOLDER, it writes to
+build/contact-sheet. `--of consent` takes only the states with that word in their name.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _AT: Final = ("127.42.0.1", 8443)
 _BASE_URL: Final = "https://sheet.example"
 _ON_A_SHEET: Final = {NARROW: 12, WIDE: 9}
 _COLUMNS: Final = {NARROW: 6, WIDE: 3}
-# How wide a picture is on the sheet.
+# The width of a picture on the sheet.
 _SHOWN: Final = {NARROW: NARROW, WIDE: 800}
 _GAP: Final = 16
 _STYLE: Final = "body { background: #999; font: 16px sans-serif } figure { margin: 0 } img { display: block }"
@@ -37,7 +37,7 @@ _STYLE: Final = "body { background: #999; font: 16px sans-serif } figure { margi
 
 @dataclass(frozen=True, slots=True)
 class Sheets:
-    """What is taken, of what, and where it goes."""
+    """The sheets of these states in this language, and the folder for them."""
 
     states: Sequence[State]
     language: Language

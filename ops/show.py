@@ -1,4 +1,4 @@
-"""Two promises, shown on an installation that is made for it and thrown away:
+"""Shows two promises. Each command makes an installation for it and deletes it at the end:
 
 .venv/bin/python -m ops.show kill         kill -9 under load, and nothing that was answered is lost
 .venv/bin/python -m ops.show tampering    a row of the audit log is altered, and `postern audit verify` finds it
@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 CLIENTS: Final = 8
 KILLS: Final = 5
 _PATIENCE: Final = 60.0
-# This many more are answered before the next kill.
+# The server answers this many more registrations before the next kill.
 BETWEEN: Final = 25
 
 
@@ -49,7 +49,7 @@ class Installation:
             "POSTERN_DATA_DIR": str(place),
             "POSTERN_BIND": f"127.0.0.1:{self.port}",
             "POSTERN_LOG_FORMAT": "json",
-            # All of the load comes from this one address.
+            # All load comes from one address, so rate limits would stop it.
             "POSTERN_RATE_LIMITS": "off",
         }
         self._process: subprocess.Popen[bytes] | None = None
@@ -69,7 +69,7 @@ class Installation:
             time.sleep(0.05)
 
     def children(self) -> list[int]:
-        """The serving processes, the one that was started last at the end."""
+        """The serving processes, in the order of their start."""
         lines = [line for line in (self.place / "log").read_text().splitlines() if '"process_started"' in line]
         return [json.loads(line)["pid"] for line in lines]
 
@@ -79,9 +79,7 @@ class Installation:
                 os.kill(pid, signal.SIGKILL)
 
     def kill_whole(self) -> None:
-        """Returns when the address is free. A process that was just started may not be in the log yet, and one that is killed takes a
-        moment to go.
-        """
+        """Returns when the address is free. A killed process takes a moment to end, and a new process may not be in the log yet."""
         if self._process is not None:
             self.kill(self._process.pid)
             self._process.wait()
@@ -107,7 +105,7 @@ class Installation:
             self._process.wait()
 
     def ask(self, method: str, path: str, body: object = None) -> int | None:
-        """The status. None: there was no answer."""
+        """Returns the status, or None without an answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
@@ -124,7 +122,7 @@ class Installation:
 @contextmanager
 def installation(*arguments: str) -> Iterator[Installation]:
     with tempfile.TemporaryDirectory(prefix="postern-show-", ignore_cleanup_errors=True) as directory:
-        # Root's PostgreSQL runs as another user, who must be able to pass through.
+        # Under root, PostgreSQL runs as another user. That user must be able to pass through this directory.
         Path(directory).chmod(0o711)
         (place := Path(directory) / "data").mkdir(mode=0o711)
         made = Installation(place, *arguments)
@@ -136,7 +134,7 @@ def installation(*arguments: str) -> Iterator[Installation]:
 
 
 def kill() -> int:
-    """Accounts are registered all the time. Each that was answered with 200 must exist afterwards, with its entry in the audit log."""
+    """Clients register accounts all the time. After a 200, the account must exist at the end, with its entry in the audit log."""
     answered: list[str] = []
     others: Counter[int | None] = Counter()
     over = threading.Event()
@@ -189,7 +187,7 @@ def kill() -> int:
 
 
 def tampering() -> int:
-    """Somebody with all rights on the database turns successes into failures."""
+    """Alters the audit log as somebody with all rights on the database: successes become failures."""
     with installation() as server:
         deadline = time.monotonic() + _PATIENCE
         while "not linked yet" in (before := _verify(server)).stdout and time.monotonic() < deadline:

@@ -1,9 +1,9 @@
-"""Whether every locked library has a wheel for each platform and Python that we name. The answer is kept in wheels.json.
+"""Checks that every locked library has a wheel for each platform and Python that we name, and keeps the answer in wheels.json.
 
     make wheels
 
-Hashes in a lock do not say which platform their files are for. The record carries the digests of the locks that it was made for, so that a
-test notices when they have changed since.
+The hashes in a lock do not tell the platform of a file, so a test cannot check the lock alone. The record holds the digests of the locks
+that it was made for: a test compares them, and fails if somebody changed a lock and forgot this command.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def digests() -> Mapping[str, str]:
 
 
 def missing(platform: str, python: str) -> str:
-    """Empty when all of them can be installed there from wheels; otherwise uv's message."""
+    """Returns uv's message if a library cannot be installed there from a wheel, and otherwise nothing."""
     with tempfile.TemporaryDirectory() as nowhere:
         asked = subprocess.run(
             [

@@ -20,7 +20,7 @@ from ops.bench.harness import Case, DidNotStart, Options, Skipped
 from ops.bench.record import record
 from ops.bench.report import Outcome, busyness, complain, machine, table
 
-# No case may wait forever.
+# A case ends after this time, even if it hangs.
 PATIENCE: Final = 1800.0
 
 
@@ -79,7 +79,7 @@ def _list(cases: Mapping[str, Callable[..., object]]) -> int:
 
 
 def _measured(cases: Mapping[str, Case], options: Options) -> list[Outcome]:
-    # Parts of the product run in this process too; only their errors are worth a line between the figures.
+    # Parts of the product also run in this process. Only their errors are worth a line between the figures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     complain(f"{machine()}. Load average before: {busyness():.1f}.")
     outcomes = trio.run(_run, cases, options)

@@ -1,8 +1,8 @@
 """`python -m ops.bench against REVISION [case …]`: this tree and an earlier commit, measured in turns in one run.
 
-git extracts the commit's tree into a directory of its own, and it is served with the same virtual environment. Each server has a database
-of its own on one PostgreSQL over TCP, migrated by its own code and filled by its own `ops.bench.fill`; people sign in over HTTP. Both hash
-with the cheapest Argon2id that the settings permit, since everything else is compared.
+git extracts the commit's tree into a directory, and both trees run in the same virtual environment. Each server has its own database on one
+PostgreSQL over TCP. Its own code migrates the database, and its own `ops.bench.fill` fills it. People sign in over HTTP. Both servers use
+the cheapest Argon2id that the settings permit, because the comparison is about everything else.
 """
 
 import io
@@ -37,7 +37,7 @@ PASSWORD: Final = "a password of ordinary length"  # noqa: S105 - of people made
 PEOPLE: Final = 20_000
 ASKING: Final = 1_000
 SIGNING_IN: Final = 16
-# Of the look-ups on one connection, for each turn of the others: they take as long on a quiet machine.
+# Turns of the look-ups on one connection, for each turn of the others. On a quiet machine, both take equally long.
 BLOCKS: Final = 100
 SERVER: Final = attrgetter("server")
 UNHASHED: Final = attrgetter("unhashed")
@@ -60,18 +60,18 @@ class Revised:
 
     @property
     def asked(self) -> Path:
-        """Where the tokens of the people who have signed in are kept."""
+        """The file with the tokens of the signed-in people."""
         return self.server.data_dir / "tokens"
 
 
 def cases(revision: str, turns: int) -> Mapping[str, Case]:
-    """What can be compared with that commit. Raises `CalledProcessError` when there is no such commit."""
+    """Returns the comparisons that the commit allows. Raises `CalledProcessError` if the commit does not exist."""
     short = _git("rev-parse", "--short", "--verify", f"{revision}^{{commit}}").decode().strip()
     return {name: partial(case, short, turns) for name, case in CASES.items()}
 
 
 async def latency(revision: str, turns: int, _options: Options) -> Sequence[Figure]:
-    """GET /api/user by a thousand people on one connection: how long an answer takes, in blocks of a few requests that alternate."""
+    """GET /api/user by a thousand people on one connection: the time of an answer, in alternating blocks of a few requests."""
     pairs = BLOCKS * turns
     async with _pair(revision) as trees:
         for one in trees:
@@ -97,7 +97,7 @@ async def lookups(revision: str, turns: int, options: Options) -> Sequence[Figur
 
 
 async def signin(revision: str, turns: int, options: Options) -> Sequence[Figure]:
-    """Signing in with a password, each time another person: processor time besides hashing, of the server and of PostgreSQL."""
+    """Sign-in with a password, each time by another person: processor time of the server and of PostgreSQL, without the hashing."""
     async with _pair(revision) as trees:
         pair = [_signing_in(one, options.seconds) for one in trees]
         await take_turns(pair, turns)
@@ -124,7 +124,7 @@ async def codes(revision: str, turns: int, options: Options) -> Sequence[Figure]
 
 
 async def saml(revision: str, turns: int, options: Options) -> Sequence[Figure]:
-    """A SAML request of somebody who is signed in, answered by a form: processor time of the server and of PostgreSQL."""
+    """A SAML request by a signed-in person; a form answers it: processor time of the server and of PostgreSQL."""
 
     async def exchanging(one: Revised, persons: Sequence[Person]) -> Iterator[Target]:
         shop = await trio.to_thread.run_sync(make_shop, one.server, persons)
@@ -143,7 +143,7 @@ async def _each_once(
     what: str,
     asking: Callable[[Revised, Sequence[Person]], Awaitable[Iterator[Target]]],
 ) -> Sequence[Figure]:
-    """Requests that are good once, by people of the same number on either side."""
+    """Single-use requests, by equally many people on either side."""
     async with _pair(revision) as trees:
         pair = []
         for one in trees:
@@ -187,7 +187,7 @@ def _credentials(one: Revised, emails: Iterable[str]) -> Iterator[Target]:
 
 
 async def _sign_in_all(one: Revised) -> None:
-    """The first thousand; their tokens are kept."""
+    """Signs in the first thousand people, and keeps their tokens."""
     lines = []
     async with Client.connected(one.server.target("/")) as client:
         for target in _credentials(one, one.emails[:ASKING]):
@@ -207,7 +207,7 @@ def _asking(one: Revised) -> Sequence[Target]:
 
 @asynccontextmanager
 async def _pair(revision: str) -> AsyncIterator[Sequence[Revised]]:
-    """Ours, and then the commit's."""
+    """Yields this tree's server, and then the commit's."""
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
         postgres = stack.enter_context(shared_postgres(place))
@@ -232,7 +232,7 @@ async def _serving(name: str, tree: Path, stack: AsyncExitStack, place: Path, po
 
 @contextmanager
 def taken_out(revision: str) -> Iterator[Path]:
-    """A commit's files in a directory that goes away."""
+    """A temporary directory with the commit's files."""
     with directory() as place:
         with tarfile.open(fileobj=io.BytesIO(_git("archive", "--format=tar", revision))) as archive:
             archive.extractall(place, filter="data")
@@ -243,7 +243,7 @@ def _git(*words: str) -> bytes:
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
 
 
-# Runs in either tree: the layout of the tables is that tree's own.
+# This program runs in either tree, because each tree has its own tables.
 _FILL: Final = """
 import json, sys, trio
 from ops.bench.fill import fill

@@ -1,5 +1,4 @@
-"""The latency of two servers, one connection each, asked in blocks of a few requests in turns, so that any slowness of the machine affects
-both.
+"""The latency of two servers on one connection each. Blocks of a few requests alternate, so that a slow moment of the machine affects both.
 
 Blocking sockets, since an event loop would add its own time to each answer.
 """
@@ -17,13 +16,13 @@ BLOCK: Final = 25
 
 
 class Refused(Exception):
-    """No valid answer, or one other than 200."""
+    """The server gave no valid answer, or one other than 200."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """In seconds, the median of all blocks of each server. And the median ratio of the first server's blocks to the second one's next to
-    them.
+    """The median of all blocks of each server, in seconds; and the median ratio of a block of the first server to the neighbouring block of
+    the second.
     """
 
     first: float
@@ -32,8 +31,8 @@ class Latencies:
 
 
 def alternate(first: Iterator[Target], second: Iterator[Target], pairs: int) -> Latencies:
-    """Measures this many blocks of each, after a tenth more to warm up. Each iterator belongs to one server and never ends. Raises
-    `Refused`.
+    """Measures this many blocks of each server. A tenth more come first, to warm up. Each iterator belongs to one server and never ends.
+    Raises `Refused`.
     """
     with _Connection.open(next(first)) as one, _Connection.open(next(second)) as other:
         _pairs(((one, first), (other, second)), pairs // 10)

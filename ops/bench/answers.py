@@ -1,4 +1,6 @@
-"""Receivers that answer without end, in crumbs: what others notice of twenty of them, at each place where a tenant says whom we call."""
+"""Twenty receivers send endless answers in tiny pieces. The case measures how other requests suffer, for each kind of call to an address
+that a tenant names.
+"""
 
 import base64
 import json
@@ -61,11 +63,11 @@ async def _one_byte_chunks(stream: trio.SocketStream) -> None:
 
 
 async def _one_byte_pieces(stream: trio.SocketStream) -> None:
-    """Of a head, as long as somebody reads them."""
+    """Sends a head byte by byte, as long as somebody reads it."""
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in b"HTTP/1.1 200 OK\r\nx: " + b"a" * 10_000:
         try:
-            # Trio's own way takes longer than reading it does.
+            # Trio's `send_all` costs more than the server's reading.
             os.write(stream.socket.fileno(), bytes([byte]))
         except OSError:
             return
@@ -88,7 +90,7 @@ HOSTILE: Final[Mapping[str, Manner]] = {
 
 @dataclass(slots=True)
 class _Sinks:
-    """All receivers, on one port. `manner` may be changed while they run."""
+    """All receivers, on one port. The case changes `manner` while they run."""
 
     manner: Manner = _plainly
     port: int = 0
@@ -99,7 +101,7 @@ class _Sinks:
 
     async def serve(self, stream: trio.SocketStream) -> None:
         buffered = b""
-        # A server that refuses an answer leaves.
+        # A server that refuses an answer closes the connection.
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             async with stream:
                 while True:
@@ -120,7 +122,7 @@ class _Sinks:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What has every receiver called once: rows that are written, or requests that are sent."""
+    """A kind of call, and the rows or requests that make Postern call every receiver once."""
 
     name: str
     rows: Callable[["psycopg.Connection[Any]"], None]
@@ -128,8 +130,8 @@ class _Use:
 
 
 async def answers(options: Options) -> Sequence[Figure]:
-    """Twenty receivers, each called four times a second, that answer plainly, and then in four endless manners: `/health/live` meanwhile,
-    for webhooks, SIEM, logout notices, published keys and providers; in turns.
+    """`/health/live` while Postern calls twenty receivers four times a second: with plain answers, and with four kinds of endless ones, in
+    turns. For webhooks, SIEM, logout notices, published keys and providers.
     """
     figures: list[Figure] = []
     seconds = max(2.0, options.seconds / 2)
@@ -151,7 +153,7 @@ async def _beside(server: Server, sinks: _Sinks, use: _Use, seconds: float) -> S
         for name, measured in p90.items():
             sinks.manner = HOSTILE.get(name, _plainly)
             async with _called(server, use):
-                # Until the first are on their way, and what was before is given up or at its end.
+                # By then, the first calls are under way, and the earlier ones have ended.
                 await trio.sleep(8 * PACE)
                 before, spent = sinks.calls, processes.cpu_seconds(server.pids())
                 met = await generate(server.target("/health/live"), 2, seconds, pause=0.005)
@@ -235,7 +237,7 @@ def _run(statements: Sequence[LiteralString], parameters: Mapping[str, Any], con
 
 
 def _asserting(server: Server, client: UUID) -> Asked:
-    """A client that says who it is by a key which nobody has published."""
+    """A token request by a client whose key nobody has published."""
     told = {"iss": str(client), "sub": str(client), "aud": "x", "exp": 4_000_000_000, "jti": "x"}
     head, claims = (
         base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in ({"alg": "ES256", "kid": "x"}, told)
@@ -250,7 +252,7 @@ def _asserting(server: Server, client: UUID) -> Asked:
 
 
 async def _leaving(server: Server, provider: UUID, slug: str) -> Asked:
-    """The button that leads to a provider of an organization's own, on the page that its application leads to."""
+    """The target of the button that leads to an organization's own provider. An application leads people to the page with it."""
     query = {"org": slug, "service": "app", "redirect_uri": CALLBACK, "code_challenge": "A" * 43, "code_challenge_method": "S256"}
     async with Client.connected(server.target(f"/auth/{provider}?{urlencode(query)}")) as client:
         page = await client.get()
@@ -287,7 +289,7 @@ _PROVIDERS: Final = """
       from unnest(%(ids)s::uuid[], %(organizations)s::uuid[], %(issuers)s::text[], %(secrets)s::bytea[])
         as of (id, organization, issuer, secret)
 """
-# What failed before is not tried again, and its receivers count as those do that never failed: all are called at the same pace.
+# Postern drops earlier failures and their retries, so that it calls all receivers at the same pace.
 _RESTED: Final = "update webhook_deliveries set next_at = null where next_at is not null"
 _FORGIVEN: Final = "update webhooks set failing_since = null, rests_until = null"
 _NOTICES_RESTED: Final = "update logout_notices set next_at = null where next_at is not null"
@@ -309,5 +311,5 @@ _SIGN_INS: Final = """
     select logged.id, siem_configurations.id from logged join siem_configurations on org_id = organization_id
 """
 _HASTENED: Final = "update siem_configurations set next_at = now(), failures = 0 where lease is null"
-# Each address is asked every ten seconds at most.
+# Postern asks one address at most every ten seconds, so each round needs new addresses.
 _MOVED_KEYS: Final = "update all_services set jwks_uri = %(url)s || 'keys/' || gen_random_uuid()"

@@ -1,4 +1,4 @@
-"""Argon2 on one core: the build in force against the published wheel, in turns in one run, since a machine's speed varies.
+"""Argon2 on one core: the installed build against the published wheel, in turns in one run, because a machine's speed varies.
 
 `python -m ops.bench.argon2`. The wheel comes with its hash from requirements.lock into a directory of its own.
 """
@@ -20,7 +20,7 @@ ROUNDS: Final = 7
 SECONDS: Final = 0.4
 LEAST_RATIO: Final = 1.6
 
-# With a directory it loads the bindings from there, otherwise those in force. It answers each line that it reads with a figure.
+# With a directory, the worker loads the bindings from there; without one, the installed bindings. It answers each line with a figure.
 _WORKER: Final = """
 import sys
 sys.path[:0] = sys.argv[2:]
@@ -33,7 +33,7 @@ for _ in sys.stdin:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Verifications a second of one core, by its CPU time: the median of the rounds."""
+    """Verifications a second on one core, by CPU time: the median of the rounds."""
 
     in_force: float
     wheel: float

@@ -1,5 +1,5 @@
-"""The hashing library alone, with this many threads: `python -m ops.bench.bare_hashing WORKERS SECONDS` prints verifications a second of
-wall-clock time.
+"""The hashing library alone: `python -m ops.bench.bare_hashing WORKERS SECONDS` prints verifications a second of wall-clock time, with this
+many threads.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Others who keep the server busy while somebody asks it something."""
+"""Clients that keep the server busy while another client measures it."""
 
 import os
 import threading
@@ -12,8 +12,8 @@ _LEAST_URGENT = 15
 
 @asynccontextmanager
 async def crowded(load: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Does this again and again, on a thread of its own. Elsewhere such clients have machines of their own: here they get what the server,
-    its database and the one who is measured leave of the processors.
+    """Runs the load again and again, on a thread. In production, such clients have their own machines. Here the thread has a low
+    priority, so the server, its database and the measured client come first.
     """
     over, failed = threading.Event(), list[BaseException]()
 
@@ -25,7 +25,7 @@ async def crowded(load: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
             nursery.cancel_scope.cancel()
 
     def run() -> None:
-        # Of this thread alone.
+        # The kernel takes the thread's number here, so only this thread's priority changes.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LEAST_URGENT)
         try:
             trio.run(until_over)

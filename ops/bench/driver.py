@@ -1,6 +1,6 @@
-"""What one single-row select costs this process in CPU: through our Trio driver and pool, psycopg on asyncio, and a thread per query.
+"""The CPU cost of one single-row select in this process: through our Trio driver and pool, psycopg on asyncio, and a thread per query.
 
-`python -m ops.bench.driver` starts a PostgreSQL of its own. All three in one run, in interleaved rounds, since a machine's speed varies.
+`python -m ops.bench.driver` starts its own PostgreSQL. One run measures all three in interleaved rounds, because a machine's speed varies.
 """
 
 import argparse
@@ -22,15 +22,15 @@ from adapters.postgres.embedded import EmbeddedPostgres
 
 CONNECTIONS: Final = 8
 ROUNDS: Final = 5
-WARM_UP: Final = 10  # enough for every connection to have the statement prepared
-HIGHEST_RATIO: Final = 0.5  # of the native driver to a thread per query
+WARM_UP: Final = 10  # After this many, every connection has prepared the statement.
+HIGHEST_RATIO: Final = 0.5  # The highest ratio of the native driver to a thread per query.
 STATEMENT: Final = "select %(number)s::int as number, 'anne@example.org' as email, now() as seen"
 PARAMETERS: Final = {"number": 4711}
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Microseconds of CPU a query, of this process and all its threads; medians of the rounds."""
+    """Microseconds of CPU a query, in this process and all its threads; medians of the rounds."""
 
     queries: int
     native: float
@@ -43,7 +43,7 @@ class Figures:
 
 
 def measure(url: str, queries: int = 8_000, rounds: int = ROUNDS) -> Figures:
-    """Measures on the server at `url`, `queries` each way and round. It runs event loops: call it from outside of one."""
+    """Measures on the server at `url`, with `queries` for each way and round. It runs event loops, so call it outside of one."""
     each = max(1, queries // CONNECTIONS)
     ways: tuple[Callable[[str, int], float], ...] = (_native, _asyncio, _thread)
     taken: list[list[float]] = [[], [], []]

@@ -1,4 +1,4 @@
-"""Fills a database straight into its tables, because every way through the product is too slow for that."""
+"""Writes rows straight into the tables of a database, because the product's own way is too slow for millions of them."""
 
 import base64
 import os
@@ -27,8 +27,8 @@ class Person:
 
 
 def fill(database_url: str, users: int, encoded: str | None = None) -> Sequence[Person]:
-    """Adds this many users by COPY, each with one live session, and with the hashed password if one is given. May be repeated: their
-    addresses are random.
+    """Adds users by COPY, each with one live session, and with the hashed password if there is one. You may repeat the call: the addresses
+    are random.
     """
     ids, run = SystemIds(), base64.b32encode(os.urandom(5)).decode().lower()
     now = datetime.now(UTC)
@@ -60,9 +60,9 @@ def copy(connection: psycopg.Connection[Any], table: str, columns: Sequence[str]
 
 
 def grow(database_url: str, users: int, sessions: int, login_events: int) -> Sequence[Person]:
-    """Fills a database with this many: each user has one device, each session its device and one refresh token; spread over half a year.
-    The server itself makes the rows, without indexes and checks of references meanwhile. Returns up to a thousand of the people, from the
-    whole range.
+    """Fills a database with users, each with one device, and with sessions, each with one refresh token; spread over half a year.
+    PostgreSQL makes the rows, without indexes and checks of references meanwhile. Returns up to a thousand of the people, from the whole
+    range.
     """
     with growing(database_url) as connection:
         with without_indexes(connection, _TABLES):
@@ -76,7 +76,7 @@ def grow(database_url: str, users: int, sessions: int, login_events: int) -> Seq
 
 @contextmanager
 def growing(database_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection that makes many rows at once."""
+    """A connection for making many rows at once."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         for setting in ("synchronous_commit = off", "maintenance_work_mem = '512MB'"):
             connection.execute(sql.SQL("set {}").format(sql.SQL(setting)))
@@ -87,7 +87,7 @@ def growing(database_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 @contextmanager
 def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Iterator[None]:
-    """All of them are built again at the end, in a fraction of the time that updating them takes."""
+    """Drops the indexes and builds them again at the end. That takes a fraction of the time of updating them."""
     indexes = connection.execute(_INDEXES, {"tables": list(tables)}).fetchall()
     keys = connection.execute(_KEYS, {"tables": list(tables)}).fetchall()
     references = connection.execute(_REFERENCES, {"tables": list(tables)}).fetchall()
@@ -103,7 +103,7 @@ def without_indexes(connection: psycopg.Connection[Any], tables: Sequence[str]) 
     for _, _, definition in indexes:
         connection.execute(definition)
     for table, name, definition in references:
-        # They hold because of the way the rows were made.
+        # The rows fulfil the references by the way we make them, so PostgreSQL need not check them.
         connection.execute(
             sql.SQL("alter table {} add constraint {} {} not valid").format(
                 sql.Identifier(table), sql.Identifier(name), sql.SQL(definition)
@@ -145,7 +145,7 @@ _KEYS: Final = """
      where relation.relname = any(%(tables)s) and relation.relnamespace = 'public'::regnamespace and contype in ('p', 'u')
 """
 
-# Also those of other tables: a key cannot be dropped while another table refers to it.
+# The list includes references of other tables, because a key cannot be dropped while another table refers to it.
 _REFERENCES: Final = """
     select relation.relname, conname, pg_get_constraintdef(pg_constraint.oid)
       from pg_constraint
@@ -156,7 +156,7 @@ _REFERENCES: Final = """
        and contype = 'f'
 """
 
-# Session n belongs to user n modulo users. Ids follow the time, as the product's do.
+# Session n belongs to user n modulo users. Ids follow the time, as the product's ids do.
 _GROW: Final[Sequence[LiteralString]] = (
     """
     create unlogged table grown_users as
@@ -203,7 +203,7 @@ _GROW: Final[Sequence[LiteralString]] = (
     """,
 )
 
-# From the youngest half: none of them expires meanwhile.
+# The youngest half: none of these sessions expires during the measurement.
 _SOME: Final = """
     select grown_users.id, grown_sessions.id, 'grown-' || grown_users.number || '@scale.test'
       from grown_sessions

@@ -1,4 +1,4 @@
-"""Makes services with their users and API keys: rows made by the server itself, in bulk."""
+"""Makes services with their users and API keys. PostgreSQL makes the rows, in bulk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ class Customer:
 class Size:
     services: int
     users: int
-    """All of them use the first service; each of the others has an even share."""
+    """How many users there are. All of them use the first service; each other service has an even share."""
     keys: int
-    """Of all services together, evenly; none of them has more than a thousand."""
+    """How many keys all services have together. Each service has an even share, and at most a thousand."""
 
 
 def grow_services(database_url: str, size: Size) -> Sequence[Customer]:
-    """Adds these numbers, ten services to an organization. Returns up to ten thousand of the users, from the whole range, with the services
-    and their keys in rotation; the first is a user of the first service.
+    """Adds these numbers of rows, with ten services to an organization. Returns up to ten thousand of the users, from the whole range, with
+    the services and their keys in rotation. The first one uses the first service.
     """
     parameters = {
         "services": size.services,
@@ -38,7 +38,7 @@ def grow_services(database_url: str, size: Size) -> Sequence[Customer]:
         "keys": size.keys,
         "organizations": -(-size.services // 10),
         "keys_each": max(1, size.keys // size.services),
-        # Has no common factor with the number of services, as long as that is a round number.
+        # This number has no common factor with a round number of services.
         "step": size.users // 10_000 + 1,
     }
     with growing(database_url) as connection:

@@ -1,4 +1,4 @@
-"""Makes organizations with their people, roles, services, invitations and audit logs: rows made by the server itself, in bulk."""
+"""Makes organizations with their people, roles, services, invitations and audit logs. PostgreSQL makes the rows, in bulk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ class Tenant:
 class Size:
     organizations: int
     members: int
-    """Of each, the owner among them. They use its service, too."""
+    """How many members each organization has, with the owner. They use its service, too."""
     audit_entries: int
-    """Of all together, evenly."""
+    """How many entries all organizations have together, in even shares."""
     invitations: int = 10
-    """Of each: pending, and not due."""
+    """How many invitations each organization has. They are pending, and not due."""
 
 
 def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequence[Tenant]:
-    """Adds these numbers; slugs and addresses begin with the name. Returns up to five hundred of the organizations,
-    from the whole range.
+    """Adds these numbers of rows. Slugs and addresses begin with the name. Returns up to five hundred of the organizations, from the whole
+    range.
     """
     parameters = {
         "name": name,
@@ -54,7 +54,7 @@ def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequenc
 
 
 def invite_past(database_url: str, tenants: Sequence[Tenant], invitations: int) -> None:
-    """Adds `invitations` pending invitations to these organizations, all of them due since a moment ago."""
+    """Adds `invitations` pending invitations to these organizations. All became due a moment ago."""
     with growing(database_url) as connection:
         connection.execute(_INVITE_PAST, {"tenants": [one.id for one in tenants], "invitations": invitations})
         connection.execute("analyze invitations")
@@ -169,7 +169,7 @@ _GROW: Final[Sequence[LiteralString]] = (
     select id, actor, '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', '{}', uuid_send(id)
       from grown_entries
     """,
-    # In the order of the entries. Nobody verifies these chains: their digests are made up.
+    # The rows follow the order of the entries. Nobody verifies these chains: their digests are made up.
     "insert into audit_links (chain_id, sequence, entry_id, digest) select tenant, sequence, id, sha256(uuid_send(id)) from grown_entries",
 )
 

@@ -1,4 +1,4 @@
-"""The product under measurement: `postern serve`, started by its own command, its database, and the load on it."""
+"""The measured product: `postern serve`, started by its own command, with its database and the load on it."""
 
 import base64
 import json
@@ -31,11 +31,11 @@ _SCRIPT: Final = Path(__file__).with_name("wrk.lua")
 
 
 class DidNotStart(Exception):
-    """The server ended, or was not ready in time; carries the end of its log."""
+    """The server ended, or was not ready in time. The message carries the end of its log."""
 
 
 class Skipped(Exception):
-    """It cannot be measured here, with the reason."""
+    """The case cannot run here. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ Case = Callable[[Options], Awaitable[Sequence[Figure]]]
 
 @dataclass(slots=True)
 class Server:
-    """One `postern serve` and what it started."""
+    """One `postern serve` with its child processes."""
 
     process: trio.Process
     port: int
@@ -82,7 +82,7 @@ class Server:
         return processes.tree(self.pid)
 
     def workers(self) -> list[int]:
-        """The processes that serve: the children under `--processes`, else the one process itself."""
+        """The serving processes: the children under `--processes`, otherwise the one process."""
         return self.pids()[1:] or [self.pid]
 
     def resident(self) -> float:
@@ -93,7 +93,7 @@ class Server:
         return answer.status if answer is not None else None
 
     async def until(self, path: str, status: int, patience: float) -> float:
-        """The seconds until the path answered with this status. Raises `DidNotStart`."""
+        """Returns the seconds until the path answers with this status. Raises `DidNotStart`."""
         started = trio.current_time()
         with trio.move_on_after(patience):
             while await self.status(path, 2) != status:
@@ -107,7 +107,7 @@ class Server:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     async def stop(self, number: signal.Signals = signal.SIGTERM, patience: float = 15.0) -> float:
-        """Signals it and waits for its end. Returns how long that took; after `patience` everything is killed."""
+        """Sends the signal and waits for the end. Returns how long that took. After `patience`, it kills everything."""
         started = trio.current_time()
         family = processes.tree(self.pid, without=None) if self.process.returncode is None else []
         with suppress(ProcessLookupError):
@@ -123,7 +123,7 @@ class Server:
 
 @contextmanager
 def directory() -> Iterator[Path]:
-    """A temporary data directory. It and the PostgreSQL in it are gone after the case, even when the case fails."""
+    """A temporary data directory. After the case, the directory and its PostgreSQL are gone, even if the case failed."""
     place = Path(tempfile.mkdtemp(prefix="postern-bench-"))
     try:
         yield place
@@ -165,8 +165,8 @@ async def serving(
     stop: bool = True,
     tree: Path | None = None,
 ) -> AsyncIterator[Server]:
-    """Starts the product and waits until `path` answers 200. Without a named database it runs its embedded one. Rate limits are off: they
-    are not measured. `tree` is the directory of the code, when it is not the installed one.
+    """Starts the product and waits until `path` answers 200. Without a database, it runs its embedded one. Rate limits are off, because no
+    case measures them. `tree` is the directory of the code, if it is not the installed one.
     """
     port = free_port()
     given = settings_for(data_dir, f"127.0.0.1:{port}", database_url) | dict(settings or {})
@@ -192,7 +192,7 @@ async def serving(
 def _command(tree: Path | None) -> list[str]:
     if tree is None:
         return [str(COMMAND)]
-    # What the installed command would do, if it were installed from there.
+    # This does the same as the command, if it were installed from that tree.
     module, _, function = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["scripts"]["postern"].partition(":")
     return [sys.executable, "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
 
@@ -210,13 +210,13 @@ def settings_for(data_dir: Path, bind: str, database_url: str | None = None) -> 
 
 
 def environment_of(tree: Path | None) -> dict[str, str]:
-    """Our environment without any setting of the product; the code comes from that tree, when one is named."""
+    """Our environment without the product's settings. The code comes from that tree, if there is one."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
     return kept if tree is None else kept | {"PYTHONPATH": str(tree)}
 
 
 def ring(data_dir: Path) -> str:
-    """The encryption key of an installation on a database of ours: the same at each of its starts."""
+    """The encryption key of an installation on our database. It is the same at each start."""
     kept = data_dir / "bench.ring"
     if not kept.exists():
         kept.touch(mode=0o600)
@@ -226,7 +226,7 @@ def ring(data_dir: Path) -> str:
 
 @contextmanager
 def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
-    """A PostgreSQL of the case's own, with an empty database `postern`: the product treats it as an external server, and we may stop it."""
+    """A PostgreSQL for this case, with an empty database `postern`. The product treats it as an external server: the case may stop it."""
     server = EmbeddedPostgres(data_dir / "server")
     with server:
         server.prepare_application()
@@ -235,7 +235,7 @@ def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The result of a load, and the processor time that it cost the server and the generator."""
+    """The result of a load, with the processor time of the server and of the generator."""
 
     load: Summary
     cpu: float
@@ -243,7 +243,7 @@ class Measured:
 
     @property
     def microseconds(self) -> float:
-        """Processor time of the server per request."""
+        """The server's processor time per request."""
         return self.cpu / self.load.requests * 1e6 if self.load.requests else float("inf")
 
     @property
@@ -268,9 +268,9 @@ def _cpu_of_ended_children() -> float:
 async def generate(
     target: Target, connections: int, seconds: float, *, threads: int = 1, tokens: Path | None = None, pause: float = 0.0
 ) -> Summary:
-    """Uses wrk where it is installed, since that takes least from the server; else our own generator. `tokens` is a file of headers to
-    send, one a line, followed by a tab and the path when that is not the target's; it needs wrk. A pause between a connection's requests
-    needs our generator.
+    """Uses wrk if it is installed, because wrk takes the least time from the server; otherwise our own generator. `tokens` is a file with a
+    header in each line; a tab and a path may follow, if the path is not the target's. `tokens` needs wrk. A pause between a connection's
+    requests needs our generator.
     """
     headers = [f"{name}: {value}" for name, value in target.headers.items()]
     if not pause and (wrk := shutil.which("wrk")) is not None:

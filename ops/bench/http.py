@@ -1,7 +1,7 @@
-"""What one small request costs the server in CPU: `python -m ops.bench.http`.
+"""The server's CPU cost of one small request: `python -m ops.bench.http`.
 
-All servers run for the whole measurement and are loaded in turn, round after round, so that other work on the machine affects all of them
-alike. The CPU time is the server process's own; the load generator's is not in it.
+All servers run for the whole measurement. The load goes to one after the other, round after round, so that other work on the machine
+affects all of them alike. The CPU time belongs to the server process, without the load generator.
 """
 
 import argparse
@@ -26,12 +26,12 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A server and one request to it. `{port}` in the command and the environment is replaced by the port that it must listen on."""
+    """A server and one request to it. In the command and the environment, `{port}` stands for the port that the server must listen on."""
 
     name: str
     command: Sequence[str]
     path: str = "/"
-    # Headers to send; a function is called with the base URL once the server answers, for headers that have to be fetched first.
+    # The headers to send. A function fetches them first: the benchmark calls it with the base URL, once the server answers.
     headers: Mapping[str, str] | Callable[[str], Mapping[str, str]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ class Figure:
     name: str
     microseconds: float
     requests_per_second: float
-    # Against the first case.
+    # The ratio to the first case.
     ratio: float
 
 
@@ -54,7 +54,7 @@ class _Running:
 
 
 def measure(cases: Sequence[Case], *, rounds: int = 5, seconds: float = 2.0, connections: int = 16) -> list[Figure]:
-    """CPU per request of each case, the median over the rounds. The load saturates one server process."""
+    """CPU per request of each case: the median of the rounds. The load saturates one server process."""
     costs: dict[str, list[float]] = {case.name: [] for case in cases}
     rates: dict[str, list[float]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
@@ -86,7 +86,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process and of its children that run the same program: served requests, not the embedded database."""
+    """User and system time of a process and of its children with the same program. So the embedded database does not count."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     total = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     program = Path(f"/proc/{pid}/exe").readlink()
@@ -144,7 +144,7 @@ def _load(server: _Running, seconds: float, connections: int) -> int:
 
 
 def _load_with_wrk(server: _Running, seconds: float, connections: int) -> int:
-    # wrk takes whole seconds only; on a signal it ends and prints its sums.
+    # wrk takes only whole seconds. On a signal, it ends and prints its sums.
     headers = [part for name, value in server.headers.items() for part in ("-H", f"{name}: {value}")]
     command = ["wrk", "-t1", f"-c{connections}", "-d60s", *headers, f"http://127.0.0.1:{server.port}{server.case.path}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -158,7 +158,7 @@ def _load_with_wrk(server: _Running, seconds: float, connections: int) -> int:
 
 
 def _load_by_hand(server: _Running, seconds: float, connections: int) -> int:
-    """One request on each connection, then the answers, and again: enough to keep one Python process busy."""
+    """Sends one request on each connection, reads the answers, and begins again. That keeps one Python process busy."""
     lines = [
         f"GET {server.case.path} HTTP/1.1",
         f"Host: 127.0.0.1:{server.port}",

@@ -1,4 +1,4 @@
-"""What a case does in the installation's own name, with its keys: sign a token for a person, queue mails."""
+"""Acts in the name of the installation, with its keys: signs a token for a person, queues mails."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -54,13 +54,13 @@ async def bearers_for(settings: Mapping[str, str], people: Sequence[Person]) -> 
 
 
 async def hashed(settings: Mapping[str, str], password: str) -> str:
-    """With the installation's parameters, so that it renews none of them."""
+    """Hashes a password with the installation's parameters, so that a sign-in does not renew the hash."""
     async with postern_of(settings) as postern:
         return await postern.identity.passwords.hash(Password(password))
 
 
 async def queue_mails(server: Server, count: int) -> frozenset[str]:
-    """Queues this many mails, each in a transaction of its own. Returns their ids: each of them must be sent."""
+    """Queues this many mails, each in its own transaction. Returns their ids: the server must send every one."""
     promised = set()
     async with postern_of(server.settings) as postern:
         for number in range(count):

@@ -23,7 +23,7 @@ _CHUNK: Final = 65536
 
 
 class NotLoopback(Exception):
-    """Load goes to this machine and nowhere else."""
+    """Refuses a target on another machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Target:
         return ("\r\n".join(lines) + "\r\n\r\n").encode() + self.body
 
     def posting(self, content: Mapping[str, object]) -> Self:
-        """The same place, asked with POST and this JSON."""
+        """The same target, with POST and this JSON."""
         headers = {**self.headers, "Content-Type": "application/json"}
         return replace(self, method="POST", headers=headers, body=json.dumps(content).encode())
 
@@ -78,7 +78,7 @@ class Answer:
 
 
 class Broken(Exception):
-    """The connection ended before the answer was complete. `begun` says whether a part of it had come."""
+    """The connection ended before the answer was complete. `begun` says whether a part of the answer had come."""
 
     def __init__(self, *, begun: bool) -> None:
         super().__init__("in the middle of an answer" if begun else "before an answer")
@@ -122,7 +122,7 @@ class Client:
         return await self._ask(self._request)
 
     async def ask(self, target: Target) -> Answer:
-        """Another request on the same connection: the target must be of the same server."""
+        """Another request on the same connection. The target must be on the same server."""
         return await self._ask(target.request())
 
     async def _ask(self, request: bytes) -> Answer:
@@ -142,7 +142,7 @@ class Client:
         return Answer(status, headers, body, trio.current_time() - started)
 
     async def send(self, data: bytes) -> None:
-        """Bytes as they are; it does not matter whether anything reads them."""
+        """Sends these bytes as they are, even if nobody reads them."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await self._stream.send_all(data)
 
@@ -174,7 +174,7 @@ class Client:
             try:
                 await self._more()
             except Broken:
-                raise Broken(begun=True) from None  # the head was there
+                raise Broken(begun=True) from None  # The head had come.
         taken, self._buffer = self._buffer[:length], self._buffer[length:]
         return taken
 
@@ -189,7 +189,7 @@ class Client:
 
 @dataclass(slots=True)
 class Tally:
-    """The result. `seconds` is how long the load lasted, `latencies` those of each complete answer."""
+    """The result. `seconds` is the duration of the load, `latencies` has one for each complete answer."""
 
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
@@ -219,7 +219,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The same for every generator. Latencies in seconds; `failures` are answers other than 2xx and requests without an answer."""
+    """The result of every generator. Latencies are in seconds. `failures` counts answers other than 2xx and requests without an answer."""
 
     requests: int
     seconds: float
@@ -252,8 +252,8 @@ async def drive(
     until: trio.Event | None = None,
     watch: Callable[[Answer], None] | None = None,
 ) -> None:
-    """Keeps `connections` busy for `seconds`, or until the event. A connection that ends is opened again; one that cannot be, a moment
-    later. `patience` is how long it waits for an answer.
+    """Keeps `connections` busy for `seconds`, or until the event. It opens a new connection for one that ended, and tries again a moment
+    later if that fails. `patience` is the longest wait for an answer.
     """
     started = trio.current_time()
 
@@ -297,7 +297,7 @@ async def _use(client: Client, tally: Tally, *, patience: float, pause: float, w
 
 
 async def ask_each(targets: Iterator[Target], tally: Tally, *, connections: int) -> None:
-    """Asks all of these in turn on this many connections, each once. All of them are of one server."""
+    """Asks each of these targets once, on this many connections. All targets are on one server."""
     began = trio.current_time()
 
     async def one() -> None:
@@ -326,7 +326,7 @@ async def ask_each(targets: Iterator[Target], tally: Tally, *, connections: int)
 
 @asynccontextmanager
 async def asking(targets: Iterator[Target], tally: Tally, *, connections: int) -> AsyncIterator[None]:
-    """Keeps this load up meanwhile."""
+    """Keeps up this load inside the block."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(ask_each, targets, tally, connections=connections))
         yield
@@ -345,7 +345,7 @@ async def fetch(target: Target, patience: float = 5.0) -> Answer | None:
 
 
 def _trusting_context() -> ssl.SSLContext:
-    # The certificates of a benchmark are made for the run and signed by nobody.
+    # A benchmark makes its certificates for the run, and no authority signs them.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

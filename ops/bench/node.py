@@ -1,4 +1,4 @@
-"""The other servers that Postern is compared with, see `ops/bench/peers`: installed with npm, started, and filled with people."""
+"""Installs the servers that we compare Postern with (`ops/bench/peers`) by npm, starts them, and fills them with people."""
 
 import hashlib
 import os
@@ -21,16 +21,14 @@ PATIENCE: Final = 120.0
 
 
 def node_version() -> str:
-    """Raises `Skipped` when Node.js or npm is missing."""
+    """Raises `Skipped` if Node.js or npm is missing."""
     if (node := shutil.which("node")) is None or shutil.which("npm") is None:
         raise Skipped("Node.js or npm is not installed")
     return subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def install(into: Path = INSTALLED) -> Path:
-    """Installs exactly what the lock names, unless it is installed already, and puts our servers beside it. Raises `Skipped` when npm
-    fails.
-    """
+    """Installs exactly the packages of the lock, if they are not there, and puts our servers beside them. Raises `Skipped` if npm fails."""
     into.mkdir(parents=True, exist_ok=True)
     for source in filter(Path.is_file, SOURCES.iterdir()):
         shutil.copy(source, into)
@@ -39,7 +37,7 @@ def install(into: Path = INSTALLED) -> Path:
     if not stamp.exists() or stamp.read_text() != wanted:
         complain(f"installing the peers into {into} …")
         stamp.unlink(missing_ok=True)
-        # No script of a package runs. Argon2 comes built for each platform, as optional packages.
+        # npm runs no script of a package. Argon2 comes built for each platform, as optional packages.
         command = ["npm", "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
         try:
             subprocess.run(command, cwd=into, capture_output=True, text=True, check=True, timeout=LONGEST_INSTALLATION)
@@ -52,8 +50,8 @@ def install(into: Path = INSTALLED) -> Path:
 
 @asynccontextmanager
 async def running(program: str, installed: Path, place: Path, settings: Mapping[str, str]) -> AsyncIterator[tuple[trio.Process, int]]:
-    """Starts it in production mode, and waits until all people are created and it listens. Yields its process and port; it creates the
-    directory `place` and leaves there what the requests need.
+    """Starts the server in production mode, and waits until it has created all people and listens. Yields its process and port. The server
+    creates the directory `place` and writes there what the requests need.
     """
     port, log, ready = free_port(), place / "bench.log", trio.Path(place) / "ready"
     await ready.parent.mkdir()

@@ -27,9 +27,9 @@ class Costs:
     server: float = 0.0
     """Of all threads of the server."""
     unhashed: float = 0.0
-    """Of the threads that run at the first one's priority. Postern's hashing threads do not."""
+    """Of the threads with the priority of the first one. Postern's hashing threads have another."""
     postgres: float = 0.0
-    """Of the backends that serve it."""
+    """Of the backends that serve the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Side:
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[Costs]:
-        """After the block it holds what the server used meanwhile."""
+        """After the block, the value holds what the server used inside it."""
         costs = Costs()
         backends = await trio.to_thread.run_sync(self.postgres.cpu, self.database)
         threads = processes.thread_seconds([self.pid])
@@ -68,7 +68,7 @@ class Turn:
 
 
 WITH_POSTGRES: Final = attrgetter("with_postgres")
-"""What leaves its work to the database does not do less."""
+"""A server that leaves work to the database does not do less work, so both parts count."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Contestant:
     turns: list[Turn] = field(default_factory=list)
 
     async def take(self) -> Turn:
-        """Raises `DidNotStart` when nothing was answered: there is no cost of a request then."""
+        """Raises `DidNotStart` if there was no answer at all: a request has no cost then."""
         async with self.side.counting() as costs:
             load = await self.load()
         if not load.requests:
@@ -97,7 +97,7 @@ class Contestant:
         return sum(turn.load.failures for turn in self.turns)
 
     def described(self) -> str:
-        """What is reported beside a figure of processor time."""
+        """The words beside a figure of processor time."""
         return (
             f"PostgreSQL {number(self.median(lambda turn: turn.postgres))} µs, "
             f"{number(self.median(lambda turn: turn.load.rate))} a second, "
@@ -107,7 +107,7 @@ class Contestant:
 
 
 async def take_turns(contestants: Sequence[Contestant], turns: int) -> None:
-    """`turns` of each, in one order and then in the other. One more before them warms up, and does not count."""
+    """Runs `turns` of each, in one order and then in the other. A first one warms up and does not count."""
     for turn in range(turns + 1):
         for one in contestants if turn % 2 else reversed(contestants):
             taken = await one.take()
@@ -121,8 +121,8 @@ def ratio(first: Contestant, second: Contestant, figure: Callable[[Turn], float]
 
 
 def each_once(targets: Iterator[Target], connections: int, seconds: float, most: int | None = None) -> Load:
-    """A load by our own generator, which can send a body. Requests under way at the end are waited for: they cost and they count. A turn
-    ends early after `most` requests, so that targets which are good for one request suffice for every turn.
+    """A load by our own generator, because wrk cannot send different bodies. It waits for the requests under way at the end: they cost, so
+    they count. A turn ends early after `most` requests, so that single-use targets suffice for every turn.
     """
 
     async def load() -> Summary:

@@ -1,4 +1,4 @@
-"""What /proc says about a process and all that it started: processor time, resident memory, open descriptors."""
+"""Reads from /proc about a process and its descendants: processor time, resident memory, open descriptors."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def _entry(pid: int) -> _Entry | None:
 
 
 def tree(root: int, *, without: str | None = "postgres") -> list[int]:
-    """The process and all that it started, itself first. `without` leaves out a program, and everything that it started."""
+    """The process and its descendants, the process first. `without` leaves out a program and its descendants."""
     children: dict[int, list[_Entry]] = defaultdict(list)
     for directory in _PROC.iterdir():
         if directory.name.isdigit() and (entry := _entry(int(directory.name))) is not None and entry.state != "Z":
@@ -43,13 +43,13 @@ def tree(root: int, *, without: str | None = "postgres") -> list[int]:
 
 
 def cpu_seconds(pids: Sequence[int]) -> float:
-    """User and system time so far, all threads. In steps of a hundredth of a second: measure over seconds."""
+    """User and system time so far, of all threads. The kernel counts in hundredths of a second, so measure over seconds."""
     return sum(entry.ticks for pid in pids if (entry := _entry(pid)) is not None) / _TICKS
 
 
 def thread_seconds(pids: Iterable[int], *, at_first_ones_priority: bool = False) -> Mapping[int, float]:
-    """Processor time so far of each thread of these processes, to the nanosecond. Optionally without the threads that run at another
-    priority than the first thread of their process, as Postern's hashing threads do.
+    """Processor time so far of each thread of these processes, in nanoseconds. It can leave out the threads with another priority than the
+    first thread of their process, such as Postern's hashing threads.
     """
     found = {}
     for pid in pids:
@@ -63,7 +63,7 @@ def thread_seconds(pids: Iterable[int], *, at_first_ones_priority: bool = False)
 
 
 def spent(before: Mapping[int, float], after: Mapping[int, float]) -> float:
-    """Seconds used by the threads that exist afterwards; a thread that began meanwhile counts from nought."""
+    """The seconds of the threads that exist afterwards. A thread that began meanwhile counts from zero."""
     return sum(seconds - before.get(thread, 0.0) for thread, seconds in after.items())
 
 
@@ -76,12 +76,12 @@ def resident_megabytes(pid: int) -> float:
 
 
 def peak_megabytes(pid: int) -> float:
-    """The most that was ever resident, or since `forget_peak`."""
+    """The peak of resident memory, since the start or since `forget_peak`."""
     return _memory(pid, "VmHWM")
 
 
 def forget_peak(pid: int) -> None:
-    """From now on the peak is the highest value after this call."""
+    """Makes the peak begin anew with this call."""
     (_PROC / str(pid) / "clear_refs").write_text("5")
 
 

@@ -1,4 +1,4 @@
-"""Receivers of webhooks for the benchmarks, in this process: as cheap as can be, so that what is measured is the sender."""
+"""Receivers of webhooks for the benchmarks, in this process. They do as little as possible, because the benchmarks measure the sender."""
 
 import time
 from collections import Counter
@@ -25,7 +25,7 @@ class Receivers:
     port: int
     dead_port: int
     arrived: dict[bytes, float] = field(default_factory=dict)
-    """When each delivery came first to `/ok`, by its id."""
+    """The first moment of each delivery at `/ok`, by its id."""
     times: Counter[bytes] = field(default_factory=Counter)
     _came: trio.Event = field(default_factory=trio.Event)
 
@@ -34,7 +34,7 @@ class Receivers:
         return f"http://127.0.0.1:{port}/{name}"
 
     async def until(self, count: int) -> None:
-        """Until so many different deliveries have come to `/ok`."""
+        """Waits until this many different deliveries have come to `/ok`."""
         while len(self.arrived) < count:
             self._came = trio.Event()
             await self._came.wait()

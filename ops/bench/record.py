@@ -24,7 +24,7 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
 }
-# The place of a case that no subject names.
+# The table for cases that no subject names.
 OTHERS: Final = "Everything else"
 
 _MACHINE: Final = re.compile(r"^Machine: (.*)\.$", re.MULTILINE)
@@ -39,7 +39,7 @@ def record(outcomes: Sequence[Outcome], *, page: Path = PAGE) -> None:
 
 
 def renewed(text: str, fresh: Mapping[str, Sequence[Sequence[str]]], on: str) -> str:
-    """The page with new rows for these cases. It describes one machine: figures of another one are removed."""
+    """The page with new rows for these cases. The page describes one machine, so it drops the figures of another one."""
     head = text.partition("\n## ")[0].rstrip()
     found = _MACHINE.search(head)
     if found is None:

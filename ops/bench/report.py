@@ -15,7 +15,7 @@ HEADER: Final = ("case", "what", "figure", "bar", "held")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The limit of a figure: at most, or at least, this much."""
+    """The limit of a figure: at most this much, or at least."""
 
     limit: float
     at_least: bool = False
@@ -44,7 +44,7 @@ class Figure:
     unit: str = ""
     bar: Bar | None = None
     beside: str = ""
-    """What was measured along with it, in words."""
+    """In words, what the run measured beside the figure."""
 
     @property
     def shown(self) -> str:
@@ -77,7 +77,7 @@ def number(value: float) -> str:
 
 
 def rows(outcome: Outcome) -> list[tuple[str, ...]]:
-    """A row of the table for each figure, or one with the reason why there is none."""
+    """A row of the table for each figure, or one row that says why there are no figures."""
     if outcome.skipped is not None:
         return [(outcome.case, f"skipped: {outcome.skipped}", "", "", "")]
     if outcome.failed is not None:
@@ -107,7 +107,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine() -> str:
-    """Without this a figure means nothing."""
+    """The machine and its software, without which a figure means nothing."""
     return f"{hardware()}, {platform.system()} {platform.release()}, Python {platform.python_version()}"
 
 
@@ -134,7 +134,7 @@ def commit() -> str:
 
 
 def busyness() -> float:
-    """How many tasks wanted a processor in the last minute: unless it is near nought before a run, the figures are spoilt."""
+    """How many tasks wanted a processor in the last minute. If the number is not near zero before a run, the figures are worthless."""
     return os.getloadavg()[0]
 
 

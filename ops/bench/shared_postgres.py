@@ -1,6 +1,4 @@
-"""One PostgreSQL over TCP for servers that are compared: each has a database and a role of its own, and its backends are counted
-separately.
-"""
+"""One PostgreSQL over TCP for the servers of a comparison. Each server has its own database and role, so its backends count separately."""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -14,7 +12,7 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from ops.bench import processes
 from ops.bench.harness import free_port
 
-# Passwords, since any user of the machine can reach the port. They cost once a connection.
+# The roles have passwords, because any user of the machine can reach the port. A password costs time once a connection.
 _ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 
 
@@ -34,12 +32,12 @@ class SharedPostgres:
         return f"postgresql://{name}:{password}@127.0.0.1:{self._port}/{name}"
 
     def settle(self) -> None:
-        """Write the filled-in rows to disk now, and not while others are measured."""
+        """Writes the rows to disk now, so that PostgreSQL does not write them during a measurement."""
         with self._connected() as connection:
             connection.execute("checkpoint")
 
     def cpu(self, name: str) -> Mapping[int, float]:
-        """Processor time so far of each backend that serves this database."""
+        """The processor time so far of each backend of this database."""
         with self._connected() as connection:
             rows = connection.execute(
                 "select pid from pg_stat_activity where datname = %s and backend_type = 'client backend'", [name]
@@ -55,7 +53,7 @@ class SharedPostgres:
 
 @contextmanager
 def shared_postgres(data_dir: Path) -> Iterator[SharedPostgres]:
-    """Its data are in that directory; the caller removes it."""
+    """The data are in that directory. The caller removes it."""
     place = data_dir / "server"
     with EmbeddedPostgres(place) as closed:
         access = closed.cluster / "data" / "pg_hba.conf"

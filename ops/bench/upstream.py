@@ -1,4 +1,4 @@
-"""What a sign-in through a provider on loopback costs us, against `GET /api/user` of the same server in the same run."""
+"""The cost of a sign-in through a provider on loopback, against `GET /api/user` of the same server in the same run."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -36,7 +36,7 @@ CPU: Final = attrgetter("server")
 
 
 async def upstream(options: Options) -> Sequence[Figure]:
-    """Sign-ins through a provider on loopback, leaving for it and coming back: CPU of ours against `GET /api/user`."""
+    """Sign-ins through a provider on loopback, from the way there to the way back: our CPU against `GET /api/user`."""
     seconds = max(1.0, options.seconds / 2)
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
@@ -55,7 +55,7 @@ async def upstream(options: Options) -> Sequence[Figure]:
         numbers = count()
         sign_in = Contestant("sign-in through a provider", side, partial(_sign_ins, server, fake, numbers, seconds))
         complain("upstream: everybody for the first time …")
-        # Making their accounts is not what is measured.
+        # The first sign-in creates an account, and the case does not measure that.
         async with Client.connected(server.target("/auth/websuite")) as client:
             for number in range(PEOPLE):
                 await _signed_in(client, server, fake, number)
@@ -74,7 +74,7 @@ async def upstream(options: Options) -> Sequence[Figure]:
 
 
 async def _sign_ins(server: Server, fake: FakeWebSuite, numbers: "count[int]", seconds: float) -> Summary:
-    """Each by somebody in a browser of their own."""
+    """Each sign-in has its own person and its own browser."""
     tally, until, began = Tally(), trio.current_time() + seconds, trio.current_time()
 
     async def one_after_another() -> None:
@@ -94,7 +94,7 @@ async def _signed_in(client: Client, server: Server, fake: FakeWebSuite, number:
     cookie = left.headers["set-cookie"].partition(";")[0]
     person: dict[str, Any] = {"sub": str(number), "email": f"bench{number}@gmail.com", "email_verified": True}
     back = await _answer(client, server.target(fake.consent(left.headers["location"], **person), {"Cookie": cookie}))
-    # A redirect is what a sign-in answers with; the tally counts what is not 2xx as failed.
+    # A sign-in answers with a redirect, and the tally counts everything but 2xx as failed.
     return Answer(200 if back.status == 303 else back.status, back.headers, back.body, left.seconds + back.seconds)
 
 
@@ -106,7 +106,7 @@ async def _answer(client: Client, target: Target) -> Answer:
 
 
 async def _call(fake: FakeWebSuite) -> float:
-    """Microseconds of one call by the same client, in this process: its own thread's, so without the provider's."""
+    """Microseconds of one call by the same client, in this process. Only its own thread counts, so the provider does not."""
     client = PlainClient(Dialer(SystemNames(), EVERYWHERE))
     body = urlencode({"grant_type": "authorization_code", "code": "x" * 40, "code_verifier": "y" * 43}).encode()
     request = OutboundRequest(destination(f"{fake.url}/token"), body, {"content-type": "application/x-www-form-urlencoded"})

@@ -1,4 +1,4 @@
-"""What is measured: each case is a function with a sentence, and holds its figures against its bars itself."""
+"""The cases. Each case is a function with a sentence that describes it, and it compares its figures with its bars."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether what follows a request, in the same process, tells who has an account: asked of `/health/live` while it happens."""
+"""Work that follows a request in the same process could tell who has an account. The case probes `/health/live` during that work."""
 
 import itertools
 import random
@@ -15,14 +15,14 @@ from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.load import Client
 from ops.bench.report import Bar, Figure, at_most
 
-# For so long somebody probes after a request: what follows it at once takes less.
+# The probes go on for this long after a request. The work right after a request takes less.
 PROBED_FOR: Final = 0.25
 MOST_PAIRS: Final = 150
-# Longer than the account mailer ever lets a mail wait.
+# The account mailer never lets a mail wait this long.
 PROBED_FOR_LONG: Final = 5.0
 MOST_LONG_PAIRS: Final = 25
 
-# What somebody could make of the seconds that the probes took, of those within each of these times: the more work there was, the larger.
+# An attacker could compute these from the seconds of the probes within each of these times. More work makes each of them larger.
 MEASURES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "mean": statistics.fmean,
     "longest": max,
@@ -33,7 +33,7 @@ WITHIN: Final = (0.05, 0.1, PROBED_FOR, PROBED_FOR_LONG)
 
 @dataclass(slots=True)
 class Probed:
-    """The seconds of the probes after each request: about a known address, and about an unknown one."""
+    """The seconds of the probes after each request, for known and for unknown addresses."""
 
     seconds: float
     known: list[Sequence[float]] = field(default_factory=list)
@@ -57,24 +57,24 @@ def _first(seconds: float, probes: Sequence[float]) -> Sequence[float]:
 
 
 def area_under_curve(known: Sequence[float], unknown: Sequence[float]) -> float:
-    """How probable it is that one of the known is above one of the unknown, ties counted as half: 0.5 when nothing tells them apart."""
+    """The probability that a known value is above an unknown one, with ties as half. It is 0.5 if nothing tells the two apart."""
     above = sum((one > other) + (one == other) / 2 for one in known for other in unknown)
     return above / (len(known) * len(unknown))
 
 
 async def aftermath(options: Options) -> Sequence[Figure]:
-    """Health probes after forgot-password and resend-verification for known and unknown addresses, in pairs, the order of each by chance:
-    no measure of the first quarter of a second tells the known from the unknown better than an area under the curve of 0.6. And few pairs
-    over all the time in which the mail may be made, without a bar: so few leave much to chance.
+    """Health probes after forgot-password and resend-verification for known and unknown addresses, in pairs of random order. No measure of
+    the first quarter of a second tells them apart better than an area under the curve of 0.6. A few more pairs cover all the time in which
+    the mail may be made; they have no bar, because so few leave much to chance.
     """
     figures = []
     with directory() as place:
         async with serving(place) as server:
             pairs = min(options.pairs, MOST_PAIRS)
             long_pairs = min(options.pairs, MOST_LONG_PAIRS)
-            # Each address once: nobody's mails are limited.
+            # The case uses each address once, so no limit on mails applies.
             persons = await people(server, 2 * (pairs + long_pairs))
-            # Those who ask for a verification mail are those who have not verified theirs.
+            # Only people with an unverified address ask for a verification mail.
             await trio.to_thread.run_sync(_forget_verification, server.database_url)
             addresses = iter([person.email for person in persons])
             for name, path in _QUESTIONS:
@@ -99,7 +99,7 @@ async def _probe(server: Server, path: str, known: Sequence[str], seconds: float
     probed, asked = Probed(seconds), server.target(path)
     async with Client.connected(asked) as asking, Client.connected(server.target("/health/live")) as probing:
         for number, email in enumerate(known):
-            # As long as the known one, so that nothing but being known differs.
+            # The address is as long as the known one, so that the two differ only in being known.
             stranger = f"nobody-{number}".ljust(email.index("@"), "x")[: email.index("@")] + email[email.index("@") :]
             for is_known in random.sample((True, False), 2):
                 answer = await asking.ask(asked.posting({"email": email if is_known else stranger}))
@@ -118,6 +118,6 @@ async def _latencies(probing: Client, seconds: float) -> Sequence[float]:
 
 def _figures(name: str, probed: Probed, bar: Bar | None) -> list[Figure]:
     areas = probed.areas()
-    # An attacker may turn a measure round, and takes the one that tells most.
+    # An attacker may invert a measure, and chooses the one that tells most.
     most = max(max(area, 1 - area) for area in areas.values())
     return [Figure(f"{name}: area under the curve", most, bar=bar, beside=", ".join(f"{what} {area:.2f}" for what, area in areas.items()))]

@@ -1,4 +1,4 @@
-"""Whether an organization's analytics stay quick with millions of sign-ins, and stay true."""
+"""An organization's analytics must stay quick and true with millions of sign-ins."""
 
 import statistics
 import time
@@ -19,7 +19,7 @@ from ops.bench.report import Figure, at_most
 
 LOGINS: Final = 10_000_000
 ASKED: Final = 50
-# Of one organization with ten services, over 400 days; a fifth belongs to others.
+# Sign-ins of one organization with ten services, over 400 days. A fifth belongs to others.
 _FILL: Final = """
     insert into all_organizations (id, slug, name, status, created_at, updated_at)
     values ('01900000-0000-7000-8000-00000000000a', 'acme', 'Acme', 'active', now(), now());
@@ -53,8 +53,8 @@ ACME: Final = OrganizationId(UUID("01900000-0000-7000-8000-00000000000a"))
 
 
 async def analytics(options: Options) -> Sequence[Figure]:
-    """The three questions of an organization's analytics and the platform's figures, over all of 400 days, with ten million sign-ins in the
-    database, of which five thousand have just come, and are counted meanwhile.
+    """The three questions of an organization's analytics and the platform's figures, over 400 days, with ten million sign-ins in the
+    database. Five thousand of them have just come, and Postern counts them meanwhile.
     """
     del options
     with directory() as place:

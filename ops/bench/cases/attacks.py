@@ -1,4 +1,4 @@
-"""Clients that make the server wait, and crowds of them: what others notice. The attackers come from another address of this machine."""
+"""Clients, alone or in crowds, make the server wait. The cases measure how others suffer. Attackers use another address of this machine."""
 
 import resource
 import socket
@@ -31,7 +31,7 @@ _SLOW_FORM: Final = (
     + _HOST
     + b"Origin: null\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n"
 )
-# A large answer, of which the kernel cannot buffer everything.
+# An answer that is too large for the kernel's buffers.
 _UNREAD: Final = (b"GET /openapi.json HTTP/1.1\r\n" + _HOST + b"\r\n") * 30
 
 Attack = Callable[[int], Awaitable[None]]
@@ -39,15 +39,15 @@ Attack = Callable[[int], Awaitable[None]]
 
 @dataclass(slots=True)
 class Besieged:
-    """What others, and probes from the attackers' own address, met meanwhile."""
+    """The answers to others, and to probes from the attackers' own address."""
 
     others: Summary
     health: Tally
 
 
 async def waiting(options: Options) -> Sequence[Figure]:
-    """520 connections that send a body a byte every 4 s, then 260 that read answers as slowly, then 1 040 slow forms of pages. Attackers
-    that are cut off return. Meanwhile others ask who they are, with a pause of 5 ms between a connection's requests.
+    """520 connections that send a body at a byte every 4 s, then 260 that read answers as slowly, then 1 040 slow forms of pages. Attackers
+    return after the server cuts them off. Meanwhile others ask who they are, with a pause of 5 ms between a connection's requests.
     """
     figures = []
     with _open_files(PAGES + 500), directory() as place:
@@ -58,7 +58,7 @@ async def waiting(options: Options) -> Sequence[Figure]:
                 ("slow readers", READERS, _read_slowly),
                 ("slow forms", PAGES, partial(_send_slowly, _SLOW_FORM)),
             ):
-                # The two are measured one right after the other each time, so other work on the machine is in both.
+                # Each round measures one right after the other, so other work on the machine affects both.
                 alone = await _others(target, options)
                 async with _attackers(server, count, attack):
                     met = await _besieged(server, target, options)
@@ -68,7 +68,7 @@ async def waiting(options: Options) -> Sequence[Figure]:
 
 
 async def idle(options: Options) -> Sequence[Figure]:
-    """12 050 connections from one address that never send a request. The others want answers while these arrive and while they stay."""
+    """12 050 connections from one address that never send a request. Others want answers while these connections arrive and stay."""
     with _open_files(IDLERS + 500), directory() as place:
         async with serving(place) as server:
             target = await _who_am_i(server)
@@ -78,7 +78,7 @@ async def idle(options: Options) -> Sequence[Figure]:
                 nursery.start_soon(_idle_crowd, server.port, came)
                 during = await _besieged(server, target, options)
                 await came.wait()
-                # Until the last of the connections that had to make room are gone.
+                # Wait until the server has closed the last surplus connection.
                 await trio.sleep(2)
                 met = await _besieged(server, target, options)
                 held = processes.descriptors(server.pid)
@@ -143,7 +143,7 @@ async def _attackers(server: Server, count: int, attack: Attack) -> AsyncIterato
     async with trio.open_nursery() as nursery:
         for _ in range(count):
             nursery.start_soon(_again_and_again, server.port, attack)
-        # By then the first attackers have begun, and the last have connected.
+        # By then, the first attackers have begun and the last ones have connected.
         await trio.sleep(2)
         yield
         nursery.cancel_scope.cancel()

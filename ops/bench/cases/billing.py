@@ -1,4 +1,4 @@
-"""Billing: news of the payment provider at a steady pace, and how soon they count."""
+"""Billing: the payment provider sends events at a steady pace, and the case measures how soon they count."""
 
 import hmac
 import json
@@ -21,7 +21,7 @@ SETTINGS: Final = {"POSTERN_BILLING_WEBHOOK_SECRETS": SECRET}
 SERVICES: Final = 10
 BUYERS: Final = 2_000
 PACE: Final = 500
-# Of each purchase, one after the other.
+# The events of each purchase, in this order.
 TOLD: Final = (
     *("customer.subscription.created", "invoice.paid", "customer.subscription.updated"),
     *("invoice.paid", "customer.subscription.updated"),
@@ -34,9 +34,9 @@ Purchase = Mapping[str, str]
 
 
 async def billing(_options: Options) -> Sequence[Figure]:
-    """Five hundred events a second for twenty seconds, about two thousand purchases in ten services: how long the provider waits for its
-    answer, and how long it takes until the news count. Once with what belongs to a purchase within a second, and once with four seconds in
-    between.
+    """Five hundred events a second for twenty seconds, about two thousand purchases in ten services: the time until the provider has its
+    answer, and until the events count. In the first run, the events of a purchase come within a second; in the second run, four seconds
+    apart.
     """
     figures: list[Figure] = []
     for what, together in (("within a second", PACE // len(TOLD)), ("over sixteen seconds", BUYERS)):
@@ -64,7 +64,7 @@ async def billing(_options: Options) -> Sequence[Figure]:
 
 
 def _purchases(url: str) -> Sequence[Purchase]:
-    """Everybody buys the plan of the service that they use."""
+    """Each person buys the plan of their service."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update plans set billing_price_id = 'price_' || id")
         connection.execute(
@@ -107,7 +107,7 @@ def _event(purchase: Purchase, step: int) -> bytes:
 
 
 async def _send(server: Server, events: Sequence[bytes]) -> tuple[list[float], int, float]:
-    """Each at its moment, whatever became of those before it. Waits count from that moment."""
+    """Sends each event at its moment, even if earlier ones are late. Waits count from that moment."""
     waits: list[float] = []
     failures = 0
     began = trio.current_time() + 0.1

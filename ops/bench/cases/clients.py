@@ -1,4 +1,4 @@
-"""Clients that idle, leave, or dawdle: what they may cost the others."""
+"""Clients that idle, leave or send slowly must not cost the others much."""
 
 import resource
 import shutil
@@ -20,7 +20,7 @@ SLOW: Final = 500
 
 
 async def keepalive(_options: Options) -> Sequence[Figure]:
-    """40 connections that made one request and then nothing, with a keep-alive time-out of 2 s."""
+    """40 connections that make one request and then nothing, with a keep-alive time-out of 2 s."""
     closed: list[float] = []
     with directory() as place:
         async with serving(place, settings={"POSTERN_KEEP_ALIVE": "2s"}) as server:
@@ -44,8 +44,8 @@ async def keepalive(_options: Options) -> Sequence[Figure]:
 
 
 async def h2(_options: Options) -> Sequence[Figure]:
-    """h2load, HTTP/2 and HTTP/1.1 in turns, killed in the middle: ten times each, on the plain port and over TLS. The next request wants an
-    answer.
+    """Kills h2load in the middle of its requests, ten times each with HTTP/2 and HTTP/1.1 in turns, on the plain port and over TLS. The
+    next request wants an answer.
     """
     if shutil.which("h2load") is None:
         raise Skipped("h2load is not installed (Debian: nghttp2-client)")
@@ -72,14 +72,14 @@ async def _leaving_crowd(server: Server, way: str) -> None:
         stderr=subprocess.DEVNULL,
     )
     with trio.move_on_after(0.5):
-        await process.wait()  # it gives up at once where HTTP/2 is refused
+        await process.wait()  # h2load gives up at once if the server refuses HTTP/2.
     if process.returncode is None:
         process.send_signal(signal.SIGKILL)
     await process.wait()
 
 
 def certificate(place: Path) -> dict[str, str]:
-    """Settings for TLS with a certificate made on the spot."""
+    """Settings for TLS, with a new certificate."""
     key, chain = place / "key.pem", place / "chain.pem"
     words = [
         "openssl",
@@ -100,12 +100,12 @@ def certificate(place: Path) -> dict[str, str]:
 
 
 async def connections(_options: Options) -> Sequence[Figure]:
-    """5 000 connections that made a request and idle, and 500 that send a header a byte a second; meanwhile others want answers."""
+    """5 000 connections that idle after one request, and 500 that send a header at a byte a second. Meanwhile others want answers."""
     wanted = IDLE + SLOW + 200
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < wanted:
         raise Skipped(f"this machine allows {hard} open files, {wanted} are needed")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))  # the server inherits it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))  # The server inherits this limit.
     try:
         return await _crowd()
     finally:
@@ -114,7 +114,7 @@ async def connections(_options: Options) -> Sequence[Figure]:
 
 async def _crowd() -> Sequence[Figure]:
     tally, closed, refused = Tally(), 0, 0
-    held = 15.0  # the time-outs here; the crowd must be complete before the first of them ends
+    held = 15.0  # The crowd must be complete before the first time-out ends.
     with directory() as place:
         async with serving(place, settings={"POSTERN_KEEP_ALIVE": f"{held:.0f}s", "POSTERN_HEADER_TIMEOUT": f"{held:.0f}s"}) as server:
             arrived = trio.Event()
@@ -172,7 +172,7 @@ async def _crowd() -> Sequence[Figure]:
 
 
 async def _dawdle(client: Client) -> None:
-    """A header that never ends, a byte a second, until the server has had enough."""
+    """Sends an endless header at a byte a second, until the server closes the connection."""
     async with trio.open_nursery() as nursery:
 
         async def drip() -> None:

@@ -24,9 +24,7 @@ DEADLINE: Final = 31.0
 
 
 async def kill(_options: Options) -> Sequence[Figure]:
-    """Kill -9 twenty times under load: of one of two serving processes, then of a whole `postern serve`. Queued mails are promised, and
-    must all be sent.
-    """
+    """Kill -9 twenty times under load: of one of two serving processes, then of a whole `postern serve`. Every queued mail must leave."""
     return [*await _kill_workers(), *await _kill_whole()]
 
 
@@ -79,7 +77,7 @@ async def _kill_whole() -> Sequence[Figure]:
                 mails |= await queue_mails(server, MAILS // KILLS)
                 async with _under_load(server.target("/health/ready"), Tally()):
                     await trio.sleep(0.1)
-                    # Only this process: its PostgreSQL stays behind and runs, as after a kill by the kernel when memory is short.
+                    # This kills only the one process. Its PostgreSQL runs on, as after a kill by the kernel for want of memory.
                     processes.send([server.pid], signal.SIGKILL)
                     await server.process.wait()
         async with serving(place) as server:
@@ -103,7 +101,7 @@ async def _has_workers(server: Server, wanted: int, *, without: int) -> bool:
 
 
 async def _mails_sent(place: Path, wanted: frozenset[str], patience: float = 150) -> int:
-    """How many of the mails have a file, after the time that the lease of a killed process lasts."""
+    """How many of the mails have a file, once the lease of a killed process has run out."""
     sent: set[str] = set()
     with trio.move_on_after(patience):
         while not wanted <= sent:
@@ -134,8 +132,8 @@ async def _under_load(
 
 
 async def database(_options: Options) -> Sequence[Figure]:
-    """PostgreSQL away for 10 s under load: stopped, so that connections are refused; and frozen, so that nothing answers at all, as behind
-    a cut cable.
+    """PostgreSQL away for 10 s under load: stopped, so that it refuses connections; and frozen, so that it answers nothing at all, as
+    behind a cut cable.
     """
     return [*await _outage("stopped"), *await _outage("frozen")]
 
@@ -159,7 +157,7 @@ async def _outage(way: str) -> Sequence[Figure]:
                     await drive(server.target("/health/ready"), ready, connections=1, seconds=120, pause=0.05, until=over, watch=note)
 
                 nursery.start_soon(probe)
-                # Fewer than the pool has connections, so that a quick answer of ready does not come from an exhausted pool.
+                # The pool has more connections than this, so a quick answer of ready does not come from an exhausted pool.
                 async with _under_load(target, tally, connections=4, pause=0.01):
                     await trio.sleep(2)
                     left = trio.current_time()
@@ -190,8 +188,8 @@ async def _outage(way: str) -> Sequence[Figure]:
         Figure(f"{way}: slowest answer to an authenticated request", max(tally.latencies), "s", at_most(DEADLINE)),
         Figure(f"{way}: requests without any answer", tally.failures.total(), bar=at_most(0)),
         Figure(f"{way}: answers 500", tally.statuses[500], bar=at_most(0)),
-        # With a frozen database a request only knows that the answer is not there yet: when the database thaws before the deadline, all get
-        # theirs.
+        # With a frozen database, a request only knows that its answer is not there yet. If the database thaws before the deadline, every
+        # request gets its answer.
         Figure(f"{way}: answers 503 meanwhile", tally.statuses[503], bar=at_least(1) if way == "stopped" else None),
         Figure(f"{way}: the same processes serve", same, bar=at_least(1)),
     ]
@@ -202,7 +200,7 @@ def _postmaster(place: Path) -> int:
 
 
 async def sigterm(_options: Options) -> Sequence[Figure]:
-    """SIGTERM five times under load; then once while requests wait for a lock in the database, which becomes free a second later."""
+    """SIGTERM five times under load; then once while requests wait for a database lock, which becomes free a second later."""
     return [*await _stop_under_load(), *await _stop_with_requests_in_flight()]
 
 
@@ -229,7 +227,7 @@ async def _stop_under_load() -> Sequence[Figure]:
 
 
 async def _use_until_gone(target: Target, tally: Tally, over: trio.Event) -> None:
-    """Until nobody accepts a connection any longer. A refused connection is no failure: no request was accepted."""
+    """Asks until nobody accepts a connection any longer. A refused connection is no failure, because nobody accepted a request."""
     while not over.is_set():
         try:
             async with Client.connected(target) as client:

@@ -1,4 +1,4 @@
-"""What applications do as relying parties, each against `GET /api/user` of the same server in the same run."""
+"""The requests of relying parties, each against `GET /api/user` of the same server in the same run."""
 
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,8 +62,8 @@ class Shop:
 
 
 async def tokens(options: Options) -> Sequence[Figure]:
-    """Userinfo, introspection, a client's own token, and codes exchanged for tokens: CPU per request against `GET /api/user`, by sixteen
-    callers at once, whose look-ups travel together, and by one.
+    """Userinfo, introspection, a client's own token, and codes exchanged for tokens: CPU per request against `GET /api/user`, by one caller
+    and by sixteen at once. The look-ups of the sixteen travel together.
     """
     seconds = max(1.0, options.seconds / 2)
     async with AsyncExitStack() as stack:
@@ -105,7 +105,7 @@ async def _compared(
     given: Sequence[str],
     connections: int,
 ) -> tuple[Sequence[Contestant], Sequence[tuple[str, float]]]:
-    """All of them, and what each costs in units of `GET /api/user`, which is asked by the same generator."""
+    """All requests, and the cost of each in units of `GET /api/user` by the same generator."""
     load = partial(_by_wrk, server, side, seconds, connections)
     contestants = [
         load(name=USER, path="/api/user", lines=bearers),
@@ -114,7 +114,7 @@ async def _compared(
         load(name="client credentials", path="/auth/token", lines=[f"{shop.basic}\t\t{urlencode({'grant_type': 'client_credentials'})}"]),
     ]
     await take_turns(contestants, TURNS)
-    # By our own generator, because each code is good for one request.
+    # Each code is good for one request, so wrk cannot send them.
     asking = Contestant(f"{USER}, one by one", side, each_once(_users(server, bearers), connections, seconds))
     redeeming = Contestant("code to tokens", side, each_once(codes(server, shop, persons), connections, seconds))
     redeeming_quick = Contestant("code to tokens with ES256", side, each_once(codes(server, quick, persons), connections, seconds))
@@ -138,7 +138,7 @@ def _by_wrk(server: Server, side: Side, seconds: float, connections: int, *, nam
 def make_shop(
     server: Server, persons: Sequence[Person], slug: str = "acme", *, id_token_algorithm: IdTokenAlgorithm = IdTokenAlgorithm.RS256
 ) -> Shop:
-    """A service with a secret, of an organization of this slug, where everybody has signed in and given consent."""
+    """A service with a secret, in an organization with this slug. Everybody has signed in there and given consent."""
     shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal())
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         connection.execute(
@@ -214,7 +214,7 @@ def _users(server: Server, bearers: Sequence[str]) -> Iterator[Target]:
 
 
 def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
-    """Each of them once. All are stored before the first is taken: no turn pays for that."""
+    """Yields each code once. It stores all codes before the first one, so that no turn pays for that."""
     made = make_codes(server, shop, persons, CODES)
     target = server.target("/auth/token")
     name, _, value = shop.basic.partition(": ")
@@ -227,7 +227,7 @@ def exchange_of(code: str) -> Mapping[str, str]:
 
 
 def make_codes(server: Server, shop: Shop, persons: Sequence[Person], count: int) -> Sequence[str]:
-    """They last as long as the measurement."""
+    """The codes last as long as the measurement."""
     made = [uuid4().hex + uuid4().hex for _ in range(count)]
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         with connection.cursor().copy(

@@ -1,4 +1,4 @@
-"""Signing in: which share of the hashing rate it reaches, what it costs the others meanwhile, and how much memory a crowd of it takes."""
+"""Sign-in: its share of the hashing rate, its cost for others meanwhile, and the memory of a crowd that signs in."""
 
 import statistics
 import sys
@@ -21,14 +21,14 @@ from ops.bench.report import ROOT, Figure, at_least, at_most
 PASSWORD: Final = "a password of ordinary length"  # noqa: S105 - of people made up
 TURNS: Final = 5
 CROWD: Final = 200
-# Connections that sign in: enough that a worker never waits for the next password.
+# With this many connections that sign in, a worker never waits for the next password.
 SIGNING_IN: Final = 16
-# One process asks for somebody's profile now and then, on four connections.
+# One process asks for a profile now and then, on four connections.
 PAUSE: Final = 0.005
 
 
 async def signin(options: Options) -> Sequence[Figure]:
-    """Sign-ins a second of one process, each of another account, against the rate at which the bare library hashes with as many threads: in
+    """Sign-ins a second of one process, each by another account, against the hashing rate of the bare library with as many threads, in
     turns.
     """
     figures = []
@@ -59,7 +59,7 @@ async def signin(options: Options) -> Sequence[Figure]:
 
 
 async def loaded(options: Options) -> Sequence[Figure]:
-    """GET /api/user while sign-ins keep every hashing worker busy, against the same without them: in turns."""
+    """GET /api/user while sign-ins keep every hashing worker busy, against the same without sign-ins, in turns."""
     quiet: list[float] = []
     busy: list[float] = []
     medians: dict[bool, list[float]] = {False: [], True: []}
@@ -91,7 +91,7 @@ async def loaded(options: Options) -> Sequence[Figure]:
 
 
 async def crowd(_options: Options) -> Sequence[Figure]:
-    """200 sign-ins at once, with the default queue and with a short one: memory, and what happens to those that do not fit in."""
+    """200 sign-ins at once, with the default queue and with a short one: the memory, and the fate of the sign-ins that do not fit in."""
     figures = []
     for queue in (None, 20):
         with directory() as place:
@@ -133,7 +133,7 @@ def credentials(person: Person) -> Mapping[str, str]:
 
 
 async def sign_in_for(seconds: float, server: Server, strangers: Iterator[Person], tally: Tally) -> float:
-    """Sign in one after the other on a few connections. Returns the rate."""
+    """Signs people in, one after the other on a few connections. Returns the rate."""
     before, began = tally.requests, trio.current_time()
     async with signing_in(server, strangers, tally):
         await trio.sleep(seconds)
@@ -148,7 +148,7 @@ async def signing_in(server: Server, strangers: Iterator[Person], tally: Tally) 
 
 
 async def _at_once(server: Server, strangers: Iterator[Person], count: int = CROWD) -> Sequence[tuple[int, str | None]]:
-    """Status and Retry-After of each; all connected before the first one asks."""
+    """Status and Retry-After of each sign-in. All have connected before the first one asks."""
     target = server.target("/api/auth/login")
     answers: list[tuple[int, str | None]] = []
     connected = 0

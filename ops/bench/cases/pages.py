@@ -1,4 +1,4 @@
-"""What the pages that people see cost, against the least that the server can answer."""
+"""The cost of pages, against the cheapest answer of the server."""
 
 import re
 from collections.abc import Sequence

@@ -4,16 +4,16 @@ The PostgreSQL is the embedded one with its usual settings (no JIT) and a port; 
 off everywhere. Postern has its default settings, and writes its access log. The others run with NODE_ENV=production and their default
 logging, which writes nothing for these requests. Their pool has 20 connections, Postern's has 10.
 
-oidc-provider: opaque access tokens, the only ones that its userinfo accepts; its models in one table with a primary key, the accounts in
-another, prepared statements, a static client. The tokens carry offline_access, which makes them independent of a session and so saves a
-look-up: three are left, for token, account and grant.
+oidc-provider issues opaque access tokens, because its userinfo accepts no others. Its models are in one table with a primary key, the
+accounts in another. It has prepared statements and a static client. The tokens carry offline_access, which makes them independent of a
+session and saves a look-up. Three look-ups are left: for token, account and grant.
 
-better-auth: the joins that its documentation recommends for get-session, and no copies of sessions in cookies, because with those nothing
-is looked up. Its own function verifies its API keys, in a handler of a few lines. That writes each time when the key was used, which cannot
-be turned off; Postern writes it once in a while for each key.
+better-auth uses the joins that its documentation recommends for get-session. It keeps no copies of sessions in cookies, because with
+them it looks nothing up. Its own function verifies its API keys, in a handler of a few lines. That function writes the time of use at each
+call, and no setting turns it off. Postern writes this time once in a while for each key.
 
-Both hash passwords with Argon2id and Postern's parameters: Postern on as many threads as there are cores, with its build for this
-processor; better-auth in Node's pool of four threads, with the quickest package that npm has. (Its default, scrypt, is more work.)
+Postern and better-auth hash passwords with Argon2id and Postern's parameters. Postern uses a thread for each core, and its build for this
+processor. better-auth uses Node's pool of four threads, and the quickest package of npm. (Its default, scrypt, is more work.)
 """
 
 import json
@@ -64,7 +64,7 @@ BARS: Final[Mapping[tuple[str, str, int], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The endpoint of a server that looks something up, and the file of headers to send."""
+    """An endpoint that looks something up, and the file of headers to send."""
 
     name: str
     side: Side
@@ -74,7 +74,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Where people sign in, and the accounts that can."""
+    """The place where people sign in, and the accounts for it."""
 
     name: str
     side: Side
@@ -120,7 +120,7 @@ async def peers(options: Options) -> Sequence[Figure]:
 
 
 async def _ours(stack: AsyncExitStack, place: Path, postgres: SharedPostgres) -> tuple[list[Look], SignIn, Mapping[str, int]]:
-    """And how it hashes passwords, in the words of the package that better-auth is given."""
+    """The hashing parameters in the words of better-auth's package."""
     data_dir = place / "postern"
     data_dir.mkdir()
     server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))

@@ -1,9 +1,10 @@
-"""What relying parties ask, of Postern and of oidc-provider on one PostgreSQL in the same run. `ops/bench/cases/peers.py` says how both
-are set up.
+"""The requests of relying parties to Postern and to oidc-provider, on one PostgreSQL in the same run. `ops/bench/cases/peers.py` says how
+we set up both.
 
-Both sign ID tokens with ES256 and keep a session or a grant for each person. oidc-provider is asked twice. Once as it comes: its access
-tokens are opaque, and its client stands in its configuration. And once as Postern does it: the access tokens that it issues are signed
-(RFC 9068), and clients are in the database, where tenants make and end them. (Its userinfo and introspection take opaque ones alone.)
+Both sign ID tokens with ES256 and keep a session or a grant for each person. oidc-provider runs twice. The first time, it has its defaults:
+opaque access tokens, and a client in its configuration. The second time, it works as Postern does: it signs the access tokens that it
+issues (RFC 9068), and its clients are in the database, where tenants make and end them. (Its userinfo and introspection take only opaque
+tokens.)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ PEOPLE: Final = 1000
 CONNECTIONS: Final = 16
 TURNS: Final = 5
 THEIR_CODES: Final = 12_000
-# Of either, and of the turn that warms up too: the quicker one would run out of codes before its last turn.
+# Requests of each server in each turn, also in the first one that warms up. Without this limit, the quicker server would run out of codes.
 CODES_A_TURN: Final = THEIR_CODES // (TURNS + 1)
 CPU: Final = attrgetter("server")
 

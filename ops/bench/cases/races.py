@@ -1,4 +1,4 @@
-"""What one round of a race is: many requests for a thing that only one of them can have."""
+"""One round of a race: many requests want the same thing, and only one can have it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ AT_ONCE: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The fifty requests of one round, and what the database must contain afterwards."""
+    """The fifty requests of one round, and a check of the database afterwards."""
 
     requests: Sequence[Callable[[Target], Target]]
     subject: UUID

@@ -1,4 +1,4 @@
-"""SAML: what a sign-in to a service provider costs, and what two hundred of them at once do to others."""
+"""SAML: the cost of a sign-in to a service provider, and the effect of two hundred at once on others."""
 
 import time
 import zlib
@@ -44,9 +44,8 @@ _PATH: Final = "/api/organizations/acme/services/shop/saml"
 
 
 async def saml(options: Options) -> Sequence[Figure]:
-    """A request from a browser that is signed in, answered by a form with response and assertion signed: against two bare RSA-2048
-    signatures in the same run. Then two hundred at once, and what somebody else waits for meanwhile: here, and at a process beside this one
-    that has nothing to do.
+    """A request from a signed-in browser, and the form with a signed response and assertion: against two bare RSA-2048 signatures in the
+    same run. Then two hundred requests at once, and the waits of others meanwhile: at this server, and at an idle process beside it.
     """
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
@@ -78,11 +77,11 @@ async def saml(options: Options) -> Sequence[Figure]:
         Figure("two bare signatures, CPU", signing, "µs"),
         Figure("its rate against that of two bare signatures", signing / spent, bar=at_least(0.33)),
         Figure("/health/live alone, 99th percentile", alone.p99 * 1e3, "ms", beside=f"p50 {number(alone.p50 * 1e3)} ms"),
-        # What a crowd costs that asks for nothing: it is the load itself, and who gets one of the machine's processors when.
+        # A crowd that asks for nothing costs something, too: the load itself, and the turns at the machine's processors.
         Figure(f"beside {AT_ONCE} at once for a page that is not there", strangers.p99 * 1e3, "ms"),
         Figure(f"beside {AT_ONCE} exchanges at once", beside.p99 * 1e3, "ms", beside=f"p50 {number(beside.p50 * 1e3)} ms"),
         Figure("beside exchanges against alone", beside.p99 / alone.p99, bar=at_most(3)),
-        # What the machine alone makes of it: nobody else asks this process for anything.
+        # Nobody else asks this process for anything, so its waits come from the machine alone.
         Figure(
             "/health/live of an idle process, beside the same exchanges",
             next_door.p99 * 1e3,
@@ -96,15 +95,15 @@ async def saml(options: Options) -> Sequence[Figure]:
 
 
 async def provided(server: Server, organization: UUID, persons: Sequence[Person]) -> Iterator[Target]:
-    """The shop of this organization is a SAML identity provider, and all come to it in browsers that are signed in."""
+    """Makes the shop of this organization a SAML identity provider. All people come to it in signed-in browsers."""
     await trio.to_thread.run_sync(_joined, server.database_url, organization, persons)
     await _configure(server, persons[0])
     return _exchanges(server, await trio.to_thread.run_sync(_browsers, server.database_url, persons))
 
 
 def _joined(url: str, organization: UUID, persons: Sequence[Person]) -> None:
-    """All are members by their own act: nobody is asked for consent. The first is the owner. Trees before migration 0040 know nothing of
-    whose a membership is.
+    """All people are members by their own act, so Postern asks nobody for consent. The first is the owner. Trees before migration 0040 do
+    not know whose a membership is.
     """
     owner, users = persons[0], [person.user for person in persons]
     with psycopg.connect(url, autocommit=True) as connection:
@@ -146,7 +145,7 @@ def _browsers(url: str, persons: Sequence[Person]) -> Sequence[str]:
 
 
 def _exchanges(server: Server, cookies: Sequence[str]) -> Iterator[Target]:
-    """Each request once, with an id of its own."""
+    """Sends each request once, with its own id."""
     destination = f"http://127.0.0.1:{server.port}/saml/acme/shop/sso"
     for cookie in cycle(cookies):
         document = (

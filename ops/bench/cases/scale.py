@@ -1,4 +1,4 @@
-"""Whether a large installation is as quick as a new one."""
+"""A large installation must be as quick as a new one."""
 
 import statistics
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ops.bench.inside import bearers_for
 from ops.bench.report import Figure, at_least, at_most
 
 TURNS: Final = 5
-# Users, sessions, login events.
+# The numbers of users, sessions and login events.
 YOUNG: Final = (1_000, 2_000, 5_000)
 GROWN: Final = (1_000_000, 2_000_000, 5_000_000)
 
@@ -62,7 +62,7 @@ async def _grown(server: Server, size: tuple[int, int, int]) -> Path:
 
 
 def _settle(data_dir: Path) -> None:
-    """The filled-in rows must not be written to disk while others are measured."""
+    """Makes PostgreSQL write the new rows to disk now, so that it does not write them during a measurement."""
     with psycopg.connect(EmbeddedPostgres(data_dir.resolve()).url(APPLICATION), autocommit=True) as connection:
         connection.execute("checkpoint")
 

@@ -25,21 +25,20 @@ from ops.bench.report import Figure, at_least, at_most
 PEOPLE: Final = 100_000
 READS: Final = 300
 CONNECTIONS: Final = 4
-# Between the requests of somebody else.
+# Seconds between the requests of somebody else.
 PAUSE: Final = 0.01
 TURNS: Final = 5
 SECONDS: Final = 8.0
 WARM_UP: Final = 2.0
 _TOKEN: Final = Token("scim_live_bench0_0123456789")
 _HEADERS: Final = {"Authorization": f"Bearer {_TOKEN.reveal()}", "Content-Type": "application/scim+json"}
-# One page after the other, from the whole range.
+# Pages from the whole range, which the case reads one after the other.
 _PAGES: Final = tuple(f"/scim/v2/Users?startIndex={start}&count=100" for start in range(1, PEOPLE, 7_700))
 
 
 async def scim(_options: Options) -> Sequence[Figure]:
     """An organization of a hundred thousand members: a page of a hundred, `userName eq`, a search for a part of a name, the group without
-    its members. Then somebody asks for their account at an even pace, in turns alone and while new people are imported over four
-    connections.
+    its members. Then a person asks for their account at an even pace, in turns alone and during an import over four connections.
     """
     with directory() as place:
         async with serving(place) as server:
@@ -85,7 +84,7 @@ async def scim(_options: Options) -> Sequence[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """Somebody who asks for their account: first alone, then beside an import."""
+    """A person asks for their account: first alone, then during an import."""
 
     alone: Summary
     beside: Summary
@@ -110,7 +109,7 @@ async def _turn(server: Server, somebody: Target, importing: Callable[[], Awaita
 
 
 def _until_idle(database_url: str) -> None:
-    """Those who were imported get mails, and that is work, too."""
+    """Waits until the imported people have their mails, because these cost work, too."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         while connection.execute("select 1 from jobs where state = 'waiting' and run_at < now() limit 1").fetchone():
             time.sleep(0.1)

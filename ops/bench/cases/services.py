@@ -61,7 +61,7 @@ async def services(options: Options) -> Sequence[Figure]:
 
 
 async def place(options: Options) -> Sequence[Figure]:
-    """Twenty services are created at once in an organization with one place left in its tier, many rounds: one gets it."""
+    """Twenty requests at once create a service in an organization with one place left in its tier, in many rounds: one gets the place."""
     exact, statuses, reasons = 0, Counter[int](), Counter[str]()
     with directory() as where:
         async with serving(where) as server, AsyncExitStack() as closing:
@@ -86,13 +86,13 @@ async def place(options: Options) -> Sequence[Figure]:
 async def _grown(server: Server, size: Size) -> Sequence[Customer]:
     customers = await trio.to_thread.run_sync(grow_services, server.database_url, size)
     with psycopg.connect(server.database_url, autocommit=True) as connection:
-        # The filled-in rows must not be written to disk while others are measured. On some servers only an administrator may checkpoint.
+        # PostgreSQL writes the new rows to disk now, and not during a measurement. On some servers, only an administrator may checkpoint.
         connection.execute("do $$ begin checkpoint; exception when insufficient_privilege then null; end $$")
     return customers
 
 
 def _asked(server: Server, customers: Sequence[Customer]) -> Path:
-    """The file with the requests: each user, by a key of their service."""
+    """The file with the requests: each asks for a user, with a key of the user's service."""
     file = server.data_dir / "bench.keys"
     file.touch(mode=0o600)
     file.write_text("\n".join(f"X-Api-Key: {one.key}\t/api/service/users/{one.user}" for one in customers))

@@ -1,4 +1,4 @@
-"""SIEM: a million entries of an audit log, and sign-ins beside them, to a receiver that fails now and then, by a server that is killed."""
+"""SIEM: a million entries of an audit log and many sign-ins go to a receiver that fails now and then, while the case kills the server."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ ENTRIES: Final = 1_000_000
 SIGN_INS: Final = 20_000
 KILLS: Final = 20
 BATCH: Final = 1_000
-# Of so many batches one is refused, and one is taken and then denied.
+# In this many batches, the receiver refuses one, and takes one but answers that it failed.
 REFUSED: Final = 20
 DENIED: Final = 31
 PATIENCE: Final = 1_500.0
@@ -33,7 +33,7 @@ PATIENCE: Final = 1_500.0
 
 @dataclass(slots=True)
 class _Taken:
-    """What the receiver has, as the guide has it verified: each number in order, each digest over the one before."""
+    """The receiver's entries, checked as the guide describes: each number in order, each digest over the one before."""
 
     last: Counter[str] = field(default_factory=Counter)
     digests: dict[str, str] = field(default_factory=dict)
@@ -115,7 +115,7 @@ async def exported(_options: Options) -> Sequence[Figure]:
                 with trio.move_on_after(PATIENCE / (KILLS + 1)):
                     while not (taken.is_whole() if number == KILLS else taken.last["audit"] >= min(until, ENTRIES)):
                         await trio.sleep(0.5)
-                        # Pauses would be most of the time.
+                        # Otherwise, the pauses between batches would take most of the time.
                         await trio.to_thread.run_sync(_hasten, server.database_url)
                         highest = max(highest, server.resident() - at_rest)
                 if number < KILLS:

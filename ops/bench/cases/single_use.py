@@ -1,5 +1,5 @@
-"""Single-use things that fifty clients use at once: a code of an authenticator, a backup code, a pre-auth token, mailed links, a refresh
-token, and what the OpenID provider gives away.
+"""Fifty clients use the same single-use thing at once: a code of an authenticator, a backup code, a pre-auth token, a mailed link, a
+refresh token, and the codes and requests of the OpenID provider.
 """
 
 import json
@@ -43,10 +43,10 @@ _HOUR: Final = timedelta(hours=1)
 # Hashing is not measured here, and fifty resets hash fifty passwords.
 _SETTINGS: Final = {"POSTERN_ARGON2_MEMORY": "8KiB", "POSTERN_ARGON2_PASSES": "1"}
 
-# Granted, sent on, or refused.
+# The statuses that grant, send on, or refuse.
 _EXPECTED: Final = frozenset({200, 303, 400, 401})
 
-# The bucket for codes lets ten of the fifty through. Here all of them must meet.
+# The rate limit for codes would let ten of the fifty through. Here all must meet.
 _NO_WAITING: Final = """
     create function bench_no_waiting() returns trigger language plpgsql as 'begin new.wait := 0; return new; end';
     create trigger bench_no_waiting before insert or update on rate_limit_buckets for each row execute function bench_no_waiting();
@@ -64,8 +64,8 @@ class _Result:
 
 
 async def redeem(options: Options) -> Sequence[Figure]:
-    """Fifty redeem the same single-use thing at once over kept connections, many rounds: exactly one succeeds each time. Of refresh tokens,
-    exactly one rotation: clients that repeat within the grace get the same successor.
+    """Fifty clients redeem the same single-use thing at once over kept connections, in many rounds: exactly one succeeds each time. A
+    refresh token rotates exactly once; clients that repeat within the grace get the same successor.
     """
     figures = []
     with directory() as place:
@@ -176,7 +176,7 @@ async def _step(server: Server, postern: Postern, rounds: int) -> Sequence[Round
     """Each has a pre-auth token of its own, and all have the same code."""
     people, secrets = await _with_second_factor(server, postern, rounds)
     tokens = await _preauthenticated(server, postern, [one for one in people for _ in range(AT_ONCE)])
-    # The code is computed for each request: it is good for a minute.
+    # Each request computes the code, because a code is good for a minute.
     return [
         Round([_second_factor(token, pyotp.TOTP(secret).now) for token in mine], one.user)
         for one, secret, mine in zip(people, secrets, _batched(tokens), strict=True)
@@ -246,7 +246,7 @@ async def _backup_codes(server: Server, postern: Postern, people: Sequence[Perso
 
 
 async def _preauthenticated(server: Server, postern: Postern, people: Sequence[Person]) -> Sequence[str]:
-    """A pre-auth token for each."""
+    """Gets a pre-auth token for each person."""
     now = datetime.now(UTC)
     issuer = read(server.settings).public_url
     ids = [postern.foundation.ids.new() for _ in people]

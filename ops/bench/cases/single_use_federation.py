@@ -1,4 +1,4 @@
-"""Single-use things of the OpenID provider that fifty use at once: a code, a pushed request, a device code, a sign-in link."""
+"""Fifty clients use the same single-use thing of the OpenID provider at once: a code, a pushed request, a device code, a sign-in link."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -121,7 +121,7 @@ async def _opened(server: Server, client: Client, token: Token) -> Callable[[Tar
 
 
 def given_and_living(database_url: str, one: Round, answers: Sequence[Answer]) -> int:
-    """How many came in; and the session of the one who did must live, with no other beside it."""
+    """How many came in. The session of the one who came in must live, with no other beside it."""
     came_in = sum(answer.status in {200, 303} for answer in answers)
     with psycopg.connect(database_url) as connection:
         (living,) = connection.execute(_LIVING, [one.subject, one.service]).fetchone() or (0,)

@@ -37,12 +37,12 @@ async def queries(_options: Options) -> Sequence[Figure]:
 
 
 async def requests(options: Options) -> Sequence[Figure]:
-    """CPU of one request: liveness and an authenticated endpoint of the real process, against a bare handler on the stock server."""
+    """CPU of one request: liveness and an authenticated endpoint of the real process, each against a bare handler on the stock server."""
     with ExitStack() as stack:
         places = [stack.enter_context(directory()) for _ in range(2)]
 
         def cases() -> list[http.Case]:
-            # The log is written, as in production, and goes to a file.
+            # The server writes its log, as in production, to a file.
             serve = ["/bin/sh", "-c", 'exec "$0" serve 2>>"$1"', str(COMMAND)]
             settings = [settings_for(place, "127.0.0.1:{port}") for place in places]
             return [
@@ -105,7 +105,7 @@ async def passwords(_options: Options) -> Sequence[Figure]:
 
 
 async def _in_a_process_of_its_own(program: str, *words: str) -> list[float]:
-    """Runs code with event loops of its own, and counts the CPU of its process. The program leaves a list in `result`."""
+    """Runs the code in a process with its own event loops, and counts the CPU of that process. The code leaves a list in `result`."""
     wrapped = f"import json, sys; words = sys.argv[1:]; {program}; print(json.dumps(result))"
     done = await trio.run_process([sys.executable, "-c", wrapped, *words], capture_stdout=True, cwd=ROOT)
     figures: list[float] = json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""How quickly it starts, and how much memory it needs when it is idle."""
+"""The time that Postern takes to start, and its memory when it is idle."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from ops.bench.report import Figure, at_most
 
 
 async def start(_options: Options) -> Sequence[Figure]:
-    """From the command to the first 200 of /health/ready: on an empty directory, and on what the first start left. Python's own start is
-    included.
+    """The time from the command to the first 200 of /health/ready, with Python's own start: on an empty directory, and on a directory with
+    the data of an earlier start.
     """
     with directory() as place:
         async with serving(place) as server:
@@ -28,7 +28,7 @@ async def start(_options: Options) -> Sequence[Figure]:
 
 
 async def memory(_options: Options) -> Sequence[Figure]:
-    """Resident memory of one serving process, idle, a few seconds after its start; and after some requests to everything public."""
+    """Resident memory of one idle serving process, a few seconds after its start; and after some requests to every public page."""
     with directory() as place:
         async with serving(place) as server:
             await trio.sleep(3)

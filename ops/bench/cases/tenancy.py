@@ -1,4 +1,4 @@
-"""Many tenants in one installation: what they cost each other, long audit logs, the last seat in a team, large deletions and clearances."""
+"""Many tenants in one installation: their effect on each other, long audit logs, the last seat in a team, large deletions and sweeps."""
 
 import statistics
 import uuid
@@ -22,7 +22,7 @@ from ops.bench.report import Figure, at_least, at_most
 TURNS: Final = 5
 YOUNG: Final = Size(organizations=10, members=100, audit_entries=10_000)
 GROWN: Final = Size(organizations=10_000, members=100, audit_entries=10_000_000)
-# What a member may read; the owners of the organizations ask in turn.
+# A member may read these. The owners of the organizations ask in turn.
 READS: Final[Mapping[str, str]] = {
     "own organizations": "/api/organizations",
     "organization": "/api/organizations/{slug}",
@@ -39,7 +39,7 @@ READS: Final[Mapping[str, str]] = {
     "audit log of an action": "/api/organizations/{slug}/audit-log?action=user.joined",
     "own invitations": "/api/invitations",
 }
-# In each turn, of each read, from two connections.
+# Requests for each read in each turn, from two connections.
 READ: Final = 200
 CONNECTIONS: Final = 2
 AUDIT_ENTRIES: Final = 1_000_000
@@ -51,14 +51,14 @@ DUE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The owners of some organizations, with their tokens."""
+    """Owners of some organizations, with their tokens."""
 
     server: Server
     tenants: Sequence[Tenant]
     headers: Sequence[Mapping[str, str]]
 
     def endless(self, path: str) -> Iterator[Target]:
-        """The same path in one organization after the other."""
+        """Asks for the same path in one organization after the other."""
         for tenant, headers in cycle(zip(self.tenants, self.headers, strict=True)):
             yield self.server.target(path.format(slug=tenant.slug, end_user=tenant.end_user), headers)
 
@@ -73,7 +73,7 @@ async def asking(server: Server, tenants: Sequence[Tenant]) -> Asking:
 async def grown(server: Server, size: Size, name: str = "tenant") -> Asking:
     tenants = await trio.to_thread.run_sync(grow_tenancy, server.database_url, size, name)
     with psycopg.connect(server.database_url, autocommit=True) as connection:
-        # The filled-in rows must not be written to disk while others are measured. On some servers only an administrator may checkpoint.
+        # PostgreSQL writes the new rows to disk now, and not during a measurement. On some servers, only an administrator may checkpoint.
         connection.execute("do $$ begin checkpoint; exception when insufficient_privilege then null; end $$")
     return await asking(server, tenants)
 
@@ -127,8 +127,8 @@ async def asked_meanwhile(targets: Iterator[Target], answered: Answered, *, paus
 
 
 async def tenants(_options: Options) -> Sequence[Figure]:
-    """What members read, with ten thousand organizations of a hundred members and ten million audit entries, against ten of them: on two
-    servers, in turns.
+    """The reads of members, with ten thousand organizations of a hundred members and ten million audit entries, against ten organizations:
+    on two servers, in turns.
     """
     with directory() as young_place, directory() as grown_place:
         async with serving(young_place) as young_server, serving(grown_place) as grown_server:
@@ -192,7 +192,7 @@ _FILTERED: Final = {
 
 
 async def seat(options: Options) -> Sequence[Figure]:
-    """Fifty people accept fifty invitations to an organization with one seat left, at once, many rounds: one gets it."""
+    """Fifty people at once accept fifty invitations to an organization with one seat left, in many rounds: one gets the seat."""
     exact, statuses, reasons = 0, Counter[int](), Counter[str]()
     with directory() as place:
         async with serving(place) as server, AsyncExitStack() as closing:
@@ -215,7 +215,7 @@ async def seat(options: Options) -> Sequence[Figure]:
 
 
 async def deletion(_options: Options) -> Sequence[Figure]:
-    """An organization of a hundred thousand members is deleted, while the members of others read theirs."""
+    """Somebody deletes an organization of a hundred thousand members, while members of others read in theirs."""
     with directory() as place:
         async with serving(place) as server:
             others = await grown(server, Size(organizations=100, members=100, audit_entries=100_000))
@@ -288,7 +288,7 @@ async def _once(target: Target) -> Answer:
 
 
 async def _until(condition: Callable[[], bool], patience: float) -> float:
-    """The seconds until the condition held; `patience` when it did not hold by then."""
+    """The seconds until the condition held, or `patience` if it did not hold by then."""
     began = trio.current_time()
     with trio.move_on_after(patience):
         while not await trio.to_thread.run_sync(condition):  # noqa: ASYNC110 - the database tells, when it is asked
@@ -313,8 +313,7 @@ def _any_due(database_url: str) -> bool:
         return connection.execute(_LAST_DUE).fetchone() is not None
 
 
-# The sweep begins with the oldest, so the newest stays at the end of the index until the last batch: asking for it all the time costs
-# nothing.
+# The sweep begins with the oldest invitation. The newest stays at the end of the index until the last batch, so the query for it is cheap.
 _LAST_DUE: Final = "select id from invitations where status = 'pending' and expires_at < now() order by expires_at desc limit 1"
 
 

@@ -1,4 +1,4 @@
-"""Whether the time of an answer shows who has an account."""
+"""The time of an answer must not show who has an account."""
 
 import random
 import re
@@ -16,13 +16,13 @@ from ops.bench.load import Client
 from ops.bench.report import Figure, at_most
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*"')
-# Long enough for the work that follows a request, a mail for instance, so that it does not delay the next one.
+# In this pause, the work that follows a request (a mail, for instance) ends, so that it does not delay the next request.
 PAUSE: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Seconds of the known and of the unknown, pair by pair."""
+    """The seconds of known and of unknown addresses, pair by pair."""
 
     known: Sequence[float]
     unknown: Sequence[float]
@@ -58,8 +58,8 @@ def signed_rank(differences: Sequence[float]) -> float:
 
 
 async def timing(options: Options) -> Sequence[Figure]:
-    """Known addresses against unknown ones at login, forgot-password and resend-verification, in pairs, each in random order: no difference
-    that a rank test sees at p < 0.01, or a median gap under a millisecond.
+    """Known addresses against unknown ones at login, forgot-password and resend-verification, in pairs of random order: a rank test sees no
+    difference at p < 0.01, or the median gap is under a millisecond.
     """
     figures = []
     with directory() as place:
@@ -67,7 +67,7 @@ async def timing(options: Options) -> Sequence[Figure]:
             known = [person.email for person in await people(server, options.pairs)]
             for name, path, content in _QUESTIONS:
                 compared = await _compare(server, path, content, known)
-                # What the bar asks for, in one number: the gap counts where the test sees one.
+                # This figure is the whole bar in one number: the gap counts only if the test sees one.
                 seen = abs(compared.gap) * 1e3 if compared.probability < 0.01 else 0.0
                 figures += [
                     Figure(f"{name}: median of the known", statistics.median(compared.known) * 1e3, "ms"),
@@ -94,7 +94,7 @@ async def _compare(server: Server, path: str, content: Callable[[str], Mapping[s
         for email in ["a-first@nowhere.test"] * 20:
             await client.ask(target.posting(content(email)))
         for number, email in enumerate(known):
-            # As long as the known one, so that the two differ only in being known.
+            # The address is as long as the known one, so that the two differ only in being known.
             stranger = f"nobody-{number}".ljust(email.index("@"), "x")[: email.index("@")] + email[email.index("@") :]
             for is_known in random.sample((True, False), 2):
                 await trio.sleep(PAUSE)

@@ -1,4 +1,4 @@
-"""Webhooks: how fast deliveries leave, what one bad receiver costs the others, and whether any is lost."""
+"""Webhooks: the rate of deliveries, the effect of a bad receiver on the others, and no lost delivery."""
 
 import random
 import signal
@@ -39,7 +39,7 @@ MANY: Final = 1_000
 QUEUED: Final = 20_000
 MILLION: Final = 1_000_000
 TURNS: Final = 5
-# Events a second, of all organizations together.
+# Events a second of all organizations together.
 PACE: Final = 100
 KILLS: Final = 100
 BEFORE_A_KILL: Final = 60
@@ -82,8 +82,8 @@ async def deliveries(_options: Options) -> Sequence[Figure]:
 
 
 async def destinations(options: Options) -> Sequence[Figure]:
-    """From the commit to the arrival at a thousand receivers, without and with one that is dead, one that answers a byte a second, and one
-    that answers 500: in turns.
+    """The time from the commit to the arrival at a thousand receivers: with only good receivers, and with three bad ones beside them, in
+    turns. One bad receiver is dead, one answers at a byte a second, one answers 500.
     """
     seconds = max(4.0, options.seconds)
     latencies: dict[bool, list[float]] = {False: [], True: []}
@@ -114,7 +114,7 @@ async def destinations(options: Options) -> Sequence[Figure]:
 
 
 async def delivered(_options: Options) -> Sequence[Figure]:
-    """Kill -9 a hundred times while events are delivered to twenty receivers: none is lost, and one that came twice came under its id."""
+    """Kill -9 a hundred times while Postern delivers events to twenty receivers: every event arrives, and a repeat has the same id."""
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
         sink = await stack.enter_async_context(receivers())
@@ -122,7 +122,7 @@ async def delivered(_options: Options) -> Sequence[Figure]:
         for number in range(KILLS):
             async with serving(place, settings=SETTINGS) as server:
                 tenants = tenants or await make_tenants(server, [[sink.url(f"ok/{one}")] for one in range(20)])
-                # Not those of a lease that the killed process held: they come when it runs out.
+                # The killed process held leases. Without this line, their deliveries would come only when the leases run out.
                 await trio.to_thread.run_sync(_given_back, server.database_url)
                 arrived = len(sink.arrived)
                 await trio.to_thread.run_sync(_queue, server.database_url, tenants, BEFORE_A_KILL)
@@ -144,8 +144,8 @@ async def delivered(_options: Options) -> Sequence[Figure]:
 
 
 async def subscribed(options: Options) -> Sequence[Figure]:
-    """Sign-ins to a service whose organization has ten webhooks that subscribe to them, against one without: CPU of a sign-in with its
-    deliveries still queued, and with them on their way.
+    """Sign-ins to a service with ten webhooks that subscribe to them, against a service without: CPU of a sign-in while its deliveries
+    wait, and while they are on their way.
     """
     figures = []
     for name, on_their_way in (("queued", False), ("delivered", True)):
@@ -182,7 +182,7 @@ def _sign_ins(server: Server, strangers: Iterator[Person], slug: str) -> Iterato
 
 
 async def make_tenants(server: Server, urls: Sequence[Sequence[str]]) -> Sequence[Tenant]:
-    """An active organization for each, with webhooks to these addresses, which subscribe to one type."""
+    """An active organization for each list of addresses, with webhooks to these addresses. The webhooks subscribe to one type of event."""
     ids = SystemIds()
     async with postern_of(server.settings) as postern:
         keyring = postern.foundation.keyring
@@ -218,7 +218,7 @@ def _add_tenants(url: str, tenants: Sequence[Tenant], urls: Sequence[Sequence[st
 
 
 def _serve_with(url: str, tenants: Sequence[Tenant], at_rest: bool) -> None:  # noqa: FBT001 - run in a thread
-    """A service for each; `at_rest`: nothing that is queued is due for now."""
+    """A service for each. With `at_rest`, no queued delivery is due for now."""
     with growing(url) as connection:
         for one in tenants:
             connection.execute(
@@ -231,7 +231,7 @@ def _serve_with(url: str, tenants: Sequence[Tenant], at_rest: bool) -> None:  # 
 
 
 def _queue(url: str, tenants: Sequence[Tenant], count: int) -> None:
-    """So many deliveries, due now, evenly."""
+    """Queues this many deliveries in even shares. All are due now."""
     webhooks = [webhook for one in tenants for webhook in one.webhooks]
     with growing(url) as connection:
         connection.execute(QUEUE, {"webhooks": webhooks, "organizations": [one.organization for one in tenants], "count": count})
@@ -268,7 +268,7 @@ async def _drained(server: Server, sink: Receivers, tenants: Sequence[Tenant], c
 
 
 async def _published(postern: Postern, good: Sequence[Tenant], bad: Sequence[Tenant], seconds: float) -> Mapping[UUID, float]:
-    """When each event of the good ones was committed, by its user. Each bad one has an event in each second, too."""
+    """The commit time of each event of a good receiver, by its user. Each bad receiver also has an event in each second."""
     chance = random.Random(7)
     committed: dict[UUID, float] = {}
     ends = trio.current_time() + seconds
@@ -307,7 +307,7 @@ def _of_users(url: str, committed: Mapping[UUID, float]) -> Mapping[str, bytes]:
 
 
 def _rested(url: str) -> None:
-    """What waits for its next attempt at the three waits no longer, and none of them counts as failing."""
+    """Drops the retries at the three bad receivers, so that none of them counts as failing."""
     with growing(url) as connection:
         connection.execute("update webhook_deliveries set next_at = null where next_at is not null")
         connection.execute("update webhooks set failing_since = null, rests_until = null")
