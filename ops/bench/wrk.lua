@@ -1,5 +1,5 @@
--- Asks with a different header each time, from the file that is named after `--`, when one is: a line each, after a tab the path, when it is
--- not the one of the address, and after another tab what to post.
+-- Sends a different header with each request, from the file that `--` names, if it names one. Each line has a header; after a tab, the path, if
+-- it is not the path of the address; after another tab, the body to post.
 local asked = {}
 local turn = 0
 
@@ -20,7 +20,7 @@ function request()
   return wrk.format(one.body and "POST" or nil, one.path, nil, one.body)
 end
 
--- Has wrk print its figures as one JSON object on the last line, latencies in seconds.
+-- Makes wrk print its figures as one JSON object on the last line, with latencies in seconds.
 function done(summary, latency, requests)
   local errors = summary.errors
   io.write(string.format(

@@ -7,18 +7,18 @@ import { getMigrations } from 'better-auth/db/migration';
 import { toNodeHandler } from 'better-auth/node';
 import { BASE, PASSWORD, emailOf, forEachPerson, leave, listen, pool } from './seeding.js';
 
-// Postern's parameters, in the words of this library. Its threads are those of Node's pool.
+// Postern's parameters, in the words of this library. It hashes on the threads of Node's pool.
 const ARGON2ID = JSON.parse(process.env.ARGON2ID);
 
 const options = {
   baseURL: BASE,
   secret: randomBytes(32).toString('base64'),
   database: pool,
-  // Its own scrypt is other work, five times as much: a comparison would say which hash was chosen, and nothing of the servers.
+  // Its default, scrypt, is five times as much work: a comparison would then be about the hashes, not about the servers.
   emailAndPassword: { enabled: true, password: { hash: (chosen) => hash(chosen, ARGON2ID), verify: (one) => verify(one.hash, one.password) } },
-  // One statement for session and user instead of two; its documentation recommends it for exactly these look-ups.
+  // With this, one statement instead of two finds session and user. The documentation recommends it for these look-ups.
   experimental: { joins: true },
-  // On by default in production. Postern's limits are off too: they are not what is measured.
+  // Rate limits are on by default in production. Postern's limits are off, too, because the case does not measure them.
   rateLimit: { enabled: false },
   plugins: [apiKey({ rateLimit: { enabled: false } })],
 };
@@ -44,7 +44,7 @@ await pool.query('vacuum analyze');
 
 const handler = toNodeHandler(auth);
 listen(async (request, response) => {
-  // The plugin verifies keys for the program around it, not over HTTP: this is the least such program.
+  // The plugin verifies keys for the program around it, not over HTTP. This is the smallest such program.
   if (request.url !== '/verify') return handler(request, response);
   const verified = await auth.api.verifyApiKey({ body: { key: request.headers['x-api-key'] ?? '' } });
   response.writeHead(verified.valid ? 200 : 401, { 'content-type': 'application/json' });

@@ -73,8 +73,8 @@ async function findAccount(_context, id) {
   return account && { accountId: id, claims: () => ({ sub: id, ...account }) };
 }
 
-// What Postern does: clients that tenants have made, looked up for each request, and RFC 9068 access tokens, signed as the ID tokens are. In
-// place of a client in the configuration, and opaque tokens.
+// This makes oidc-provider work as Postern does. Tenants make clients, and each request looks its client up. Access tokens follow RFC 9068,
+// with the signature of ID tokens. By default, the client is in the configuration, and tokens are opaque.
 const ALIKE = process.env.ALIKE !== '';
 const signed = {
   enabled: true,
@@ -116,7 +116,7 @@ const tokens = await forEachPerson(async (number) => {
   if (ALIKE) grant.addResourceScope('urn:bench:api', 'openid email');
   const grantId = await grant.save();
   grants.push({ accountId, grantId });
-  // With offline_access, as for a client that gets a refresh token: such a token is not bound to its session, which saves a look-up.
+  // offline_access is the scope of a client that gets a refresh token. Such a token is not bound to a session, which saves a look-up.
   const token = new provider.AccessToken({ accountId, client, grantId, gty: 'authorization_code', scope: 'openid email offline_access' });
   return token.save();
 });
@@ -125,7 +125,7 @@ const basic = `Authorization: Basic ${Buffer.from(`bench:${secret}`).toString('b
 leave('introspections', tokens.map((token) => `${basic}\t\ttoken=${token}`));
 leave('credentials', [`${basic}\t\tgrant_type=client_credentials`]);
 
-// Each is good for one request. Only the case that redeems them asks for any.
+// A code is good for one request. Only the case that redeems codes asks for any.
 const codeChallenge = createHash('sha256').update(process.env.VERIFIER ?? '').digest('base64url');
 const bodies = [];
 for (let first = 0; first < Number(process.env.CODES ?? 0); first += 20) {

@@ -1,9 +1,9 @@
-// What both servers share: their settings, the people to make, and the word that all of them are there.
+// Both servers share this: their settings, the people to make, and the message that all people are there.
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import pg from 'pg';
 
-// PLACE is a directory: what the load asks with is left there, a header a line, as wrk.lua reads it.
+// PLACE is a directory. The server writes the headers for the load there, one a line, as wrk.lua reads them.
 export const { DATABASE_URL, PASSWORD, PLACE } = process.env;
 export const PEOPLE = Number(process.env.PEOPLE);
 export const PORT = Number(process.env.PORT);
