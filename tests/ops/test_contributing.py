@@ -1,4 +1,4 @@
-"""What contributors use: hooks, templates and the dev container name only what is there."""
+"""Hooks, issue forms and the dev container name only tools, fields and targets that exist."""
 
 import json
 import re

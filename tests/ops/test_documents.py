@@ -8,7 +8,7 @@ import pytest
 
 from tests.places import ROOT
 
-# The first pages that somebody reads who comes by.
+# The pages at the top of the tree, which newcomers read first.
 FIRST = sorted(ROOT.glob("*.md"))
 DOCUMENTS = [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))

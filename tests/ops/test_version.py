@@ -1,4 +1,4 @@
-"""The version stands in pyproject.toml; what else names a version names this one, and the changelog tells what it brought."""
+"""The version stands in pyproject.toml. Every other place names the same version, and the changelog has an entry for it."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from tests.places import ROOT
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 HEADINGS = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
-# Where else the version stands, and in which words.
+# The other places with the version, and their words.
 COPIES = {
     "README.md": (r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)", r'"version":"(\d+\.\d+\.\d+)"'),
     "docs/operations.md": (r"/postern:(\d+\.\d+\.\d+)",),
@@ -30,7 +30,7 @@ def test_the_installed_package_has_the_version_of_the_source() -> None:
 
 
 @pytest.mark.parametrize("file", COPIES)
-def test_whatever_else_names_a_version_names_this_one(file: str) -> None:
+def test_every_other_place_names_this_version(file: str) -> None:
     for pattern in COPIES[file]:
         found = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
         assert found, pattern
