@@ -70,11 +70,8 @@ async def run(
 
     `metrics_sockets` serve the metrics and nothing else.
     """
-    if not settings.rate_limits:
-        log.warning("rate_limits_off", why="POSTERN_RATE_LIMITS=off", risk="passwords and codes can be guessed at any speed")
     application = build_application(postern, http_settings(settings, postern.foundation.version))
-    await _know_keys(postern)
-    async with _doorbell(postern), _actors(postern, stopping), trio.open_nursery() as nursery:
+    async with alive(postern, settings, stopping), trio.open_nursery() as nursery:
         closed = postern.foundation.metrics.connection_closed
         await nursery.start(_serve, application, sockets, server_settings(settings), stopping, closed)
         if metrics_sockets:
@@ -83,6 +80,16 @@ async def run(
             )
             log.info("metrics_served", addresses=addresses)
         on_ready()
+
+
+@asynccontextmanager
+async def alive(postern: Postern, settings: Settings, stopping: Stopping) -> AsyncIterator[None]:
+    """Everything but the server runs while the block does. Raises `StartFailed` when an actor keeps failing."""
+    if not settings.rate_limits:
+        log.warning("rate_limits_off", why="POSTERN_RATE_LIMITS=off", risk="passwords and codes can be guessed at any speed")
+    await _know_keys(postern)
+    async with _doorbell(postern), _actors(postern, stopping):
+        yield
 
 
 async def _know_keys(postern: Postern) -> None:

@@ -1,18 +1,16 @@
-"""The application: declared endpoints and pages, put together from services and settings, behind the ASGI call that the server makes."""
+"""The application: a Quart-Trio server of declared endpoints and pages, put together from services and settings."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, cast
-
-from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from typing import Final
 
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.description.description import Description
 from entrypoints.http.machinery.addresses import ClientAddresses, Network
 from entrypoints.http.machinery.cors import CrossOrigin
-from entrypoints.http.machinery.dispatch import Dispatcher, Routes, Send
+from entrypoints.http.machinery.dispatch import Dispatcher, Routes
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.machinery.error_shapes import Refusing
 from entrypoints.http.machinery.headers import security_headers
@@ -59,6 +57,7 @@ from entrypoints.http.pages.mailed import address_proof_pages, password_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
 from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
+from entrypoints.http.quart_application import DispatchedApplication, with_routes
 from entrypoints.http.routes import ROUTES
 
 PAGES: Final = Endpoints.of(
@@ -121,6 +120,7 @@ class _Served:
     def __init__(self, described: Endpoints, *, base_url: str, version: str, body_limit: int) -> None:
         self.endpoints: Final = Description(described, shipped_pages(), base_url=base_url, version=version).endpoints
         self.routes: Final = Routes(tuple(self.endpoints), security_headers(https=base_url.startswith("https://")), body_limit)
+        self.registered: Final = with_routes(self.endpoints)
 
 
 # Hundreds of routes take longer than all else. A process serves one application; the tests make thousands, mostly of the same routes.
@@ -132,9 +132,10 @@ def _served(routes: Endpoints, *, base_url: str, version: str, body_limit: int, 
     return _Served(Endpoints([*routes, *PAGES, *mails]), base_url=base_url, version=version, body_limit=body_limit)
 
 
-class PosternApplication:
-    def __init__(self, postern: Postern, settings: HttpSettings, routes: Endpoints = ROUTES) -> None:
-        served = _served(
+class PosternApplication(DispatchedApplication):
+    def __init__(self, postern: Postern | None, settings: HttpSettings, routes: Endpoints = ROUTES) -> None:
+        """Without `postern`, the lifespan opens it and calls `serve`."""
+        self._served: Final = _served(
             routes,
             base_url=settings.base_url,
             version=settings.version,
@@ -142,11 +143,21 @@ class PosternApplication:
             metrics_elsewhere=settings.metrics_elsewhere,
             mail=settings.mail_directory,
         )
-        self.endpoints: Final = served.endpoints
-        self._dispatcher = Dispatcher(
-            served.routes,
+        super().__init__(self._served.registered)
+        self._settings: Final = settings
+        self.endpoints: Final = self._served.endpoints
+        # Quart's own limit, of its stock connection class, must not be below any of ours.
+        self.config["MAX_CONTENT_LENGTH"] = max(self.config["MAX_CONTENT_LENGTH"], settings.body_limit)
+        if postern is not None:
+            self.serve(postern)
+
+    def serve(self, postern: Postern) -> None:
+        """From now on, requests are answered."""
+        settings, routes = self._settings, self._served.routes
+        self.dispatcher = Dispatcher(
+            routes,
             postern,
-            people=Refusing(NO_SUCH_PAGE, served.routes.common_headers, PLAIN),
+            people=Refusing(NO_SUCH_PAGE, routes.common_headers, PLAIN),
             origin=settings.base_url,
             addresses=ClientAddresses(settings.trusted_proxies),
             cross_origin=CrossOrigin(settings.cors_origins),
@@ -154,22 +165,6 @@ class PosternApplication:
             deadline=settings.request_deadline,
             most_requests=settings.most_requests,
         )
-
-    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        match scope["type"]:
-            case "http":
-                await self._dispatcher(scope, receive, cast("Send", send))
-            case "lifespan":
-                await _live(receive, cast("Send", send))
-            case other:
-                raise ValueError(f"This application does not serve {other}")
-
-
-async def _live(receive: Any, send: Send) -> None:
-    """What the application stands on is opened before it starts and closed after it ends, so there is nothing to do here."""
-    for stage in ("startup", "shutdown"):
-        await receive()
-        await send({"type": f"lifespan.{stage}.complete"})
 
 
 def build_application(postern: Postern, settings: HttpSettings) -> PosternApplication:

@@ -91,6 +91,7 @@ class Postern:
     expected_errors: set[str] = field(default_factory=set)
     tree: Path = ROOT
     """The checkout that it runs from."""
+    command: Sequence[str] = (*COMMAND, "serve")
     number: int = field(default_factory=count(1).__next__)
     _process: subprocess.Popen[bytes] | None = None
 
@@ -115,7 +116,7 @@ class Postern:
         out, err = self.out.open("wb"), self.err.open("ab")
         with out, err:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", *self.arguments],
+                [*self.command, *self.arguments],
                 env=environment(self.data_dir, self.settings),
                 cwd=self.tree,
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,101 @@
+"""What our applications have from Quart: blueprints by family, the lifespan, error handlers, a test client, and two ways for a request.
+
+Our own connection class leads from the server straight to the dispatcher. Quart's stock one makes a request context, finds a view and calls
+that (`quart_views.py`). Both end in the same dispatcher. Why: decision 0074.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, get_type_hints
+from uuid import UUID
+
+import msgspec
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, WebsocketScope
+from quart import Blueprint
+from quart_trio import QuartTrio
+from werkzeug.exceptions import MethodNotAllowed, NotFound
+
+from entrypoints.http.machinery.dispatch import Dispatcher
+from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.quart_views import hand_over, report_fault
+
+_NAME: Final = "entrypoints.http"
+_NO_FAMILY: Final = "foundation"
+
+
+class DispatchedConnection:
+    """One request: straight to the dispatcher, in the task of the connection. The body stays with the server until it is asked for."""
+
+    __slots__ = ("_application", "_scope")
+
+    def __init__(self, application: "DispatchedApplication", scope: HTTPScope) -> None:
+        self._application = application
+        self._scope = scope
+
+    async def __call__(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        await self._application.dispatcher(self._scope, receive, send)
+
+
+class RefusedWebsocket:
+    """Nothing here speaks WebSocket. Our server refuses it; another server is told."""
+
+    def __init__(self, application: "DispatchedApplication", scope: WebsocketScope) -> None:
+        pass
+
+    async def __call__(self, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        await send({"type": "websocket.close", "code": 1000, "reason": ""})
+
+
+class DispatchedApplication(QuartTrio):
+    asgi_http_class = DispatchedConnection  # type: ignore[assignment]  # Quart types its seam by its own application
+    asgi_websocket_class = RefusedWebsocket  # type: ignore[assignment]
+    dispatcher: Dispatcher
+    """Must be there before the first request: from the beginning, or from what the lifespan begins."""
+
+    def __init__(self, registered: QuartTrio) -> None:
+        """`registered` has the routes, from `with_routes`."""
+        super().__init__(_NAME, static_folder=None, template_folder=None)
+        self.url_map, self.view_functions, self.blueprints = registered.url_map, registered.view_functions, registered.blueprints
+        # Quart's map knows paths as they are decoded, ours as they were sent. So our dispatcher has the last word on what it does not know.
+        self.register_error_handler(NotFound, hand_over)
+        self.register_error_handler(MethodNotAllowed, hand_over)
+        self.register_error_handler(Exception, report_fault)
+
+
+def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
+    """Registers the endpoints, in one blueprint for each family. Werkzeug compiles every rule, which takes longer than all else that makes
+    an application. So applications of the same routes share the result.
+    """
+    application = QuartTrio(_NAME, static_folder=None, template_folder=None)
+    # Two slashes in a row are another path, which is not ours. Werkzeug would redirect it.
+    application.url_map.merge_slashes = False
+    blueprints: dict[str, Blueprint] = {}
+    for one in endpoints:
+        family = _family(one)
+        blueprint = blueprints.setdefault(family, Blueprint(family, _NAME))
+        blueprint.add_url_rule(_rule(one), one.handler.__name__, hand_over, methods=[one.method], provide_automatic_options=False)
+    for blueprint in blueprints.values():
+        application.register_blueprint(blueprint)
+    return application
+
+
+def _family(endpoint: Endpoint) -> str:
+    """By the room in which the handler stands: `routes/<family>/<noun>.py`, or a file under `pages`."""
+    match endpoint.handler.__module__.split("."):
+        case ["entrypoints", "http", "routes", family, _]:
+            return family
+        case ["entrypoints", "http", "pages", *_]:
+            return "pages"
+        case _:
+            return _NO_FAMILY
+
+
+def _rule(endpoint: Endpoint) -> str:
+    """The path in Werkzeug's words: `/api/plans/{plan_id}` is `/api/plans/<uuid:plan_id>`."""
+    kinds: dict[str, Any] = {}
+    if endpoint.path_type is not None:
+        hints = get_type_hints(endpoint.path_type)
+        kinds = {field.encode_name: hints[field.name] for field in msgspec.structs.fields(endpoint.path_type)}
+    rule = endpoint.path
+    for name in parameters(rule):
+        rule = rule.replace(f"{{{name}}}", f"<uuid:{name}>" if kinds[name] is UUID else f"<{name}>")
+    return rule

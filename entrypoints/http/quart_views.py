@@ -1,0 +1,76 @@
+"""From Quart's requests and responses to our dispatcher, and back. Quart's stock connection class comes this way.
+
+All endpoints share one view, and routing errors end in the same one: the dispatcher decides what is served, by its own router. So the view
+holds no rule.
+"""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+from quart import Response, current_app, request
+from quart_trio.wrappers import TrioResponse
+from werkzeug.datastructures import Headers
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from core.domain.errors import PayloadTooLarge
+from entrypoints.http.machinery.answers import Streamed
+from entrypoints.http.machinery.dispatch import Answered, Dispatcher
+from entrypoints.http.server.protocol import FINISH
+
+if TYPE_CHECKING:
+    from entrypoints.http.quart_application import DispatchedApplication
+
+
+async def hand_over(_error: Exception | None = None, **_values: Any) -> Response:
+    """The view of every endpoint. Quart also calls it as an error handler, for requests that its own map does not know."""
+    dispatcher = _dispatcher()
+    # Quart cancels its tasks when the client leaves. A handler that has called `finish` goes on, as it does on our own server.
+    with trio.CancelScope() as scope:
+
+        def finish() -> None:
+            scope.shield = True
+
+        given = {**request.scope, "extensions": {FINISH: finish}}
+        asked = dispatcher.begin(given)
+        try:
+            return _response(await dispatcher.answer(asked, given, _receive), bodiless=asked.method == "HEAD")
+        finally:
+            dispatcher.end(asked)
+    raise AssertionError("Nobody cancels this scope")
+
+
+async def report_fault(error: Exception) -> Response:
+    """For what goes wrong in Quart itself, or in a function that somebody registered with it."""
+    dispatcher = _dispatcher()
+    asked = dispatcher.begin({**request.scope, "extensions": {}})
+    try:
+        return _response(dispatcher.fault(asked, error), bodiless=asked.method == "HEAD")
+    finally:
+        dispatcher.end(asked)
+
+
+def _dispatcher() -> Dispatcher:
+    return cast("DispatchedApplication", current_app).dispatcher
+
+
+async def _receive() -> dict[str, Any]:
+    """The body as the dispatcher asks a server for it. Quart has read it up to its own limit, which is above all of ours."""
+    try:
+        return {"type": "http.request", "body": await anext(request.body), "more_body": True}
+    except StopAsyncIteration:
+        return {"type": "http.request", "body": b"", "more_body": False}
+    except RequestEntityTooLarge:
+        raise PayloadTooLarge from None
+
+
+def _response(answered: Answered, *, bodiless: bool) -> Response:
+    status, headers, body = answered
+    if isinstance(body, Streamed) and not bodiless:
+        response = TrioResponse(body.parts, status)
+        # Quart would cut off whatever takes a minute to read.
+        response.timeout = None
+    else:
+        response = TrioResponse(b"" if bodiless or isinstance(body, Streamed) else body, status)
+    # All of ours, and none of those that Quart would add.
+    response.headers = Headers([(name.decode(), value.decode()) for name, value in headers])
+    return response
