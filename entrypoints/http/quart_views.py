@@ -40,7 +40,7 @@ async def hand_over(_error: Exception | None = None, **_values: Any) -> Response
 
 
 async def report_fault(error: Exception) -> Response:
-    """For what goes wrong in Quart itself, or in a function that somebody registered with it."""
+    """Tells a fault of Quart itself, or of a function that somebody registered with it, as every fault is told."""
     dispatcher = _dispatcher()
     asked = dispatcher.begin({**request.scope, "extensions": {}})
     try:

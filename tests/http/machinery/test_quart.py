@@ -31,7 +31,7 @@ UNMEASURED = replace(SETTINGS, rate_limits=False)
 FAMILIES = {"foundation", "identity", "services", "federation", "tenancy", "platform", "record", "pages"}
 ID = "0199d3a0-0000-7000-8000-000000000001"
 
-# What no two answers have in common: ids, tokens, moments, and what is counted.
+# Ids, tokens and moments differ between any two answers.
 OF_ONE_ANSWER = re.compile(r"[A-Za-z0-9_+/=.-]{20,}|\d{4}-\d\d-\d\dT[\d:.]+Z")
 COUNTED = {"/metrics"}
 SIGN_IN = "/ui/sign-in"
