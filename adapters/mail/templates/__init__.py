@@ -1,16 +1,16 @@
-"""Mails from their templates: one template each, rendered as text and as HTML within a layout that all share. Its words are in the
-catalogue. Nothing in a mail is fetched from anywhere, except an organization's logo,
-from this installation.
+"""Mails from their templates: one template each, in the folder of its family, rendered as text and as HTML within a layout that all share.
+Its words are in the catalogue. Nothing in a mail is fetched from anywhere, except an organization's logo, from this installation.
 """
 
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from textwrap import TextWrapper
 from typing import Any, Final, Literal
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from adapters.compiled_templates import CompiledTemplates
 from core.domain.branding import POSTERN, Branding
@@ -26,6 +26,10 @@ _GAP: Final = re.compile(r"\n{3,}")
 _LONGEST_VALUE: Final = 300
 # Links and addresses stay whole. Spaces that do not break, as French has them, are no places to break at.
 _wrapper: Final = TextWrapper(width=79, break_long_words=False, break_on_hyphens=False)
+
+# The layout stands in the first. A use case names its mail alone, without the family.
+_HERE: Final = Path(__file__).parent
+_FOLDERS: Final = (_HERE, *(_HERE / family for family in ("federation", "identity", "services", "tenancy")))
 
 Form = Literal["txt", "html"]
 _COMPILED: Final[Mapping[Form, CompiledTemplates]] = {"txt": CompiledTemplates(), "html": CompiledTemplates()}
@@ -77,7 +81,7 @@ def _rendered(form: Form, name: str, text: Text, given: Mapping[str, Any]) -> st
 def _templates(form: Form, text: Text) -> Environment:
     """Macros that a template imports see the globals alone: so each language has its own."""
     templates = Environment(
-        loader=PackageLoader(__name__, "."),
+        loader=FileSystemLoader(_FOLDERS),
         autoescape=form == "html",  # noqa: S701 - the text of a mail is no HTML
         undefined=StrictUndefined,
         auto_reload=False,  # else it looks at each file before it uses what it has read
