@@ -176,5 +176,5 @@ async def _looked_up(target: Target, seconds: float) -> Summary:
 
 
 async def _bare(workers: int, seconds: float) -> float:
-    command = [sys.executable, "-m", "ops.bench.bare_hashing", str(workers), str(seconds)]
+    command = [sys.executable, "-m", "ops.bench.alone.bare_hashing", str(workers), str(seconds)]
     return float((await trio.run_process(command, capture_stdout=True, cwd=ROOT)).stdout)

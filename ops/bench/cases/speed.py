@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from ops.bench import argon2, driver, http
+from ops.bench.alone import argon2, driver, http
 from ops.bench.fill import fill
 from ops.bench.harness import COMMAND, Measured, Options, Server, directory, embedded_url, measure, postgres, serving, settings_for
 from ops.bench.inside import bearer_for
@@ -24,7 +24,7 @@ async def queries(_options: Options) -> Sequence[Figure]:
     """One single-row select through the Trio driver and pool, against a thread per query."""
     with directory() as place, postgres(place) as server:
         figures = await _in_a_process_of_its_own(
-            "from ops.bench.driver import measure; figures = measure(words[0]); "
+            "from ops.bench.alone.driver import measure; figures = measure(words[0]); "
             "result = [figures.native, figures.asyncio, figures.thread, figures.ratio]",
             server.application_url,
         )
@@ -46,7 +46,7 @@ async def requests(options: Options) -> Sequence[Figure]:
             serve = ["/bin/sh", "-c", 'exec "$0" serve 2>>"$1"', str(COMMAND)]
             settings = [settings_for(place, "127.0.0.1:{port}") for place in places]
             return [
-                http.Case(_BARE, [sys.executable, "-m", "ops.bench.http_servers", "stock", "{port}"]),
+                http.Case(_BARE, [sys.executable, "-m", "ops.bench.alone.http_servers", "stock", "{port}"]),
                 http.Case(_LIVE, [*serve, str(places[0] / "bench.log")], "/health/live", environment=settings[0]),
                 http.Case(_USER, [*serve, str(places[1] / "bench.log")], "/api/user", headers=signed_in, environment=settings[1]),
             ]

@@ -1,6 +1,6 @@
 """Argon2 on one core: the installed build against the published wheel, in turns in one run, because a machine's speed varies.
 
-`python -m ops.bench.argon2`. The wheel comes with its hash from requirements.lock into a directory of its own.
+`python -m ops.bench.alone.argon2`. The wheel comes with its hash from requirements.lock into a directory of its own.
 """
 
 import statistics

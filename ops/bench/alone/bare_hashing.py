@@ -1,4 +1,4 @@
-"""The hashing library alone: `python -m ops.bench.bare_hashing WORKERS SECONDS` prints verifications a second of wall-clock time, with this
+"""The hashing library alone: `python -m ops.bench.alone.bare_hashing WORKERS SECONDS` prints verifications a second of wall-clock time, with this
 many threads.
 """
 

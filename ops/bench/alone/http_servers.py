@@ -1,4 +1,7 @@
-"""The servers that `ops.bench.http` compares: `python -m ops.bench.http_servers stock|quart|plain PORT`, until a signal ends them."""
+"""The servers that `ops.bench.alone.http` compares.
+
+`python -m ops.bench.alone.http_servers stock|quart|plain PORT` starts one, until a signal ends it.
+"""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""The server's CPU cost of one small request: `python -m ops.bench.http`.
+"""The server's CPU cost of one small request: `python -m ops.bench.alone.http`.
 
 All servers run for the whole measurement. The load goes to one after the other, round after round, so that other work on the machine
 affects all of them alike. The CPU time belongs to the server process, without the load generator.
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _READY_WITHIN = 30.0
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _read_answer(name: str, client: socket.socket) -> None:
 
 def cases() -> list[Case]:
     """A bare Quart-Trio handler on the stock worker, the same on our server, and a plain ASGI callable on our server."""
-    command = [sys.executable, "-m", "ops.bench.http_servers"]
+    command = [sys.executable, "-m", "ops.bench.alone.http_servers"]
     return [
         Case("Quart-Trio on the stock Hypercorn worker", [*command, "stock", "{port}"]),
         Case("Quart-Trio on our server", [*command, "quart", "{port}"]),

@@ -1,6 +1,6 @@
 """The CPU cost of one single-row select in this process: through our Trio driver and pool, psycopg on asyncio, and a thread per query.
 
-`python -m ops.bench.driver` starts its own PostgreSQL. One run measures all three in interleaved rounds, because a machine's speed varies.
+`python -m ops.bench.alone.driver` starts its own PostgreSQL. One run measures all three in interleaved rounds, because a machine's speed varies.
 """
 
 import argparse
@@ -136,7 +136,7 @@ def table(figures: Figures) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m ops.bench.driver", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="python -m ops.bench.alone.driver", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--queries", type=int, default=8_000, help="queries each way and round (default %(default)s)")
     queries: int = parser.parse_args().queries
     with tempfile.TemporaryDirectory(prefix="postern-bench-") as directory, EmbeddedPostgres(Path(directory)) as server:
