@@ -157,15 +157,14 @@ class Emptying:
     def __init__(self, database: str) -> None:
         self._database = database
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._statement = sql.Composed([])
 
     def __call__(self) -> None:
         try:
-            self._connected().execute(self._statement)
+            self._connected().execute(_EMPTY)
         except psycopg.OperationalError:
             # A test has cut all connections.
             self.close()
-            self._connected().execute(self._statement)
+            self._connected().execute(_EMPTY)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -178,7 +177,9 @@ class Emptying:
             tables = self._connection.execute(_FILLED_BY_TESTS).fetchall()
             # In any order, and without what follows from it.
             self._connection.execute("set session_replication_role = replica")
-            self._statement = sql.SQL(";").join(sql.SQL("delete from {}").format(sql.Identifier(table)) for (table,) in tables)
+            deletions = sql.SQL(" ").join(sql.SQL("delete from {};").format(sql.Identifier(table)) for (table,) in tables)
+            # A function is planned once in a session. Statements would be planned before each test, which takes eight times as long.
+            self._connection.execute(_EMPTYING_FUNCTION.format(deletions))
         return self._connection
 
 
@@ -196,6 +197,8 @@ def emptied_database_url(shared_database: str, empty_shared_database: Emptying) 
     return shared_database
 
 
+_EMPTYING_FUNCTION: Final = sql.SQL("create function pg_temp.empty_tables() returns void language plpgsql as $$begin {} end$$")
+_EMPTY: Final = "select pg_temp.empty_tables()"
 # What the migrations bring stays.
 _FILLED_BY_TESTS: Final = """
     select tablename from pg_tables where schemaname = 'public' and tablename <> all (array['schema_migrations', 'tiers'])
