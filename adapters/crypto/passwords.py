@@ -12,6 +12,7 @@ import time
 import unicodedata
 from base64 import b64encode
 from collections.abc import Callable
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -81,7 +82,7 @@ class Argon2Passwords:
         self._most_queued = most_queued
         self._kept = ceil(most_queued / 4)
         self._metrics = metrics
-        self._argon2 = _Argon2()
+        self._argon2 = _library()
         self._threads = HashingThreads(self._workers, lines=len(Precedence))
         self._inside = 0
         self._seconds = 0.02
@@ -175,9 +176,15 @@ class _Argon2:
             return False
 
 
+@cache
+def _library() -> _Argon2:
+    """One in a process: to find out which build is installed, it reads and parses files."""
+    return _Argon2()
+
+
 def rate(seconds: float = 0.5, parameters: Argon2Parameters | None = None) -> float:
     """Verifications a second on one core, in processor time. Blocks for about this many seconds."""
-    argon2 = _Argon2()
+    argon2 = _library()
     password = Password("a password of ordinary length")
     encoded = argon2.hash(password, parameters or Argon2Parameters())
     began, done = time.thread_time(), 0
