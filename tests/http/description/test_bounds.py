@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -43,6 +44,7 @@ CHECKED_WITH_OTHERS: Final = {"ServiceWish.device_activation_uri", "ServicePatch
 BOUNDS: Final = {"minLength", "maxLength", "pattern", "format", "enum", "const"}
 
 
+@cache
 def document() -> dict[str, Any]:
     made: dict[str, Any] = openapi.document(ROUTES, base_url=BASE_URL, version="1.2.3")
     return made
