@@ -105,7 +105,7 @@ def _certificate(
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedMail:
     """A mail that the server accepted."""
 
     sender: str
@@ -143,7 +143,7 @@ class MailServer:
     security: Literal["plain", "starttls", "tls"]
     users: Mapping[str, str]
     certificates: Certificates
-    received: list[Received] = field(default_factory=list)
+    received: list[ReceivedMail] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     _script: dict[str, list[_Scripted]] = field(default_factory=lambda: defaultdict(list))
 
@@ -163,7 +163,7 @@ class MailServer:
         """Takes its time over the command."""
         self._script[command].append(_Scripted(None, seconds, times))
 
-    async def wait_for(self, count: int, *, within: float = 5.0) -> list[Received]:
+    async def wait_for(self, count: int, *, within: float = 5.0) -> list[ReceivedMail]:
         with trio.fail_after(within):
             while len(self.received) < count:
                 await trio.sleep(0.01)
@@ -242,7 +242,7 @@ class _Handler:
         assert envelope.mail_from is not None
         assert isinstance(envelope.content, bytes)
         self._server.received.append(
-            Received(
+            ReceivedMail(
                 sender=envelope.mail_from,
                 recipients=list(envelope.rcpt_tos),
                 content=envelope.content,

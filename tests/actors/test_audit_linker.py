@@ -16,7 +16,7 @@ from tests.conftest import CapturedLog
 ON_A_JUMPING_CLOCK = True
 
 
-class Queue:
+class CountedEntries:
     """Implements the ports of `Audit` as far as they are asked, over a number."""
 
     def __init__(self, waiting: int = 0, *, taken_by_another_until: float = 0.0) -> None:
@@ -43,7 +43,7 @@ class Queue:
 
 
 @asynccontextmanager
-async def at_work(queue: Queue, *others: Queue) -> AsyncIterator[None]:
+async def at_work(queue: CountedEntries, *others: CountedEntries) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         for one in (queue, *others):
             await nursery.start(AuditLinker(Audit(cast(AuditLog, one), cast(AuditChains, one), one), spread=no_spread).run)
@@ -52,14 +52,14 @@ async def at_work(queue: Queue, *others: Queue) -> AsyncIterator[None]:
 
 
 async def test_it_looks_once_a_second() -> None:
-    queue = Queue()
+    queue = CountedEntries()
     async with at_work(queue):
         await trio.sleep(9.5)
     assert len(queue.asked_at) == 10
 
 
 async def test_as_long_as_there_is_much_it_does_not_pause() -> None:
-    queue = Queue(5 * LINKED_AT_ONCE + 3)
+    queue = CountedEntries(5 * LINKED_AT_ONCE + 3)
     async with at_work(queue):
         await trio.sleep(0.5)
     assert queue.waiting == 0
@@ -67,7 +67,7 @@ async def test_as_long_as_there_is_much_it_does_not_pause() -> None:
 
 
 async def test_what_comes_is_linked_within_about_a_second() -> None:
-    queue = Queue()
+    queue = CountedEntries()
     async with at_work(queue):
         await trio.sleep(3.1)
         queue.waiting = 7
@@ -76,7 +76,7 @@ async def test_what_comes_is_linked_within_about_a_second() -> None:
 
 
 async def test_while_another_process_is_about_it_it_looks_again_a_second_later() -> None:
-    queue = Queue(5, taken_by_another_until=trio.current_time() + 3.5)
+    queue = CountedEntries(5, taken_by_another_until=trio.current_time() + 3.5)
     async with at_work(queue):
         await trio.sleep(3.4)
         assert queue.waiting == 5
@@ -86,7 +86,7 @@ async def test_while_another_process_is_about_it_it_looks_again_a_second_later()
 
 
 async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
-    queue = Queue(5)
+    queue = CountedEntries(5)
     queue.away_until = trio.current_time() + 60
     async with at_work(queue):
         await trio.sleep(80)

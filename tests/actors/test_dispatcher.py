@@ -44,7 +44,7 @@ class To:
             raise self.raises[name]
 
 
-class Queue:
+class DeliveryQueue:
     """As the database shares out: to one organization less the more it has, and to each one before another has two."""
 
     def __init__(self, *receivers: To) -> None:
@@ -103,7 +103,7 @@ class Queue:
 
 
 @asynccontextmanager
-async def dispatching(queue: Queue) -> AsyncIterator[RememberedMetrics]:
+async def dispatching(queue: DeliveryQueue) -> AsyncIterator[RememberedMetrics]:
     metrics = RememberedMetrics()
     dispatcher: DeliveryDispatcher[Any, Any] = DeliveryDispatcher(
         "webhooks", cast("Any", queue), Mailbox(), metrics=metrics, spread=no_spread
@@ -131,7 +131,7 @@ MISHAPS = [
 async def test_an_attempt_that_raises_is_a_failure_of_that_one(mishap: Exception, log: CapturedLog) -> None:
     log.allow("work_broken")
     odd, other = To(organization(), raises={"attempt": mishap}), To(organization(), due=40, takes=0.01)
-    async with dispatching(Queue(odd, other)) as metrics:
+    async with dispatching(DeliveryQueue(odd, other)) as metrics:
         await trio.sleep(5)
         assert (odd.leased, odd.due) == (False, 0)
     (failure,) = odd.outcomes
@@ -146,7 +146,7 @@ async def test_an_attempt_that_raises_is_a_failure_of_that_one(mishap: Exception
 async def test_a_destination_that_we_fail_over_rests_and_others_go_on(step: str, log: CapturedLog) -> None:
     log.allow("work_broken")
     odd, other = To(organization(), raises={step: ValueError("odd")}), To(organization(), due=40, takes=0.01)
-    async with dispatching(Queue(odd, other)) as metrics:
+    async with dispatching(DeliveryQueue(odd, other)) as metrics:
         await trio.sleep(60)
         assert (odd.leased, odd.rest) == (False, timedelta(minutes=5))
         assert metrics.broken == {"webhooks": 1}
@@ -158,7 +158,7 @@ async def test_a_destination_that_we_fail_over_rests_and_others_go_on(step: str,
 
 async def test_what_could_not_be_tried_is_no_failure() -> None:
     away = To(organization(), raises={"attempt": Unavailable(retry_after=1)})
-    async with dispatching(Queue(away)) as metrics:
+    async with dispatching(DeliveryQueue(away)) as metrics:
         await trio.sleep(10)
         assert away.outcomes == []
         assert 5 < len(away.begun) < 30
@@ -174,7 +174,7 @@ async def test_slow_receivers_of_others_leave_slots(crowds: int, failing: bool) 
     """Each crowd is one organization's, with fifty receivers that take 9.5 s to say that all is well."""
     slots = SLOTS_OF_FAILING if failing else SLOTS
     slow = [To(one, due=50, takes=9.5, is_failing=failing) for one in [organization() for _ in range(crowds)] for _ in range(50)]
-    queue = Queue(*slow)
+    queue = DeliveryQueue(*slow)
     async with dispatching(queue):
         await trio.sleep(3)
         waited = []
@@ -195,7 +195,7 @@ async def test_slow_receivers_of_others_leave_slots(crowds: int, failing: bool) 
 
 async def test_one_alone_has_several_slots_and_no_more() -> None:
     alone = To(organization(), due=400, takes=0.1)
-    queue = Queue(alone)
+    queue = DeliveryQueue(alone)
     async with dispatching(queue):
         await trio.sleep(40)
     assert len(alone.outcomes) == 400
@@ -204,7 +204,7 @@ async def test_one_alone_has_several_slots_and_no_more() -> None:
 
 async def test_nothing_is_claimed_that_has_no_slot() -> None:
     """What a member changes before there is one holds: only what is claimed was asked about."""
-    queue = Queue(*(To(organization(), takes=9.0) for _ in range(SLOTS + 10)))
+    queue = DeliveryQueue(*(To(organization(), takes=9.0) for _ in range(SLOTS + 10)))
     async with dispatching(queue):
         await trio.sleep(1)
         assert len([one for one in queue.receivers if one.leased]) == queue.most == SLOTS
@@ -217,7 +217,7 @@ async def test_nothing_is_claimed_that_has_no_slot() -> None:
 async def test_a_rush_leaves_slots_to_those_whose_last_attempt_failed(takes: float) -> None:
     """More organizations than there are slots have something to send, and there is no end to it."""
     rush = [To(organization(), due=100_000, takes=takes) for _ in range(2 * SLOTS)]
-    queue = Queue(*rush)
+    queue = DeliveryQueue(*rush)
     async with dispatching(queue):
         await trio.sleep(10)
         failed = [To(organization(), is_failing=True) for _ in range(5)]
@@ -234,7 +234,7 @@ async def test_a_rush_leaves_slots_to_those_whose_last_attempt_failed(takes: flo
 
 async def test_a_rush_of_those_whose_last_attempt_failed_leaves_the_others_their_turn() -> None:
     """Who fails often fails at once: however many come back, there are slots for more of them."""
-    queue = Queue(*[To(organization(), due=100_000, is_failing=True, refuses=True) for _ in range(2 * SLOTS)])
+    queue = DeliveryQueue(*[To(organization(), due=100_000, is_failing=True, refuses=True) for _ in range(2 * SLOTS)])
     async with dispatching(queue):
         await trio.sleep(2)
         others = [To(organization()) for _ in range(5)]

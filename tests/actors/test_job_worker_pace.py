@@ -23,7 +23,7 @@ RETRY = Retry(first=timedelta(seconds=10), longest=timedelta(minutes=10), give_u
 
 
 @dataclass(slots=True)
-class Bench:
+class WatchedWorker:
     """A worker with everything around it in sight."""
 
     queue: KeptQueue = field(default_factory=KeptQueue)
@@ -81,7 +81,7 @@ def taking(seconds: float) -> Handler:
 
 
 async def test_a_job_is_done_and_goes_away() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(1)
@@ -90,7 +90,7 @@ async def test_a_job_is_done_and_goes_away() -> None:
 
 
 async def test_a_ring_ends_the_wait_and_what_is_queued_soon_after_is_claimed_with_it() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(3)
         asked = len(bench.queue.times("claim"))
@@ -104,7 +104,7 @@ async def test_a_ring_ends_the_wait_and_what_is_queued_soon_after_is_claimed_wit
 
 
 async def test_without_a_ring_the_next_poll_finds_the_job() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(1)
         bench.queue.add()
@@ -116,7 +116,7 @@ async def test_a_worker_that_heeds_no_bell_asks_at_times_that_nothing_queued_has
     draws = [0.0, 0.5, 0.2, 0.9, 0.4, 0.0, 0.0, 0.0]
 
     async def asked(*, busy: bool) -> list[float]:
-        bench = Bench()
+        bench = WatchedWorker()
         spread = iter(draws)
         workplace = Workplace(bench.queue, bench.doorbell, bench.queue.clock, bench.metrics, lambda: next(spread))
         pace = JobPace(poll=timedelta(seconds=4), heeds_bell=False)
@@ -137,7 +137,7 @@ async def test_a_worker_that_heeds_no_bell_asks_at_times_that_nothing_queued_has
 
 
 async def test_the_worker_wakes_when_the_next_job_falls_due() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add(due_in=7)
     began = trio.current_time()
     async with at_work(bench.worker(succeed)):
@@ -146,7 +146,7 @@ async def test_the_worker_wakes_when_the_next_job_falls_due() -> None:
 
 
 async def test_an_idle_worker_asks_seldom() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(3600)
     assert len(bench.queue.calls) < 500
@@ -159,7 +159,7 @@ async def test_a_due_job_that_others_hold_does_not_make_it_ask_without_pause() -
                 await self.retry(job, job.created_at, "somebody else was faster")
             return []
 
-    bench = Bench(queue=ContestedQueue())
+    bench = WatchedWorker(queue=ContestedQueue())
     bench.queue.add(due_in=-60)
     async with at_work(bench.worker(succeed)):
         await trio.sleep(60)
@@ -167,7 +167,7 @@ async def test_a_due_job_that_others_hold_does_not_make_it_ask_without_pause() -
 
 
 async def test_no_more_jobs_are_in_hand_than_the_pace_allows() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     for _ in range(20):
         bench.queue.add()
     most = at_once = 0
@@ -187,7 +187,7 @@ async def test_no_more_jobs_are_in_hand_than_the_pace_allows() -> None:
 
 @pytest.mark.parametrize(("priority", "began"), [(0, [0.0, 0.01, 0.02]), (1, [0.0, 0.01, 0.02]), (CAN_WAIT, [0.0, 0.05, 0.1])])
 async def test_after_a_job_that_can_wait_its_hand_rests(priority: int, began: list[float]) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     for _ in began:
         bench.queue.add(priority=priority)
     async with at_work(bench.worker(taking(0.01), pace=JobPace(concurrency=1))):
@@ -196,7 +196,7 @@ async def test_after_a_job_that_can_wait_its_hand_rests(priority: int, began: li
 
 
 async def test_a_rest_is_short_and_ends_with_the_worker() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     for _ in range(2):
         bench.queue.add(priority=CAN_WAIT)
     async with at_work(bench.worker(taking(10), pace=JobPace(concurrency=1))):
@@ -209,7 +209,7 @@ async def test_a_rest_is_short_and_ends_with_the_worker() -> None:
 
 
 async def test_failures_are_tried_again_after_growing_pauses_until_given_up(log: CapturedLog) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(raising(JobDelayed("not now")))):
         await trio.sleep(7200)
@@ -223,7 +223,7 @@ async def test_failures_are_tried_again_after_growing_pauses_until_given_up(log:
 
 
 async def test_a_delay_may_name_its_own_length() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(raising(JobDelayed("not now", after=timedelta(seconds=100))))):
         await trio.sleep(150)
@@ -231,7 +231,7 @@ async def test_a_delay_may_name_its_own_length() -> None:
 
 
 async def test_a_refused_job_dies_at_once() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(raising(JobRefused("never")))):
         await trio.sleep(1)
@@ -240,7 +240,7 @@ async def test_a_refused_job_dies_at_once() -> None:
 
 
 async def test_an_unknown_error_is_noted_by_its_class_alone(log: CapturedLog) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
 
     async def fail_in_a_nursery(_job: Job) -> None:
@@ -255,7 +255,7 @@ async def test_an_unknown_error_is_noted_by_its_class_alone(log: CapturedLog) ->
 
 
 async def test_one_job_that_fails_does_not_disturb_the_others() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bad = bench.queue.add()
     for _ in range(5):
         bench.queue.add()
@@ -271,7 +271,7 @@ async def test_one_job_that_fails_does_not_disturb_the_others() -> None:
 
 
 async def test_a_handler_that_takes_too_long_is_cut_off_and_tried_again() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(forever, minutes=1)):
         await trio.sleep(65)
@@ -280,7 +280,7 @@ async def test_a_handler_that_takes_too_long_is_cut_off_and_tried_again() -> Non
 
 
 async def test_the_lease_is_kept_while_the_handler_runs() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     id = bench.queue.add()  # noqa: A001 - the noun's own word
     async with at_work(bench.worker(taking(300))):
         for _ in range(29):
@@ -292,7 +292,7 @@ async def test_the_lease_is_kept_while_the_handler_runs() -> None:
 
 
 async def test_a_worker_that_lost_its_lease_stops_and_says_nothing_about_the_job(log: CapturedLog) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     id = bench.queue.add()  # noqa: A001 - the noun's own word
     async with at_work(bench.worker(taking(300))):
         await trio.sleep(5)
@@ -305,7 +305,7 @@ async def test_a_worker_that_lost_its_lease_stops_and_says_nothing_about_the_job
 
 
 async def test_a_result_that_comes_after_the_lease_is_dropped(log: CapturedLog) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     id = bench.queue.add()  # noqa: A001 - the noun's own word
     async with at_work(bench.worker(taking(10))):
         await trio.sleep(5)
@@ -316,7 +316,7 @@ async def test_a_result_that_comes_after_the_lease_is_dropped(log: CapturedLog) 
 
 
 async def test_an_outage_of_the_database_is_waited_out_and_told_once(log: CapturedLog) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     async with at_work(bench.worker(succeed)):
         await trio.sleep(1)
         bench.queue.away_until = trio.current_time() + 600
@@ -332,7 +332,7 @@ async def test_an_outage_of_the_database_is_waited_out_and_told_once(log: Captur
 @pytest.mark.parametrize("seconds", [30, 200, 390])
 async def test_work_in_hand_over_an_outage_is_done_once(seconds: float) -> None:
     """Its lease has run out when the database is back: the worker must not claim its own jobs again before it has reported their end."""
-    bench = Bench()
+    bench = WatchedWorker()
     for _ in range(4):
         bench.queue.add()
     async with at_work(bench.worker(taking(seconds), pace=JobPace(concurrency=8))):
@@ -344,7 +344,7 @@ async def test_work_in_hand_over_an_outage_is_done_once(seconds: float) -> None:
 
 
 async def test_an_outage_inside_the_handler_is_a_delay(log: CapturedLog) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(raising(Unavailable(retry_after=2)))):
         await trio.sleep(1)
@@ -353,7 +353,7 @@ async def test_an_outage_inside_the_handler_is_a_delay(log: CapturedLog) -> None
 
 
 async def test_at_shutdown_the_job_in_hand_is_finished() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(taking(1.5))):
         await trio.sleep(1)
@@ -363,7 +363,7 @@ async def test_at_shutdown_the_job_in_hand_is_finished() -> None:
 
 
 async def test_at_shutdown_no_new_job_is_begun() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     for _ in range(3):
         bench.queue.add()
     async with at_work(bench.worker(taking(1.5), pace=JobPace(concurrency=1))):
@@ -372,7 +372,7 @@ async def test_at_shutdown_no_new_job_is_begun() -> None:
 
 
 async def test_a_job_that_cannot_be_finished_at_shutdown_is_handed_back_at_once() -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     id = bench.queue.add()  # noqa: A001 - the noun's own word
     async with at_work(bench.worker(forever)):
         await trio.sleep(1)
@@ -384,7 +384,7 @@ async def test_a_job_that_cannot_be_finished_at_shutdown_is_handed_back_at_once(
 
 
 async def test_shutdown_ends_in_time_even_when_the_database_is_away(log: CapturedLog) -> None:
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(forever)):
         await trio.sleep(1)
@@ -405,7 +405,7 @@ async def test_a_handler_that_fails_while_it_is_cut_off_ends_nothing_else() -> N
             finally:
                 raise ValueError("broken")
 
-    bench = Bench()
+    bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(fail_on_the_way_out, minutes=1)):
         await trio.sleep(65)

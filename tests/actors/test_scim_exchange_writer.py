@@ -32,7 +32,7 @@ def exchange() -> ScimExchange:
     )
 
 
-class Store:
+class ExchangeStore:
     """Written to, unless it is away."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Store:
 @pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize("away", [0, 2])
 async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> None:
-    store, told = Store(), [exchange(), exchange(), exchange()]
+    store, told = ExchangeStore(), [exchange(), exchange(), exchange()]
     store.away = away
     recorder = ScimExchangeWriter(store, RememberedMetrics(), spread=lambda: 0.5)
     async with trio.open_nursery() as nursery:
@@ -71,7 +71,7 @@ async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_it
     log.allow("work_broken")
     told = [exchange(), exchange(), exchange()]
 
-    class Choosy(Store):
+    class Choosy(ExchangeStore):
         async def add(self, exchanges: Sequence[ScimExchange]) -> None:
             if told[1] in exchanges:
                 raise ValueError("not this one")
@@ -94,7 +94,7 @@ async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_it
 
 @pytest.mark.usefixtures("autojump_clock")
 async def test_what_there_is_no_room_for_is_dropped_and_told(log: CapturedLog) -> None:
-    store, told = Store(), [exchange(), exchange()]
+    store, told = ExchangeStore(), [exchange(), exchange()]
     recorder = ScimExchangeWriter(store, RememberedMetrics(), spread=lambda: 0.5, most=1)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))

@@ -15,7 +15,7 @@ from tests.conftest import CapturedLog
 ON_A_JUMPING_CLOCK = True
 
 
-class Scripted:
+class ScriptedActor:
     """An actor that does at each life what the script says; the last line repeats. It is up before it begins."""
 
     def __init__(self, *script: Callable[[], Awaitable[None]], name: str = "scripted") -> None:
@@ -64,7 +64,7 @@ def supervisor(*actors: SupervisedActor, metrics: RememberedMetrics | None = Non
 
 async def test_every_actor_is_up_once_the_supervisor_has_started() -> None:
     metrics = RememberedMetrics()
-    actors = [Scripted(trio.sleep_forever, name=name) for name in ("one", "two")]
+    actors = [ScriptedActor(trio.sleep_forever, name=name) for name in ("one", "two")]
     async with trio.open_nursery() as nursery:
         supervised = supervisor(*actors, metrics=metrics)
         await nursery.start(supervised.run)
@@ -75,7 +75,7 @@ async def test_every_actor_is_up_once_the_supervisor_has_started() -> None:
 
 async def test_an_actor_that_fails_is_restarted_and_the_others_are_left_alone(log: CapturedLog) -> None:
     metrics = RememberedMetrics()
-    failing, steady = Scripted(fail, trio.sleep_forever, name="failing"), Scripted(trio.sleep_forever, name="steady")
+    failing, steady = ScriptedActor(fail, trio.sleep_forever, name="failing"), ScriptedActor(trio.sleep_forever, name="steady")
     async with trio.open_nursery() as nursery:
         supervised = supervisor(failing, steady, metrics=metrics)
         await nursery.start(supervised.run)
@@ -92,7 +92,7 @@ async def test_an_actor_that_fails_is_restarted_and_the_others_are_left_alone(lo
 
 
 async def test_a_failure_inside_the_actors_own_nursery_is_one_like_any_other(log: CapturedLog) -> None:
-    actor = Scripted(fail_within_a_nursery, trio.sleep_forever)
+    actor = ScriptedActor(fail_within_a_nursery, trio.sleep_forever)
     async with trio.open_nursery() as nursery:
         supervised = supervisor(actor)
         await nursery.start(supervised.run)
@@ -103,7 +103,7 @@ async def test_a_failure_inside_the_actors_own_nursery_is_one_like_any_other(log
 
 
 async def test_each_pause_is_longer_until_the_longest(log: CapturedLog) -> None:
-    actor = Scripted(fail)
+    actor = ScriptedActor(fail)
     restarts = Restarts(pauses=Retry(first=timedelta(seconds=1), longest=timedelta(seconds=5)), most_failures=7)
     with pytest.raises(ActorsFailed):
         await supervisor(actor, restarts=restarts).run()
@@ -113,7 +113,7 @@ async def test_each_pause_is_longer_until_the_longest(log: CapturedLog) -> None:
 
 
 async def test_the_pause_is_spread() -> None:
-    actor = Scripted(fail, trio.sleep_forever)
+    actor = ScriptedActor(fail, trio.sleep_forever)
     async with trio.open_nursery() as nursery:
         supervised = Supervisor([actor], RememberedMetrics(), spread=lambda: 0.5)
         await nursery.start(supervised.run)
@@ -125,7 +125,7 @@ async def test_the_pause_is_spread() -> None:
 async def test_an_actor_that_keeps_failing_ends_the_process(log: CapturedLog) -> None:
     log.allow("actor_given_up")
     metrics = RememberedMetrics()
-    failing, steady = Scripted(fail, name="failing"), Scripted(trio.sleep_forever, name="steady")
+    failing, steady = ScriptedActor(fail, name="failing"), ScriptedActor(trio.sleep_forever, name="steady")
     began = trio.current_time()
     with pytest.raises(ActorsFailed, match="failing kept failing") as given_up:
         await supervisor(failing, steady, metrics=metrics).run()
@@ -138,7 +138,7 @@ async def test_an_actor_that_keeps_failing_ends_the_process(log: CapturedLog) ->
 
 
 async def test_failures_that_lie_far_apart_are_forgiven(log: CapturedLog) -> None:
-    actor = Scripted(fail_after_two_minutes)
+    actor = ScriptedActor(fail_after_two_minutes)
     with trio.move_on_after(24 * 3600):
         await supervisor(actor).run()
     assert len(actor.lives) > 500
@@ -153,12 +153,12 @@ async def test_failures_outside_the_window_do_not_count(log: CapturedLog) -> Non
         raise ValueError("broken")
 
     with trio.move_on_after(3600):
-        await supervisor(Scripted(fail_after_half_a_minute)).run()
+        await supervisor(ScriptedActor(fail_after_half_a_minute)).run()
     assert max(entry["failures"] for entry in log.events("actor_failed")) < 10
 
 
 async def test_returning_is_a_failure(log: CapturedLog) -> None:
-    actor = Scripted(return_at_once, trio.sleep_forever)
+    actor = ScriptedActor(return_at_once, trio.sleep_forever)
     async with trio.open_nursery() as nursery:
         supervised = supervisor(actor)
         await nursery.start(supervised.run)
@@ -213,7 +213,7 @@ async def test_an_outage_costs_no_restart_budget(outage: Callable[[], Awaitable[
         await trio.sleep_forever()
 
     began = trio.current_time()
-    actor = Scripted(away_for_an_hour)
+    actor = ScriptedActor(away_for_an_hour)
     async with trio.open_nursery() as nursery:
         supervised = supervisor(actor)
         await nursery.start(supervised.run)
@@ -230,7 +230,7 @@ async def test_an_outage_together_with_a_fault_is_a_fault(log: CapturedLog) -> N
         raise ExceptionGroup("both", [Unavailable(retry_after=2), ValueError("broken")])
 
     async with trio.open_nursery() as nursery:
-        supervised = supervisor(Scripted(both, trio.sleep_forever))
+        supervised = supervisor(ScriptedActor(both, trio.sleep_forever))
         await nursery.start(supervised.run)
         await trio.sleep(1)
         supervised.stop()
@@ -246,7 +246,7 @@ async def test_cancellation_is_never_a_failure(log: CapturedLog) -> None:
             nursery.start_soon(trio.sleep_forever)
 
     async with trio.open_nursery() as nursery:
-        actors = [Scripted(with_a_nursery, name="nursery"), Scripted(trio.sleep_forever, name="sleep")]
+        actors = [ScriptedActor(with_a_nursery, name="nursery"), ScriptedActor(trio.sleep_forever, name="sleep")]
         await nursery.start(supervisor(*actors, metrics=metrics).run)
         nursery.cancel_scope.cancel()
     assert not log.entries
@@ -268,7 +268,7 @@ async def test_a_failure_on_the_way_out_is_told_but_neither_counted_nor_restarte
             nursery.start_soon(trio.sleep_forever)
 
     metrics = RememberedMetrics()
-    actors = [Scripted(fail_beside_a_cancelled_task, name="group"), Scripted(fail_when_cancelled, name="plain")]
+    actors = [ScriptedActor(fail_beside_a_cancelled_task, name="group"), ScriptedActor(fail_when_cancelled, name="plain")]
     async with trio.open_nursery() as nursery:
         supervised = supervisor(*actors, metrics=metrics)
         await nursery.start(supervised.run)
@@ -284,7 +284,7 @@ async def test_a_fault_of_the_interpreter_is_not_an_actors_failure() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(BaseExceptionGroup) as group:
-        await supervisor(Scripted(interrupted)).run()
+        await supervisor(ScriptedActor(interrupted)).run()
     assert group.group_contains(KeyboardInterrupt)
 
 
@@ -300,7 +300,7 @@ async def test_stop_waits_for_the_unit_that_an_actor_shields() -> None:
                 finished.append(trio.current_time())
 
     async with trio.open_nursery() as nursery:
-        supervised = supervisor(Scripted(finish_what_is_in_hand))
+        supervised = supervisor(ScriptedActor(finish_what_is_in_hand))
         await nursery.start(supervised.run)
         stopped = trio.current_time()
         supervised.stop()
@@ -310,7 +310,7 @@ async def test_stop_waits_for_the_unit_that_an_actor_shields() -> None:
 async def test_stopping_ends_the_pause_before_a_restart() -> None:
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        supervised = supervisor(Scripted(fail), restarts=Restarts(pauses=Retry(timedelta(hours=1), timedelta(hours=1))))
+        supervised = supervisor(ScriptedActor(fail), restarts=Restarts(pauses=Retry(timedelta(hours=1), timedelta(hours=1))))
         await nursery.start(supervised.run)
         await trio.sleep(1)
         supervised.stop()
@@ -327,4 +327,4 @@ async def test_a_supervisor_without_actors_runs_until_it_is_stopped() -> None:
 
 def test_two_actors_of_one_name_are_a_mistake() -> None:
     with pytest.raises(ValueError, match="same name"):
-        supervisor(Scripted(fail), Scripted(fail))
+        supervisor(ScriptedActor(fail), ScriptedActor(fail))

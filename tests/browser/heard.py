@@ -29,7 +29,7 @@ class Loaded:
 
 
 @dataclass
-class Heard:
+class BrowserEvents:
     loads: int = 0
     """How many documents can be used already, or could."""
     place: str = ""

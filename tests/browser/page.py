@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 import trio
 
 from tests.browser.chromium import Chromium
-from tests.browser.heard import Heard, Loaded
+from tests.browser.heard import BrowserEvents, Loaded
 from tests.browser.in_page import PROBES
 from tests.browser.keys import KEYS
 
@@ -29,7 +29,7 @@ class Page:
     session: str
     base_url: str
     scripts: bool
-    heard: Heard = field(default_factory=Heard)
+    heard: BrowserEvents = field(default_factory=BrowserEvents)
 
     # Going somewhere.
 

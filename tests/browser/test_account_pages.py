@@ -5,7 +5,7 @@ import pytest
 
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
 from tests.browser.page import NARROW, WIDE, Page
-from tests.http.pages.account.conftest import COOKIE, Home, home
+from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, home
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD
 
@@ -26,7 +26,7 @@ SECTIONS = (
 
 
 @pytest.fixture
-async def signed_in(plain_page: Page, home: Home) -> Page:
+async def signed_in(plain_page: Page, home: AccountPagesScene) -> Page:
     await plain_page.keep_cookie(COOKIE, home.tabs.cookies[COOKIE])
     return plain_page
 
@@ -49,7 +49,7 @@ async def test_the_list_leads_to_every_section_and_folds_where_there_is_no_room(
     assert await page.place() == f"{BASE_URL}/ui/devices"
 
 
-async def test_a_password_is_changed(signed_in: Page, home: Home) -> None:
+async def test_a_password_is_changed(signed_in: Page, home: AccountPagesScene) -> None:
     page = signed_in
     await home.has_password(PASSWORD)
     await page.open("/ui/password")
@@ -74,7 +74,7 @@ async def test_two_step_sign_in_is_turned_on(signed_in: Page) -> None:
     assert await page.evaluate("document.querySelectorAll('.codes li').length") >= 8
 
 
-async def test_what_ends_is_asked_about_once(signed_in: Page, home: Home) -> None:
+async def test_what_ends_is_asked_about_once(signed_in: Page, home: AccountPagesScene) -> None:
     page = signed_in
     other = home.elsewhere()
     await page.open("/ui/sessions")

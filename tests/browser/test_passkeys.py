@@ -9,7 +9,7 @@ import trio
 
 from tests.browser.checks import enter, require_keyboard, require_sound, tab_to
 from tests.browser.page import Page
-from tests.http.pages.account.conftest import COOKIE, Home, home
+from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, home
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD
 from tests.patience import PATIENCE
@@ -49,7 +49,7 @@ class Authenticator:
 
 
 @pytest.fixture
-async def signed_in(scripted_page: Page, home: Home) -> Page:
+async def signed_in(scripted_page: Page, home: AccountPagesScene) -> Page:
     home.people.change("update users set email_verified_at = now()")
     await scripted_page.keep_cookie(COOKIE, home.tabs.cookies[COOKIE])
     return scripted_page
@@ -82,7 +82,7 @@ async def said(page: Page, words: str) -> None:
             await trio.sleep(0.05)
 
 
-async def test_a_passkey_is_made_and_signs_in(unoffered: Page, home: Home) -> None:
+async def test_a_passkey_is_made_and_signs_in(unoffered: Page, home: AccountPagesScene) -> None:
     page = unoffered
     authenticator = await Authenticator.added(page)
     await page.open("/ui/passkeys")
@@ -128,7 +128,7 @@ async def test_the_browser_offers_it_in_the_field_of_the_address(signed_in: Page
             await trio.sleep(0.05)
 
 
-async def test_it_is_the_second_step_and_the_fresh_proof(unoffered: Page, home: Home) -> None:
+async def test_it_is_the_second_step_and_the_fresh_proof(unoffered: Page, home: AccountPagesScene) -> None:
     page = unoffered
     await home.has_password(PASSWORD)
     await Authenticator.added(page)
@@ -162,7 +162,7 @@ async def test_it_is_the_second_step_and_the_fresh_proof(unoffered: Page, home: 
     assert "Turn off two-step sign-in?" in await page.text()
 
 
-async def test_a_copy_is_refused(unoffered: Page, home: Home) -> None:
+async def test_a_copy_is_refused(unoffered: Page, home: AccountPagesScene) -> None:
     page = unoffered
     authenticator = await Authenticator.added(page)
     await made(page)
@@ -194,7 +194,7 @@ async def test_nobody_gets_in_who_is_not_verified(unoffered: Page) -> None:
     assert await page.focused() == "Sign in with a passkey"
 
 
-async def test_without_scripts_there_is_nothing_of_it(plain_page: Page, home: Home) -> None:
+async def test_without_scripts_there_is_nothing_of_it(plain_page: Page, home: AccountPagesScene) -> None:
     page = plain_page
     await page.open(SIGN_IN)
     assert "passkey" not in await page.text()

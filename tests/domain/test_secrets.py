@@ -11,7 +11,7 @@ from core.domain.secrets import Password, Secret, Token
 
 
 @dataclass(frozen=True)
-class Holder:
+class PasswordHolder:
     password: Password
 
 
@@ -22,7 +22,7 @@ def test_a_secret_prints_as_stars(kind: type[Secret]) -> None:
 
 
 def test_a_secret_inside_another_value_prints_as_stars() -> None:
-    assert "tiger" not in repr(Holder(Password("tiger")))
+    assert "tiger" not in repr(PasswordHolder(Password("tiger")))
     assert "tiger" not in repr([Password("tiger")])
 
 

@@ -12,7 +12,7 @@ _MOST_PAGES = 12
 
 
 @dataclass
-class Browser:
+class SigningBrowser:
     """Of somebody who knows their address and password, and allows applications what they ask for. `pages` are the paths of the forms that
     they had to send.
     """
@@ -58,6 +58,6 @@ class Browser:
 
 
 @contextmanager
-def browser(email: str, password: str) -> Iterator[Browser]:
+def browser(email: str, password: str) -> Iterator[SigningBrowser]:
     with httpx.Client(timeout=20, trust_env=False) as client:
-        yield Browser(client, email, password)
+        yield SigningBrowser(client, email, password)

@@ -26,7 +26,7 @@ COMMAND = (sys.executable, "-m", "entrypoints.cli.main")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JsonAnswer:
     status: int
     body: bytes
 
@@ -141,21 +141,21 @@ class Postern:
         assert found is not None
         return int(found[1])
 
-    def get(self, path: str, patience: float = 10, *, token: str | None = None) -> Answer:
+    def get(self, path: str, patience: float = 10, *, token: str | None = None) -> JsonAnswer:
         return self._request("GET", path, patience, None if token is None else {"Authorization": f"Bearer {token}"})
 
-    def post(self, path: str, body: Mapping[str, Any], patience: float = 10, *, token: str | None = None) -> Answer:
+    def post(self, path: str, body: Mapping[str, Any], patience: float = 10, *, token: str | None = None) -> JsonAnswer:
         bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
         return self._request("POST", path, patience, {"Content-Type": "application/json", **bearer}, json.dumps(body))
 
     def _request(
         self, method: str, path: str, patience: float, headers: Mapping[str, str] | None = None, body: str | None = None
-    ) -> Answer:
+    ) -> JsonAnswer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=patience)
         try:
             connection.request(method, path, body, {"Connection": "close", **(headers or {})})
             response = connection.getresponse()
-            return Answer(response.status, response.read())
+            return JsonAnswer(response.status, response.read())
         finally:
             connection.close()
 

@@ -16,7 +16,7 @@ from adapters.postgres.migrate import migrate
 from tests.e2e.postern import command
 
 
-class House:
+class UngrantedDatabase:
     """A migrated database whose tables one role owns, and another that is to serve. Nothing is granted yet."""
 
     def __init__(self, url: str, folder: Path, worker: str) -> None:
@@ -54,8 +54,8 @@ class House:
 
 
 @pytest.fixture
-def house(empty_database_url: str, tmp_path: Path, worker_id: str) -> Iterator[House]:
-    made = House(empty_database_url, tmp_path, worker_id)
+def house(empty_database_url: str, tmp_path: Path, worker_id: str) -> Iterator[UngrantedDatabase]:
+    made = UngrantedDatabase(empty_database_url, tmp_path, worker_id)
     name = psycopg.conninfo.conninfo_to_dict(empty_database_url)["dbname"]
     made.run(
         f"create role {made.owner} login password 'made-up'",
@@ -73,7 +73,7 @@ def house(empty_database_url: str, tmp_path: Path, worker_id: str) -> Iterator[H
     made.run(f"drop role {made.owner}")
 
 
-def test_grants_are_printed_and_applied_and_then_suffice(house: House) -> None:
+def test_grants_are_printed_and_applied_and_then_suffice(house: UngrantedDatabase) -> None:
     printed = house.command("grants", "--role", house.app)
     assert printed.returncode == 0, printed.stderr
     assert f'revoke update, delete, truncate on "audit_entries", "audit_links" from "{house.app}";\n' in printed.stdout
@@ -98,7 +98,7 @@ def test_grants_are_printed_and_applied_and_then_suffice(house: House) -> None:
     assert house.doctor()[1]["grants"][0] == "ok"
 
 
-def test_who_may_rewrite_the_audit_log_is_told(house: House) -> None:
+def test_who_may_rewrite_the_audit_log_is_told(house: UngrantedDatabase) -> None:
     house.run(f"grant select, insert, update, delete on all tables in schema public to {house.app}")
     status, found = house.doctor()
     assert (status, found["grants"][0]) == (1, "FAIL")
@@ -125,7 +125,9 @@ def test_who_may_rewrite_the_audit_log_is_told(house: House) -> None:
         ("revoke all on all tables in schema public from {app}", " more: `postern grants`", []),
     ],
 )
-def test_a_role_that_lacks_something_is_told_in_one_line(house: House, statement: str, says: str, commands: list[list[str]]) -> None:
+def test_a_role_that_lacks_something_is_told_in_one_line(
+    house: UngrantedDatabase, statement: str, says: str, commands: list[list[str]]
+) -> None:
     house.grant()
     house.run(statement.format(app=house.app))
     status, found = house.doctor()
@@ -137,7 +139,7 @@ def test_a_role_that_lacks_something_is_told_in_one_line(house: House, statement
         assert f"The database role {house.app} may not " in one_line(done)
 
 
-def test_a_role_that_may_not_migrate_is_told_in_one_line(house: House) -> None:
+def test_a_role_that_may_not_migrate_is_told_in_one_line(house: UngrantedDatabase) -> None:
     house.grant()
     house.run("delete from schema_migrations where number = (select max(number) from schema_migrations)")
     for words in (["serve"], ["migrate"]):
@@ -147,20 +149,20 @@ def test_a_role_that_may_not_migrate_is_told_in_one_line(house: House) -> None:
         assert not done.stderr.count("Traceback")
 
 
-def test_grants_for_nobody_and_for_the_owner_are_refused(house: House) -> None:
+def test_grants_for_nobody_and_for_the_owner_are_refused(house: UngrantedDatabase) -> None:
     for role, says in (("nobody", "There is no database role nobody"), (house.owner, f"The database role {house.owner} owns the tables")):
         done = house.command("grants", "--role", role, "--apply", role=house.owner)
         assert done.returncode == 1
         assert says in one_line(done)
 
 
-def test_a_database_without_tables_has_nothing_to_grant(house: House) -> None:
+def test_a_database_without_tables_has_nothing_to_grant(house: UngrantedDatabase) -> None:
     house.run("drop schema public cascade", f"create schema public authorization {house.owner}")
     done = house.command("grants", "--role", house.app, role=house.owner)
     assert (done.returncode, one_line(done)) == (1, "postern: There are no tables to grant anything on: run `postern migrate` first")
 
 
-def test_the_doctor_warns_when_the_pools_together_exceed_what_the_server_has_room_for(house: House) -> None:
+def test_the_doctor_warns_when_the_pools_together_exceed_what_the_server_has_room_for(house: UngrantedDatabase) -> None:
     house.grant()
     assert house.doctor()[1]["connections"] == ("ok", "1 process may open 13 connections, and the server has room for 40")
     assert house.doctor("--processes", "4")[1]["connections"] == (

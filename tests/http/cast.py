@@ -1,4 +1,4 @@
-"""The people, organizations and services that the tests share. A test's own house inherits them and adds what is only its own."""
+"""The people, organizations and services that the tests share. A test's own scene inherits them and adds what is only its own."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -8,7 +8,7 @@ import msgspec
 import trio
 
 from entrypoints.http.application import PosternApplication
-from tests.http.told import reading, require_as_told
+from tests.http.described import reading, require_described
 
 # A piece of a body.
 Piece = bytes | Callable[[], Awaitable[None]] | None
@@ -82,7 +82,7 @@ class Client:
         # The metrics, where they have a listener of their own, are described by nobody there.
         endpoints = getattr(self.application, "endpoints", None)
         if endpoints is not None:
-            require_as_told(endpoints, method, target.partition("?")[0], read, told)
+            require_described(endpoints, method, target.partition("?")[0], read, told)
         return answer
 
     async def leave(self, method: str, target: str, headers: Pairs, pieces: Sequence[bytes]) -> None:

@@ -43,7 +43,7 @@ class Order(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-class Page(msgspec.Struct):
+class PageQuery(msgspec.Struct):
     page: Annotated[int, msgspec.Meta(ge=1)] = 1
     query: str = ""
     exact: bool = False
@@ -71,13 +71,13 @@ async def order(call: Call[Order], _postern: Postern) -> Order:
 
 
 @endpoint.get("/orders", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
-async def orders(call: Call[None, Page], _postern: Postern) -> Page:
+async def orders(call: Call[None, PageQuery], _postern: Postern) -> PageQuery:
     """Give back a query"""
     return call.query
 
 
 @endpoint.patch("/shops/{shop}/orders/{id}", caller=ANYONE, limit=UNLIMITED, tags=TAGS, status=202, sends={202: (EXTRA,)})
-async def change(call: Call[Order, Page, OrderPath], _postern: Postern) -> Answer[Sequence[str]]:
+async def change(call: Call[Order, PageQuery, OrderPath], _postern: Postern) -> Answer[Sequence[str]]:
     """Give back all three"""
     return Answer([call.path.shop, str(call.path.id), call.query.query, call.body.email], 202, ((b"x-extra", b"1"),))
 

@@ -70,14 +70,14 @@ async def echo(_scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WireAnswer:
     status: int
     headers: dict[str, str]
     body: bytes
 
 
 @dataclass
-class Client:
+class WireClient:
     """One connection. h11 checks that every answer is well formed."""
 
     stream: trio.abc.Stream
@@ -86,12 +86,12 @@ class Client:
     async def send(self, data: bytes) -> None:
         await self.stream.send_all(data)
 
-    async def ask(self, data: bytes = GET) -> Answer:
+    async def ask(self, data: bytes = GET) -> WireAnswer:
         """Send a request as these bytes and read its answer."""
         await self.send(data)
         return await self.answer(data.partition(b" ")[0])
 
-    async def answer(self, method: bytes = b"GET") -> Answer:
+    async def answer(self, method: bytes = b"GET") -> WireAnswer:
         # The parser has to believe that it sent the request, whose bytes are the test's own.
         if self._parser.our_state is h11.DONE:
             self._parser.start_next_cycle()
@@ -109,7 +109,7 @@ class Client:
                 body += event.data
             elif isinstance(event, h11.EndOfMessage):
                 assert head is not None
-                return Answer(head.status_code, {name.decode(): value.decode() for name, value in head.headers}, bytes(body))
+                return WireAnswer(head.status_code, {name.decode(): value.decode() for name, value in head.headers}, bytes(body))
             else:
                 assert isinstance(event, h11.InformationalResponse), f"no answer, but {event}"
 
@@ -144,16 +144,16 @@ class RunningServer:
     # Why the server has refused connections, or closed them.
     closed: list[str] = field(default_factory=list)
 
-    async def connect(self, source: str | None = None) -> Client:
+    async def connect(self, source: str | None = None) -> WireClient:
         """From `source`, another address of this machine."""
         stream = await trio.open_tcp_stream("127.0.0.1", self.port, local_address=source)
         self.opened.append(stream)
         if self.tls is None:
-            return Client(stream)
+            return WireClient(stream)
         secure = trio.SSLStream(stream, self.tls, server_hostname="127.0.0.1", https_compatible=True)
-        return Client(secure)
+        return WireClient(secure)
 
-    async def ask(self, data: bytes = GET, source: str | None = None) -> Answer:
+    async def ask(self, data: bytes = GET, source: str | None = None) -> WireAnswer:
         client = await self.connect(source)
         async with client.stream:
             return await client.ask(data)

@@ -33,14 +33,14 @@ def fields(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
     return {one.encode_name: one for one in msgspec.structs.fields(kind)}
 
 
-class House(Shops):
+class ListScene(Shops):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.speaker = self.resident(self.acme, "owner")
         self.governor = self.people.add(platform_owner=True)
         self.key = self.token = ""
 
-    async def open(self) -> "House":
+    async def open(self) -> "ListScene":
         keys = "/api/organizations/acme/services/shop/api-keys"
         rights = ["read:users", "read:subscriptions"]
         self.key = (await self.request("POST", keys, {"name": "key", "permissions": rights})).ok(201)["key"]
@@ -59,11 +59,11 @@ class House(Shops):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return await House(postern, people, client, log).open()
+async def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> ListScene:
+    return await ListScene(postern, people, client, log).open()
 
 
-async def test_a_limit_beyond_what_a_list_gives_is_refused(house: House) -> None:
+async def test_a_limit_beyond_what_a_list_gives_is_refused(house: ListScene) -> None:
     walked = asks_for("limit")
     assert len(walked) >= 15
     assert {str(one) for one in walked} >= WITHOUT_END
@@ -79,7 +79,7 @@ async def test_a_limit_beyond_what_a_list_gives_is_refused(house: House) -> None
                 assert "limit" in answer.json()["error"]
 
 
-async def test_a_count_beyond_what_a_directory_gets_is_the_greatest(house: House) -> None:
+async def test_a_count_beyond_what_a_directory_gets_is_the_greatest(house: ListScene) -> None:
     """RFC 7644 section 3.4.2.4: fewer than were asked for, and none for a negative number."""
     walked = asks_for("count")
     assert {one.path.startswith("/scim/") for one in walked} == {True}

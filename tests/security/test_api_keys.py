@@ -30,7 +30,7 @@ database_url, postern, people = http.database_url, http.postern, http.people
 INTERFACE: Final = [one for one in ROUTES if one.caller in KEY_RULES]
 KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
 # What a request of each would change, were it let in.
-BODIES: Final[Mapping[str, Callable[["House"], Mapping[str, Any]]]] = {
+BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {
     "POST /api/service/users": lambda _: {"email": "new@example.org"},
     "PATCH /api/service/users/{user_id}": lambda _: {"email": "changed@example.org"},
     "POST /api/service/subscriptions": lambda house: {"user_id": str(house.end_user.user), "plan_id": str(house.plan)},
@@ -39,7 +39,7 @@ BODIES: Final[Mapping[str, Callable[["House"], Mapping[str, Any]]]] = {
 }
 
 
-class House(Shops):
+class KeyMisuseScene(Shops):
     """The shop has a user, a plan and keys."""
 
     end_user: Person
@@ -75,8 +75,8 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> KeyMisuseScene:
+    return KeyMisuseScene(postern, people, unlimited(postern), log)
 
 
 def test_every_request_that_takes_a_body_has_one() -> None:
@@ -84,31 +84,31 @@ def test_every_request_that_takes_a_body_has_one() -> None:
     assert len(INTERFACE) == 13
 
 
-async def deleted(house: House, key: Mapping[str, Any]) -> None:
+async def deleted(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
     assert (await house.request("DELETE", f"{KEYS}/{key['id']}")).status == 204
 
 
-async def revoked(house: House, key: Mapping[str, Any]) -> None:
+async def revoked(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
     await house.postern.services.api_keys.revoke(key["prefix"], "operator")
 
 
-async def expired(house: House, key: Mapping[str, Any]) -> None:
+async def expired(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
     house.people.change("update api_keys set expires_at = now() where id = %s", key["id"])
 
 
-async def without_permissions(house: House, key: Mapping[str, Any]) -> None:
+async def without_permissions(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
     house.people.change("update api_keys set permissions = '{}' where id = %s", key["id"])
 
 
-async def service_deleted(house: House, _key: Mapping[str, Any]) -> None:
+async def service_deleted(house: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
     assert (await house.request("DELETE", "/api/organizations/acme/services/shop")).status == 204
 
 
-async def organization_suspended(house: House, _key: Mapping[str, Any]) -> None:
+async def organization_suspended(house: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
     await house.postern.platform.governance.suspend(OrganizationId(house.acme.id), "Unpaid", Authority(SYSTEM, "operator"))
 
 
-async def organization_deleted(house: House, _key: Mapping[str, Any]) -> None:
+async def organization_deleted(house: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
     assert (await house.request("DELETE", "/api/organizations/acme")).status == 204
 
 
@@ -125,7 +125,7 @@ async def organization_deleted(house: House, _key: Mapping[str, Any]) -> None:
     ],
 )
 async def test_an_ended_key_opens_nothing_and_changes_nothing(
-    house: House, end: Callable[[House, Mapping[str, Any]], Awaitable[None]], refusal: tuple[int, str]
+    house: KeyMisuseScene, end: Callable[[KeyMisuseScene, Mapping[str, Any]], Awaitable[None]], refusal: tuple[int, str]
 ) -> None:
     key = await house.made()
     assert (await house.client.get("/api/service/info", headers=[("x-api-key", key["key"])])).status == 200
@@ -140,7 +140,7 @@ async def test_an_ended_key_opens_nothing_and_changes_nothing(
     assert house.state() == before
 
 
-async def test_every_refused_key_gets_the_same_answer_for_every_fault(house: House) -> None:
+async def test_every_refused_key_gets_the_same_answer_for_every_fault(house: KeyMisuseScene) -> None:
     unknown, old, gone = "sk_abcdef_" + "x" * 43, await house.made(), await house.made()
     await expired(house, old)
     await deleted(house, gone)
@@ -151,7 +151,7 @@ async def test_every_refused_key_gets_the_same_answer_for_every_fault(house: Hou
     assert names[0] == names[1] == names[2]
 
 
-async def test_a_dump_of_the_database_has_no_key_in_it(house: House) -> None:
+async def test_a_dump_of_the_database_has_no_key_in_it(house: KeyMisuseScene) -> None:
     """Of keys that are used, that were refused, and that are gone; in every table, as text and as bytes."""
     keys = [await house.made(f"Key {number}") for number in range(3)]
     presence = house.postern.services.api_keys._presence
@@ -195,7 +195,7 @@ HOSTILE: Final = (
 )
 
 
-async def test_hostile_names_are_names_or_refused(house: House) -> None:
+async def test_hostile_names_are_names_or_refused(house: KeyMisuseScene) -> None:
     for text in HOSTILE:
         answer = await house.request("POST", KEYS, {"name": text, "permissions": ["read:users"]})
         assert answer.status in {201, 400}, text
@@ -208,7 +208,7 @@ async def test_hostile_names_are_names_or_refused(house: House) -> None:
     assert not house.log.events("request_failed")
 
 
-async def test_hostile_keys_are_no_keys(house: House) -> None:
+async def test_hostile_keys_are_no_keys(house: KeyMisuseScene) -> None:
     for text in (*HOSTILE, "", "sk_", "a" * 201, "\u00ff" * 50):
         answer = await house.client.get("/api/service/info", headers=[("x-api-key", text.encode().decode("latin-1"))])
         assert (answer.status, answer.error_code) == (401, "UNAUTHORIZED"), text
@@ -216,7 +216,7 @@ async def test_hostile_keys_are_no_keys(house: House) -> None:
     assert not house.log.events("request_failed")
 
 
-async def test_nobody_makes_a_key_in_anothers_name_and_the_try_is_on_record(house: House) -> None:
+async def test_nobody_makes_a_key_in_anothers_name_and_the_try_is_on_record(house: KeyMisuseScene) -> None:
     operator = house.people.add(platform_owner=True)
     acting = house.tenants.session(house.owner, house.acme)
     house.people.change(

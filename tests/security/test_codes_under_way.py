@@ -28,7 +28,7 @@ DENIED: Final = (400, "access_denied")
 ROUNDS: Final = 5
 
 
-class House(Sets):
+class CodesUnderWayScene(Sets):
     """Ada, in her browser, has let in a set of acme's and an application of acme's, and the same of globex's. None has come yet."""
 
     async def prepare(self) -> None:
@@ -123,8 +123,8 @@ class House(Sets):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    house = House(postern, people, unlimited(postern), log)
+async def house(postern: Postern, people: People, log: CapturedLog) -> CodesUnderWayScene:
+    house = CodesUnderWayScene(postern, people, unlimited(postern), log)
     maker = await people.with_password(PASSWORD)
     chosen = "update users set password_hash = (select password_hash from users where id = %s) where id = %s"
     people.change(chosen, maker.user, house.ada.user)
@@ -132,25 +132,43 @@ async def house(postern: Postern, people: People, log: CapturedLog) -> House:
     return house
 
 
-async def test_nobody_has_ended_anything(house: House) -> None:
+async def test_nobody_has_ended_anything(house: CodesUnderWayScene) -> None:
     assert await house.outcomes() == {"codes": [True, True], "lasting": [True, True], "devices": [True, True]}
 
 
-@pytest.mark.parametrize("way", [House.by_organization, House.by_directory, House.by_key, House.by_saml, House.by_taking_back])
+@pytest.mark.parametrize(
+    "way",
+    [
+        CodesUnderWayScene.by_organization,
+        CodesUnderWayScene.by_directory,
+        CodesUnderWayScene.by_key,
+        CodesUnderWayScene.by_saml,
+        CodesUnderWayScene.by_taking_back,
+    ],
+)
 async def test_it_ends_with_the_sessions_in_an_organization_and_nothing_elsewhere(
-    house: House, way: Callable[[House], Awaitable[object]]
+    house: CodesUnderWayScene, way: Callable[[CodesUnderWayScene], Awaitable[object]]
 ) -> None:
     await way(house)
     assert await house.outcomes() == {"codes": [False, True], "lasting": [False, True], "devices": [False, True]}
 
 
-@pytest.mark.parametrize("way", [House.by_person, House.by_password, House.by_office, House.by_operator, House.by_deactivation])
-async def test_it_ends_with_all_sessions(house: House, way: Callable[[House], Awaitable[object]]) -> None:
+@pytest.mark.parametrize(
+    "way",
+    [
+        CodesUnderWayScene.by_person,
+        CodesUnderWayScene.by_password,
+        CodesUnderWayScene.by_office,
+        CodesUnderWayScene.by_operator,
+        CodesUnderWayScene.by_deactivation,
+    ],
+)
+async def test_it_ends_with_all_sessions(house: CodesUnderWayScene, way: Callable[[CodesUnderWayScene], Awaitable[object]]) -> None:
     await way(house)
     assert await house.outcomes() == {"codes": [False, False], "lasting": [False, False], "devices": [False, False]}
 
 
-async def test_the_codes_of_others_stay(house: House) -> None:
+async def test_the_codes_of_others_stay(house: CodesUnderWayScene) -> None:
     bob = house.people.add("bob@example.org")
     theirs, codes = await house.code(house.shop, bob), await house.ask_for_codes()
     await house.approve(codes, bob)
@@ -160,7 +178,7 @@ async def test_the_codes_of_others_stay(house: House) -> None:
     assert house.is_in(await house.poll(codes))
 
 
-async def test_another_organization_ends_nothing(house: House) -> None:
+async def test_another_organization_ends_nothing(house: CodesUnderWayScene) -> None:
     stranger = house.resident(house.tenants.add("initech"), "admin")
     answer = await house.request("DELETE", f"/api/organizations/initech/users/{house.ada.user}/sessions", by=stranger)
     assert answer.status == 404
@@ -169,7 +187,7 @@ async def test_another_organization_ends_nothing(house: House) -> None:
 
 @pytest.mark.parametrize("what", ["code", "lasting", "device"])
 @pytest.mark.parametrize("way", ["organization", "consent"])
-async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(house: House, what: str, way: str) -> None:
+async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(house: CodesUnderWayScene, what: str, way: str) -> None:
     """The request has begun, and has seen the code as it was."""
     answers: list[Received] = []
 
@@ -198,7 +216,7 @@ async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(house: H
 
 
 @pytest.mark.parametrize("policy", ["anyone", "members"])
-async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_nothing(house: House, policy: str) -> None:
+async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_nothing(house: CodesUnderWayScene, policy: str) -> None:
     house.tenants.join(house.ada, house.acme)
     house.people.change("delete from consents")
     house.people.change("update service_users set own_since = null")
@@ -220,7 +238,7 @@ async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_n
 
 
 @pytest.mark.parametrize("what", ["code", "device"])
-async def test_the_organization_ends_the_session_that_is_opened_meanwhile(house: House, what: str) -> None:
+async def test_the_organization_ends_the_session_that_is_opened_meanwhile(house: CodesUnderWayScene, what: str) -> None:
     """Whoever was first: after it, nothing lives."""
     for _ in range(ROUNDS):
         code, device = await house.code(house.shop, scopes="openid offline_access"), await house.approved(house.tv)

@@ -36,7 +36,7 @@ WITH_IDS = [
 
 
 @dataclass
-class House:
+class FurnishedOrganization:
     """An organization with somebody and something of every kind in it; all names in it carry its own."""
 
     tenant: Tenant
@@ -54,18 +54,18 @@ class House:
         return self.tenant.slug
 
 
-class Street(Cast):
+class TwoFurnishedOrganizations(Cast):
     def __post_init__(self) -> None:
         super().__post_init__()
         # Belongs to both houses, and uses the services of both.
         self.guest = self.people.add("guest@both.example")
 
-    async def furnish(self, name: str) -> House:
+    async def furnish(self, name: str) -> FurnishedOrganization:
         tenants = self.tenants
         tenant = tenants.add(name)
         role = tenants.role(tenant, f"clerk-of-{name}", [Capability.MEMBERS_VIEW])
         service = tenants.service(tenant, f"shop-of-{name}")
-        house = House(
+        house = FurnishedOrganization(
             tenant=tenant,
             owner=self.resident(tenant, "owner"),
             admin=self.resident(tenant, "admin"),
@@ -95,7 +95,7 @@ class Street(Cast):
         self.count(house)
         return house
 
-    async def act(self, house: House, name: str) -> None:
+    async def act(self, house: FurnishedOrganization, name: str) -> None:
         """Something more of everything."""
         more = uuid4().hex[:8]
         self.people.change(
@@ -137,7 +137,7 @@ class Street(Cast):
             answer = await self.client.post(f"/api/organizations/{house.slug}/{path}", body, token=token)
             assert answer.status == status, answer.body
 
-    def count(self, house: House) -> None:
+    def count(self, house: FurnishedOrganization) -> None:
         """Every id that is the house's."""
         for table, column in (
             ("memberships", "org_id"),
@@ -165,27 +165,27 @@ class Street(Cast):
         members = (house.owner, house.admin, house.member, house.clerk, house.end_user)
         house.ids["users"] = [one.user for one in members]
 
-    async def ask(self, house: House, method: str, path: str, body: Any = None, *, by: Person | None = None) -> Received:
+    async def ask(self, house: FurnishedOrganization, method: str, path: str, body: Any = None, *, by: Person | None = None) -> Received:
         return await self.request(method, path, body, by=by or house.owner)
 
 
 @pytest.fixture
-def street(postern: Postern, people: People, log: CapturedLog) -> Street:
-    return Street(postern, people, unlimited(postern), log)
+def street(postern: Postern, people: People, log: CapturedLog) -> TwoFurnishedOrganizations:
+    return TwoFurnishedOrganizations(postern, people, unlimited(postern), log)
 
 
 @pytest.fixture
-async def acme(street: Street) -> House:
+async def acme(street: TwoFurnishedOrganizations) -> FurnishedOrganization:
     return await street.furnish("acme")
 
 
 @pytest.fixture
-async def globex(street: Street) -> House:
+async def globex(street: TwoFurnishedOrganizations) -> FurnishedOrganization:
     return await street.furnish("globex")
 
 
 # What a route is asked with, so that nothing but the id is wrong with it. None: no body.
-Asked = Callable[[House], Mapping[str, Any]]
+Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
@@ -206,7 +206,7 @@ BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/services/{service_slug}/plans": lambda _: {"name": "X", "price_cents": 0, "currency": "usd"},
 }
 # The same ones with ids of one's own, where they are no id but a field: what must come of another's.
-FIELDS: Mapping[str, Callable[[House], Mapping[str, Any]]] = {
+FIELDS: Mapping[str, Callable[[FurnishedOrganization], Mapping[str, Any]]] = {
     "POST /api/organizations/{org_slug}/transfer-ownership": lambda theirs: {"new_owner_user_id": str(theirs.member.user)},
     "POST /api/organizations/{org_slug}/invitations": lambda theirs: {"email": "new@example.org", "role": theirs.role.slug},
 }
@@ -245,7 +245,7 @@ def test_every_route_of_an_organization_is_tried() -> None:
     assert {str(one) for one in WITH_IDS if one.body_type is not None} == set(BODIES)
 
 
-def at(one: Endpoint, house: House, identity: object, service: str = "") -> str:
+def at(one: Endpoint, house: FurnishedOrganization, identity: object, service: str = "") -> str:
     """Of this house, and of its service if the path names one before it comes to what the last parameter is an id of."""
     path = one.path.replace(f"{{{parameters(one.path)[-1]}}}", str(identity))
     path = path.replace("{provider_id}", str(house.ids["upstream_providers"][0]))
@@ -276,7 +276,7 @@ KEPT = (
 OF_SERVICE = ("client_secrets", "plans", "api_keys")
 
 
-def state(street: Street, house: House) -> Mapping[str, Any]:
+def state(street: TwoFurnishedOrganizations, house: FurnishedOrganization) -> Mapping[str, Any]:
     """All rows of the house."""
     columns = {"all_organizations": "id", "relations": "organization_id", "sessions": "organization_id", "audit_entries": "organization_id"}
     conditions = {table: f"{columns.get(table, 'org_id')} = %s" for table in KEPT}
@@ -287,7 +287,9 @@ def state(street: Street, house: House) -> Mapping[str, Any]:
     }
 
 
-async def test_no_id_of_another_organization_opens_anything(street: Street, acme: House, globex: House) -> None:
+async def test_no_id_of_another_organization_opens_anything(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
     before, own = state(street, globex), state(street, acme)
     everything = [(kind, identity) for kind, ids in globex.ids.items() for identity in ids]
     for one in WITH_IDS:
@@ -306,7 +308,9 @@ async def test_no_id_of_another_organization_opens_anything(street: Street, acme
     assert state(street, acme) == own
 
 
-async def test_a_member_of_both_is_treated_in_each_separately(street: Street, acme: House, globex: House) -> None:
+async def test_a_member_of_both_is_treated_in_each_separately(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
     guest = street.guest
     for house in (acme, globex):
         street.tenants.session(guest, house.service)
@@ -319,7 +323,9 @@ async def test_a_member_of_both_is_treated_in_each_separately(street: Street, ac
     assert (await street.ask(globex, "GET", "/api/organizations/acme/members", by=guest)).status == 403
 
 
-async def test_no_field_takes_what_is_anothers(street: Street, acme: House, globex: House) -> None:
+async def test_no_field_takes_what_is_anothers(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
     before, own = state(street, globex), state(street, acme)
     for path, content in FIELDS.items():
         method, _, template = path.partition(" ")
@@ -329,7 +335,7 @@ async def test_no_field_takes_what_is_anothers(street: Street, acme: House, glob
     assert (state(street, globex), state(street, acme)) == (before, own)
 
 
-def reads(house: House, *, of: House) -> list[str]:
+def reads(house: FurnishedOrganization, *, of: FurnishedOrganization) -> list[str]:
     """Every list and every single thing of the house, also as it is filtered and searched, with the ids and names of `of`."""
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
     filtered = [
@@ -356,7 +362,9 @@ def reads(house: House, *, of: House) -> list[str]:
     return [path.replace("{org_slug}", house.slug).replace("{provider}", "codehost") for path in lists] + named
 
 
-async def test_no_answer_contains_anything_of_another(street: Street, acme: House, globex: House) -> None:
+async def test_no_answer_contains_anything_of_another(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
     street.people.change("update all_organizations set invitation_domains = array[slug || '.example'], logo_url = slug")
     foreign = [str(identity) for ids in globex.ids.values() for identity in ids]
     for path in ("/api/organizations", *reads(acme, of=acme)):
@@ -371,7 +379,9 @@ async def test_no_answer_contains_anything_of_another(street: Street, acme: Hous
             assert "acme" in text, path
 
 
-async def test_filters_by_what_is_anothers_find_nothing(street: Street, acme: House, globex: House) -> None:
+async def test_filters_by_what_is_anothers_find_nothing(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
     foreign = [str(identity) for ids in globex.ids.values() for identity in ids]
     for path in reads(acme, of=globex):
         answer = await street.ask(acme, "GET", path)
@@ -381,7 +391,9 @@ async def test_filters_by_what_is_anothers_find_nothing(street: Street, acme: Ho
         assert "globex" not in text, path
 
 
-async def test_no_list_and_no_count_moves_with_anothers(street: Street, acme: House, globex: House, postern: Postern) -> None:
+async def test_no_list_and_no_count_moves_with_anothers(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization, postern: Postern
+) -> None:
     paths = ["/api/organizations", *reads(acme, of=acme)]
 
     async def seen() -> Mapping[str, Any]:
@@ -403,7 +415,9 @@ async def test_no_list_and_no_count_moves_with_anothers(street: Street, acme: Ho
     assert await seen() != before
 
 
-async def test_a_persons_own_invitations_are_those_to_their_own_address(street: Street, acme: House, globex: House) -> None:
+async def test_a_persons_own_invitations_are_those_to_their_own_address(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
     for house, email in ((acme, "member@globex.example"), (globex, "member@acme.example"), (globex, "MEMBER@acme.example.org")):
         answer = await street.ask(house, "POST", f"/api/organizations/{house.slug}/invitations", {"email": email, "role": "member"})
         assert answer.status == 200
@@ -414,7 +428,9 @@ async def test_a_persons_own_invitations_are_those_to_their_own_address(street: 
     assert (await street.ask(acme, "GET", "/api/invitations", by=acme.owner)).json() == []
 
 
-async def test_a_deleted_organization_is_in_nobodys_answers(street: Street, acme: House, globex: House) -> None:
+async def test_a_deleted_organization_is_in_nobodys_answers(
+    street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
+) -> None:
     assert (await street.ask(globex, "DELETE", "/api/organizations/globex")).status == 204
     listed = (await street.ask(acme, "GET", "/api/organizations", by=street.guest)).json()
     assert [one["organization"]["slug"] for one in listed] == ["acme"]

@@ -49,7 +49,7 @@ class SignedIn:
             assert (await self.browser.refresh(self.tokens["refresh_token"])).status in statuses
 
 
-class House(Cast):
+class DisabledScene(Cast):
     async def sign_in(self, person: Person, agent: str = FIREFOX, **more: Any) -> SignedIn:
         browser = Browser(self.client, agent)
         tokens = await browser.tokens(person, **more)
@@ -81,8 +81,8 @@ class House(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> DisabledScene:
+    return DisabledScene(postern, people, unlimited(postern), log)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def ada(people: People) -> Person:
     return await people.with_password(PASSWORD, "ada@example.org")
 
 
-async def test_a_deactivated_user_gets_in_by_no_entry_and_comes_back_without_the_old_keys(house: House, ada: Person) -> None:
+async def test_a_deactivated_user_gets_in_by_no_entry_and_comes_back_without_the_old_keys(house: DisabledScene, ada: Person) -> None:
     postbox = Postbox(house.postern)
     first, second = await house.sign_in(ada), await house.sign_in(ada, SAFARI)
     await postbox.empty()
@@ -115,7 +115,7 @@ async def test_a_deactivated_user_gets_in_by_no_entry_and_comes_back_without_the
     assert await (await house.sign_in(ada)).profile() == 200
 
 
-async def test_a_second_factor_that_was_awaited_does_not_let_a_deactivated_user_in(house: House, ada: Person) -> None:
+async def test_a_second_factor_that_was_awaited_does_not_let_a_deactivated_user_in(house: DisabledScene, ada: Person) -> None:
     totp = await enable_mfa(house.client, house.people, ada)
     browser = Browser(house.client)
     awaiting = (await browser.login(ada)).json()
@@ -124,14 +124,14 @@ async def test_a_second_factor_that_was_awaited_does_not_let_a_deactivated_user_
     assert (await browser.verify(awaiting["access_token"], totp.now())).status == 401
 
 
-async def test_a_session_that_was_left_is_dead_and_another_lives(house: House, ada: Person) -> None:
+async def test_a_session_that_was_left_is_dead_and_another_lives(house: DisabledScene, ada: Person) -> None:
     left, other = await house.sign_in(ada), await house.sign_in(ada, SAFARI)
     assert (await left.browser.post(LOGOUT, token=left.tokens["access_token"])).status == 200
     await left.is_refused()
     assert await other.profile() == 200
 
 
-async def test_a_revoked_device_takes_its_sessions_and_its_trust_with_it(house: House, ada: Person) -> None:
+async def test_a_revoked_device_takes_its_sessions_and_its_trust_with_it(house: DisabledScene, ada: Person) -> None:
     totp = await enable_mfa(house.client, house.people, ada)
 
     async def sign_in(agent: str) -> SignedIn:
@@ -167,7 +167,7 @@ async def test_a_revoked_device_takes_its_sessions_and_its_trust_with_it(house: 
     ],
 )
 async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
-    house: House, ada: Person, disabled: str, enabled: str | None
+    house: DisabledScene, ada: Person, disabled: str, enabled: str | None
 ) -> None:
     inside = await house.sign_in(ada)
     house.move_into("acme", ada)
@@ -194,7 +194,7 @@ async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
     ],
 )
 async def test_a_service_that_is_closed_to_somebody_is_so_at_once(
-    house: House, ada: Person, disabled: str, enabled: str | None, statuses: Sequence[int]
+    house: DisabledScene, ada: Person, disabled: str, enabled: str | None, statuses: Sequence[int]
 ) -> None:
     acme = house.tenants.add("acme")
     house.tenants.service(acme, "shop")
@@ -212,7 +212,7 @@ async def test_a_service_that_is_closed_to_somebody_is_so_at_once(
         assert await inside.profile() == 200
 
 
-async def test_what_ends_a_persons_sessions_ends_those_in_services_too(house: House, ada: Person) -> None:
+async def test_what_ends_a_persons_sessions_ends_those_in_services_too(house: DisabledScene, ada: Person) -> None:
     house.tenants.service(house.tenants.add("acme"), "shop")
     inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
     outside = await house.sign_in(ada, SAFARI)
@@ -223,7 +223,7 @@ async def test_what_ends_a_persons_sessions_ends_those_in_services_too(house: Ho
     assert (await inside.browser.login(ada, org_slug="acme", service_slug="shop")).status == 401
 
 
-async def test_an_impersonator_out_of_office_is_out_of_every_name(house: House, ada: Person, people: People) -> None:
+async def test_an_impersonator_out_of_office_is_out_of_every_name(house: DisabledScene, ada: Person, people: People) -> None:
     owner = people.add("owner@example.org", platform_owner=True)
     people.add("second@example.org", platform_owner=True)
 

@@ -23,7 +23,7 @@ database_url, postern, people = http.database_url, http.postern, http.people
 GUESS: Final = "the sun over the harbour"
 
 
-class Street:
+class ManyAddresses:
     """Addresses without end: each has buckets of its own, so that only the account's are in the way."""
 
     def __init__(self, postern: Postern) -> None:
@@ -45,8 +45,8 @@ class Street:
 
 
 @pytest.fixture
-def street(postern: Postern) -> Street:
-    return Street(postern)
+def street(postern: Postern) -> ManyAddresses:
+    return ManyAddresses(postern)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def rows(url: str, query: str) -> list[dict[str, Any]]:
         return connection.execute(query.encode()).fetchall()
 
 
-async def test_many_addresses_together_get_no_more_tries_than_one(street: Street, ada: Person) -> None:
+async def test_many_addresses_together_get_no_more_tries_than_one(street: ManyAddresses, ada: Person) -> None:
     await street.besiege(ada)
     answer = await Browser(street.client(), SAFARI).login(ada)
     # Not even the right password is looked at, and nothing says that it was right.
@@ -67,7 +67,7 @@ async def test_many_addresses_together_get_no_more_tries_than_one(street: Street
     assert int(answer.header("retry-after") or 0) > 0
 
 
-async def test_strangers_do_not_lock_the_owner_out_of_a_known_device(street: Street, ada: Person) -> None:
+async def test_strangers_do_not_lock_the_owner_out_of_a_known_device(street: ManyAddresses, ada: Person) -> None:
     browser = Browser(street.client())
     await browser.tokens(ada)
     await street.besiege(ada)
@@ -76,7 +76,7 @@ async def test_strangers_do_not_lock_the_owner_out_of_a_known_device(street: Str
 
 
 @pytest.mark.parametrize("header", ["cookie", "x-device-token"])
-async def test_only_a_token_makes_a_device_known_not_its_looks(street: Street, ada: Person, header: str) -> None:
+async def test_only_a_token_makes_a_device_known_not_its_looks(street: ManyAddresses, ada: Person, header: str) -> None:
     browser = Browser(street.client())
     await browser.tokens(ada)
     await street.besiege(ada)
@@ -86,7 +86,7 @@ async def test_only_a_token_makes_a_device_known_not_its_looks(street: Street, a
         assert (await street.guess(ada, agent=FIREFOX, headers=((header, carried),))).status == 429
 
 
-async def test_anothers_known_device_is_a_stranger(street: Street, ada: Person, people: People) -> None:
+async def test_anothers_known_device_is_a_stranger(street: ManyAddresses, ada: Person, people: People) -> None:
     browser = Browser(street.client())
     await browser.tokens(await people.with_password(PASSWORD, "bob@example.org"))
     await street.besiege(ada)
@@ -94,7 +94,7 @@ async def test_anothers_known_device_is_a_stranger(street: Street, ada: Person, 
     assert (await browser.login(ada)).status == 429
 
 
-async def test_a_revoked_device_is_a_stranger(street: Street, ada: Person) -> None:
+async def test_a_revoked_device_is_a_stranger(street: ManyAddresses, ada: Person) -> None:
     lost, here = Browser(street.client()), Browser(street.client(), SAFARI)
     await lost.tokens(ada)
     token = (await here.tokens(ada))["access_token"]
@@ -108,7 +108,7 @@ async def test_a_revoked_device_is_a_stranger(street: Street, ada: Person) -> No
     assert (await here.login(ada)).status == 200
 
 
-async def test_a_holder_of_the_device_may_not_guess_without_end_and_locks_nobody_else_out(street: Street, ada: Person) -> None:
+async def test_a_holder_of_the_device_may_not_guess_without_end_and_locks_nobody_else_out(street: ManyAddresses, ada: Person) -> None:
     stolen, other = Browser(street.client()), Browser(street.client(), SAFARI)
     await stolen.tokens(ada)
     await other.tokens(ada)
@@ -123,7 +123,7 @@ async def test_a_holder_of_the_device_may_not_guess_without_end_and_locks_nobody
 
 
 async def test_after_many_guesses_the_owner_of_a_trusted_device_is_asked_for_the_second_factor(
-    street: Street, ada: Person, people: People
+    street: ManyAddresses, ada: Person, people: People
 ) -> None:
     totp = await enable_mfa(street.client(), people, ada)
     browser = Browser(street.client())
@@ -153,7 +153,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, people: People, change: str, *val
 
 @pytest.mark.parametrize("change", [REVOKE, DISTRUST])
 async def test_a_device_that_loses_its_trust_while_the_password_is_checked_skips_no_second_factor(
-    street: Street, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch, change: str
+    street: ManyAddresses, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     totp = await enable_mfa(street.client(), people, ada)
     browser = Browser(street.client())
@@ -168,7 +168,7 @@ async def test_a_device_that_loses_its_trust_while_the_password_is_checked_skips
 
 
 async def test_a_device_that_is_swept_away_while_the_password_is_checked_is_there_again(
-    street: Street, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch
+    street: ManyAddresses, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser, kept = Browser(street.client()), "select id, user_id, name, browser, token_digest from devices"
     assert (await browser.login(ada)).status == 200
@@ -183,7 +183,7 @@ async def test_a_device_that_is_swept_away_while_the_password_is_checked_is_ther
 
 
 async def test_a_second_factor_that_is_enabled_while_the_password_is_checked_is_not_skipped(
-    street: Street, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch
+    street: ManyAddresses, ada: Person, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enabled = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now())"
     with monkeypatch.context() as patched:
@@ -193,7 +193,7 @@ async def test_a_second_factor_that_is_enabled_while_the_password_is_checked_is_
 
 
 async def test_after_many_guesses_an_owner_without_second_factor_gets_in_and_is_told(
-    street: Street, ada: Person, postern: Postern, database_url: str
+    street: ManyAddresses, ada: Person, postern: Postern, database_url: str
 ) -> None:
     postbox = Postbox(postern)
     browser = Browser(street.client())
@@ -212,7 +212,7 @@ async def test_after_many_guesses_an_owner_without_second_factor_gets_in_and_is_
     assert await postbox.empty() == []
 
 
-async def test_no_bucket_knows_what_was_guessed_or_who_was_meant(street: Street, ada: Person, database_url: str) -> None:
+async def test_no_bucket_knows_what_was_guessed_or_who_was_meant(street: ManyAddresses, ada: Person, database_url: str) -> None:
     browser = Browser(street.client())
     await browser.tokens(ada)
     await browser.login(ada, GUESS)
@@ -224,7 +224,7 @@ async def test_no_bucket_knows_what_was_guessed_or_who_was_meant(street: Street,
     assert not [secret for secret in secrets if secret in buckets]
 
 
-async def test_an_account_that_nobody_has_is_slowed_down_alike(street: Street, ada: Person) -> None:
+async def test_an_account_that_nobody_has_is_slowed_down_alike(street: ManyAddresses, ada: Person) -> None:
     stranger = replace(ada, email="nobody@example.org")
     await street.besiege(stranger)
     await street.besiege(ada)

@@ -21,7 +21,7 @@ ACME = "/api/organizations/acme"
 STEWARD = (*sorted(BuiltInRole.MEMBER.capabilities), Capability.MEMBERS_MANAGE, Capability.ROLES_MANAGE)
 
 
-class House(Cast):
+class PrivilegeScene(Cast):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.acme = self.tenants.add("acme")
@@ -43,11 +43,11 @@ class House(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> PrivilegeScene:
+    return PrivilegeScene(postern, people, unlimited(postern), log)
 
 
-async def test_a_role_is_no_ladder(house: House) -> None:
+async def test_a_role_is_no_ladder(house: PrivilegeScene) -> None:
     """With the right to manage people and roles, and every request that would turn it into more."""
     mighty = house.tenants.role(house.acme, "mighty", list(Capability))
     invited = await house.ask(house.owner, "POST", "/invitations", {"email": "mighty@acme.example", "role": "mighty"})
@@ -87,7 +87,7 @@ async def test_a_role_is_no_ladder(house: House) -> None:
     assert (await house.ask(house.steward, "POST", f"/members/{house.member.user}")).status == 200
 
 
-async def test_members_change_nothing(house: House) -> None:
+async def test_members_change_nothing(house: PrivilegeScene) -> None:
     before = house.standing()
     for method, path, body in (
         ("POST", "/invitations", {"email": "friend@example.org", "role": "member"}),
@@ -108,7 +108,7 @@ async def test_members_change_nothing(house: House) -> None:
     assert house.standing() == before
 
 
-async def test_nobody_removes_the_owner_or_adds_another(house: House) -> None:
+async def test_nobody_removes_the_owner_or_adds_another(house: PrivilegeScene) -> None:
     before = house.standing()
     owner = house.owner.user
     for by in (house.owner, house.admin):
@@ -127,7 +127,7 @@ async def test_nobody_removes_the_owner_or_adds_another(house: House) -> None:
     assert [one["user_id"] for one in owners] == [owner]
 
 
-async def test_what_somebody_may_give_ends_with_their_own_rights(house: House) -> None:
+async def test_what_somebody_may_give_ends_with_their_own_rights(house: PrivilegeScene) -> None:
     """Invitations and roles are weighed by what their maker holds now, not by what they held when they signed in."""
     answer = await house.ask(house.admin, "POST", "/invitations", {"email": "a@example.org", "role": "admin"})
     assert answer.status == 200
@@ -141,7 +141,7 @@ async def test_what_somebody_may_give_ends_with_their_own_rights(house: House) -
 
 
 @pytest.mark.parametrize("how", ["demoted", "removed", "deactivated", "of a lesser role"])
-async def test_nobody_comes_back_by_an_invitation_of_their_own(house: House, how: str) -> None:
+async def test_nobody_comes_back_by_an_invitation_of_their_own(house: PrivilegeScene, how: str) -> None:
     """An invitation to another address, made while they could, for the day on which they no longer can. They have its link: they were shown
     it.
     """

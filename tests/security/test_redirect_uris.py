@@ -20,7 +20,7 @@ database_url, postern, people, client = http.database_url, http.postern, http.pe
 SERVICES: Final = "/api/organizations/acme/services"
 
 
-class House(Cast):
+class RedirectUriScene(Cast):
     """Acme with a service of each type, that has one good redirect URI."""
 
     def __post_init__(self) -> None:
@@ -47,15 +47,15 @@ class House(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> RedirectUriScene:
+    return RedirectUriScene(postern, people, client, log)
 
 
 def hostile_to(service_type: ServiceType) -> Iterable[str]:
     return ALWAYS if service_type in {ServiceType.MOBILE, ServiceType.DESKTOP} else (*ALWAYS, *FOR_THE_WEB)
 
 
-async def test_no_hostile_redirect_uri_is_registered(house: House) -> None:
+async def test_no_hostile_redirect_uri_is_registered(house: RedirectUriScene) -> None:
     before = house.kept()
     # Each type has them all; so that this takes a second and not four, two of the types beside a good one, as the last of a list.
     for service_type in (ServiceType.WEB, ServiceType.MOBILE):
@@ -70,7 +70,7 @@ async def test_no_hostile_redirect_uri_is_registered(house: House) -> None:
     assert house.kept() == before
 
 
-async def test_no_hostile_activation_page_is_registered(house: House) -> None:
+async def test_no_hostile_activation_page_is_registered(house: RedirectUriScene) -> None:
     before = house.kept()
     # A scheme of an application's own opens no page, so it is hostile here for phones too.
     for hostile in (*ALWAYS, *FOR_THE_WEB):
@@ -78,7 +78,7 @@ async def test_no_hostile_activation_page_is_registered(house: House) -> None:
     assert house.kept() == before
 
 
-async def test_a_good_one_is_kept_and_given_back_byte_for_byte(house: House) -> None:
+async def test_a_good_one_is_kept_and_given_back_byte_for_byte(house: RedirectUriScene) -> None:
     for service_type in ServiceType:
         good = [*GOOD, *(() if service_type.is_confidential else GOOD_ON_A_PHONE)]
         answer = await house.ask("PATCH", f"/{service_type}", {"redirect_uris": good, "device_activation_uri": good[5]})
@@ -87,7 +87,7 @@ async def test_a_good_one_is_kept_and_given_back_byte_for_byte(house: House) -> 
         assert (service_type.value, tuple(good), good[5]) in house.kept()
 
 
-async def test_nothing_is_read_past_the_end_of_a_list(house: House) -> None:
+async def test_nothing_is_read_past_the_end_of_a_list(house: RedirectUriScene) -> None:
     answer = await house.ask("PATCH", "/web", {"redirect_uris": [["https://app.example.com/"]]})
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
     for odd in ({"0": "https://app.example.com/"}, "https://app.example.com/", 7, True):

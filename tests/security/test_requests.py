@@ -56,7 +56,7 @@ LONG = SETTINGS.body_limit - 1000
 DEEP = b"[" * 98, b"]" * 98
 
 
-class Anything(msgspec.Struct):
+class NamedBody(msgspec.Struct):
     name: str = ""
 
 
@@ -128,7 +128,7 @@ async def test_hostile_text_in_any_field_is_data_or_a_refusal_and_never_a_fault(
 @pytest.mark.parametrize("unit", [b'"",', b"[],", b"{},", b"0,", b'"\\\\u0000",', b'{"a":""},', b"[" * 50 + b"]" * 50 + b","])
 @pytest.mark.parametrize("end", [b'""', b'"\\u0000"', b'"\\ud800"', b'"', b"'"])
 def test_no_body_is_gone_over_in_python_on_the_thread_that_everybody_waits_for(unit: bytes, end: bytes) -> None:
-    reader = BodyReader(Anything, SETTINGS.body_limit)
+    reader = BodyReader(NamedBody, SETTINGS.body_limit)
     down, up = DEEP if unit[:2] != b"[[" else (b"[", b"]")
     long = filled(LONG, down, unit, end + up)
     assert steps(lambda: reader.decode(long)) < 100

@@ -24,7 +24,7 @@ ACCESS, IDENTITY = current_key(KeyPurpose.ACCESS), current_key(KeyPurpose.ID)
 SECONDS = int(NOW.timestamp())
 
 
-class House:
+class TokenScene:
     """Our own signer and verifier, and what an attacker makes."""
 
     def __init__(self) -> None:
@@ -48,8 +48,8 @@ class House:
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
+def house() -> TokenScene:
+    return TokenScene()
 
 
 def encode(part: bytes | Mapping[str, Any]) -> str:
@@ -72,25 +72,25 @@ def header(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in ({"alg": "ES256", "kid": ACCESS.id, "typ": "JWT"} | changes).items() if value is not None}
 
 
-async def test_the_forging_tools_of_this_file_make_good_tokens_when_told_to(house: House) -> None:
+async def test_the_forging_tools_of_this_file_make_good_tokens_when_told_to(house: TokenScene) -> None:
     await house.verifier.verify_access(signed(await house.private(KeyPurpose.ACCESS), header()))
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", ""])
 @pytest.mark.parametrize("signature", [b"", b"x" * 64])
-async def test_an_unsigned_token_is_refused(house: House, algorithm: str, signature: bytes) -> None:
+async def test_an_unsigned_token_is_refused(house: TokenScene, algorithm: str, signature: bytes) -> None:
     await house.refuses(forge(header(alg=algorithm), access_claims(), signature))
     await house.refuses(forge(header(alg=algorithm, kid=None), access_claims(), signature))
 
 
-async def test_a_token_without_its_signature_is_refused(house: House) -> None:
+async def test_a_token_without_its_signature_is_refused(house: TokenScene) -> None:
     token = await house.signer.sign_access(access_claims())
     await house.refuses(token.rpartition(".")[0] + ".")
     await house.refuses(token.rpartition(".")[0])
 
 
 @pytest.mark.parametrize(("algorithm", "digest"), [("HS256", "sha256"), ("HS384", "sha384"), ("HS512", "sha512")])
-async def test_a_public_key_is_no_shared_secret(house: House, algorithm: str, digest: str) -> None:
+async def test_a_public_key_is_no_shared_secret(house: TokenScene, algorithm: str, digest: str) -> None:
     for key in (ACCESS, IDENTITY):
         public = jwt.PyJWK(dict(key.public_jwk)).key.public_bytes
         materials = [
@@ -127,12 +127,12 @@ async def test_a_public_key_is_no_shared_secret(house: House, algorithm: str, di
         "A128KW",
     ],
 )
-async def test_every_algorithm_but_the_keys_own_is_refused(house: House, algorithm: str) -> None:
+async def test_every_algorithm_but_the_keys_own_is_refused(house: TokenScene, algorithm: str) -> None:
     """Although the signature is made with the true key."""
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(alg=algorithm)))
 
 
-async def test_an_id_token_is_no_access_token(house: House) -> None:
+async def test_an_id_token_is_no_access_token(house: TokenScene) -> None:
     token = await house.signer.sign_id(access_claims())
     await house.refuses(token)
     # Nor under the access key's name.
@@ -140,7 +140,7 @@ async def test_an_id_token_is_no_access_token(house: House) -> None:
     await house.refuses(jwt.encode(access_claims(), pair, algorithm="RS256", headers={"kid": ACCESS.id}))
 
 
-async def test_a_key_of_the_callers_own_is_never_read(house: House) -> None:
+async def test_a_key_of_the_callers_own_is_never_read(house: TokenScene) -> None:
     """Neither from the header nor from an address in it; the signature is true under the key that the header offers."""
     pair = generate_private_key(SECP256R1())
     jwk = json.loads(ECAlgorithm.to_jwk(pair.public_key()))
@@ -175,7 +175,7 @@ async def test_a_key_of_the_callers_own_is_never_read(house: House) -> None:
         {"cty": "JWT"},
     ],
 )
-async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signed(house: House, extra: dict[str, Any]) -> None:
+async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signed(house: TokenScene, extra: dict[str, Any]) -> None:
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(**extra)))
 
 
@@ -201,24 +201,24 @@ async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signe
         "http://attacker.example/key",
     ],
 )
-async def test_an_odd_key_id_is_refused(house: House, kid: Any) -> None:
+async def test_an_odd_key_id_is_refused(house: TokenScene, kid: Any) -> None:
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(kid=kid)))
     assert house.stored.reads <= 2
 
 
 @pytest.mark.parametrize("kind", ["secevent+jwt", "AT+JWT", "application/at+jwt", "logout+jwt", "JOSE", "jwt", "", 7, None])
-async def test_a_token_of_another_type_is_refused(house: House, kind: Any) -> None:
+async def test_a_token_of_another_type_is_refused(house: TokenScene, kind: Any) -> None:
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(typ=kind)))
 
 
-async def test_a_token_under_somebody_elses_key_is_refused(house: House) -> None:
+async def test_a_token_under_somebody_elses_key_is_refused(house: TokenScene) -> None:
     await house.refuses(signed(generate_private_key(SECP256R1()), header()))
     await house.refuses(jwt.encode(access_claims(), generate_rsa_private_key(65537, 2048), algorithm="RS256", headers={"kid": ACCESS.id}))
     # Another key of ours than the one named.
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(kid=next_key(KeyPurpose.ACCESS, 1).id)))
 
 
-async def test_no_part_of_a_token_can_be_exchanged(house: House) -> None:
+async def test_no_part_of_a_token_can_be_exchanged(house: TokenScene) -> None:
     mine = await house.signer.sign_access(access_claims())
     other = await house.signer.sign_access(access_claims(sub="somebody else", is_platform_owner=True))
     (head, body, signature), (_, other_body, other_signature) = mine.split("."), other.split(".")
@@ -245,40 +245,40 @@ async def test_no_part_of_a_token_can_be_exchanged(house: House) -> None:
         7,
     ],
 )
-async def test_a_token_of_another_issuer_is_refused(house: House, issuer: Any) -> None:
+async def test_a_token_of_another_issuer_is_refused(house: TokenScene, issuer: Any) -> None:
     await house.refuses(await house.sign(access_claims(iss=issuer)))
 
 
 @pytest.mark.parametrize("name", ["exp", "iat", "sid", "sub", "iss"])
-async def test_a_token_that_lacks_a_claim_is_refused(house: House, name: str) -> None:
+async def test_a_token_that_lacks_a_claim_is_refused(house: TokenScene, name: str) -> None:
     await house.refuses(await house.sign(access_claims(**{name: None})))
 
 
 @pytest.mark.parametrize("name", ["exp", "iat", "nbf"])
 @pytest.mark.parametrize("value", ["soon", str(SECONDS + 60), SECONDS + 60.5, True, [], {}, 10**30, -(10**30), 1e308])
-async def test_a_time_that_is_no_whole_number_of_seconds_is_refused(house: House, name: str, value: Any) -> None:
+async def test_a_time_that_is_no_whole_number_of_seconds_is_refused(house: TokenScene, name: str, value: Any) -> None:
     await house.refuses(await house.sign(access_claims(**{name: value})))
 
 
 @pytest.mark.parametrize("exp", [SECONDS, SECONDS - 1, SECONDS - 86_400, 0, 1])
-async def test_an_expired_token_says_that_it_has_expired(house: House, exp: int) -> None:
+async def test_an_expired_token_says_that_it_has_expired(house: TokenScene, exp: int) -> None:
     token = await house.signer.sign_access(access_claims(exp=exp))
     for _ in range(2):
         with pytest.raises(TokenExpired):
             await house.verifier.verify_access(token)
 
 
-async def test_an_expired_token_with_a_bad_signature_is_only_invalid(house: House) -> None:
+async def test_an_expired_token_with_a_bad_signature_is_only_invalid(house: TokenScene) -> None:
     await house.refuses(signed(generate_private_key(SECP256R1()), header(), access_claims(exp=SECONDS - 60)))
 
 
 @pytest.mark.parametrize("name", ["iat", "nbf"])
-async def test_a_token_from_the_future_is_refused_beyond_a_small_leeway(house: House, name: str) -> None:
+async def test_a_token_from_the_future_is_refused_beyond_a_small_leeway(house: TokenScene, name: str) -> None:
     await house.verifier.verify_access(await house.signer.sign_access(access_claims(**{name: SECONDS + 30})))
     await house.refuses(await house.signer.sign_access(access_claims(**{name: SECONDS + 31})))
 
 
-async def test_an_oversized_token_is_refused_before_it_is_read(house: House) -> None:
+async def test_an_oversized_token_is_refused_before_it_is_read(house: TokenScene) -> None:
     token = await house.signer.sign_access(access_claims(pad="x" * LARGEST_TOKEN))
     await house.refuses(token)
     assert house.stored.reads == 1, "the reading was the signer's"
@@ -309,11 +309,11 @@ async def test_an_oversized_token_is_refused_before_it_is_read(house: House) -> 
         encode(b"\xff\xfe") + ".e30.",
     ],
 )
-async def test_what_is_no_token_is_refused(house: House, token: str) -> None:
+async def test_what_is_no_token_is_refused(house: TokenScene, token: str) -> None:
     await house.refuses(token)
 
 
-async def test_foreign_characters_and_spaces_in_a_token_are_refused(house: House) -> None:
+async def test_foreign_characters_and_spaces_in_a_token_are_refused(house: TokenScene) -> None:
     token = await house.signer.sign_access(access_claims())
     head, body, signature = token.split(".")
     for altered in (
@@ -327,7 +327,7 @@ async def test_foreign_characters_and_spaces_in_a_token_are_refused(house: House
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"x"', b"7", b"null", b"{", b"", b"\xff"])
-async def test_claims_that_are_no_object_are_refused_although_signed(house: House, body: bytes) -> None:
+async def test_claims_that_are_no_object_are_refused_although_signed(house: TokenScene, body: bytes) -> None:
     signing_input = f"{encode(header())}.{encode(body)}"
     signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signing_input.encode(), await house.private(KeyPurpose.ACCESS))  # type: ignore[arg-type]  # an EC key
     await house.refuses(f"{signing_input}.{encode(signature)}")
@@ -337,7 +337,7 @@ IDENTITY_ES256 = current_key(KeyPurpose.ID_ES256)
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
-async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(house: House, algorithm: str) -> None:
+async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(house: TokenScene, algorithm: str) -> None:
     house.stored.keys.append(IDENTITY_ES256)
     # Even one that claims to be.
     token = await house.signer.sign_id(access_claims(), algorithm)
@@ -361,7 +361,7 @@ async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(ho
             await house.verifier.verify_id(wrong)
 
 
-async def test_a_token_for_an_application_is_one_of_ours_by_its_session_alone(house: House) -> None:
+async def test_a_token_for_an_application_is_one_of_ours_by_its_session_alone(house: TokenScene) -> None:
     token = await house.signer.sign_for_application(access_claims())
     assert jwt.get_unverified_header(token)["typ"] == "at+jwt"
     await house.verifier.verify_access(token)

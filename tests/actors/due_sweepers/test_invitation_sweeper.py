@@ -125,7 +125,7 @@ async def test_several_processes_share_the_work(store: Store) -> None:
     assert await store.count("audit_entries") == 1200
 
 
-class Due:
+class DueInvitations:
     """Stands for the use case over a number."""
 
     def __init__(self, rows: int) -> None:
@@ -144,25 +144,25 @@ class Due:
 
 
 @pytest.fixture
-def due() -> Due:
-    return Due(250)
+def due() -> DueInvitations:
+    return DueInvitations(250)
 
 
 @asynccontextmanager
-async def at_work(due: Due) -> AsyncIterator[None]:
+async def at_work(due: DueInvitations) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         await nursery.start(invitation_sweeper(cast("Invitations", due), spread=no_spread, interval=0.2, batch=100).run)
         yield
         nursery.cancel_scope.cancel()
 
 
-async def asked(due: Due, times: int) -> None:
+async def asked(due: DueInvitations, times: int) -> None:
     with trio.fail_after(10):
         while len(due.asked) < times:
             await trio.sleep(0.02)
 
 
-async def test_each_batch_begins_where_the_last_ended_after_as_long_a_pause(due: Due) -> None:
+async def test_each_batch_begins_where_the_last_ended_after_as_long_a_pause(due: DueInvitations) -> None:
     async with at_work(due):
         await asked(due, 3)
     assert due.rows == 0
@@ -171,7 +171,7 @@ async def test_each_batch_begins_where_the_last_ended_after_as_long_a_pause(due:
     assert (start, after is not None and later is not None and after < later) == (None, True)
 
 
-async def test_rounds_follow_and_an_outage_is_waited_out(due: Due, log: CapturedLog) -> None:
+async def test_rounds_follow_and_an_outage_is_waited_out(due: DueInvitations, log: CapturedLog) -> None:
     due.away_until = trio.current_time() + 0.1
     async with at_work(due):
         await asked(due, 5)

@@ -15,7 +15,7 @@ ON_A_JUMPING_CLOCK = True
 BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-class Due:
+class DueSubscriptions:
     """So many that are due, in place of the use case and its database. Each batch takes a tenth of a second."""
 
     def __init__(self, number: int, *, away_until: float = 0.0) -> None:
@@ -34,7 +34,7 @@ class Due:
 
 
 @asynccontextmanager
-async def at_work(due: Due, spread: float = 0.0) -> AsyncIterator[None]:
+async def at_work(due: DueSubscriptions, spread: float = 0.0) -> AsyncIterator[None]:
     expirer = subscription_expirer(due, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
     async with trio.open_nursery() as nursery:
         await nursery.start(expirer.run)
@@ -42,12 +42,12 @@ async def at_work(due: Due, spread: float = 0.0) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-def pauses(due: Due) -> list[float]:
+def pauses(due: DueSubscriptions) -> list[float]:
     return [round(later - earlier, 3) for (earlier, _), (later, _) in pairwise(due.asked)]
 
 
 async def test_batches_follow_at_half_speed_each_from_where_the_last_one_ended(log: CapturedLog) -> None:
-    due = Due(25)
+    due = DueSubscriptions(25)
     async with at_work(due):
         await trio.sleep(5)
     assert due.left == 0
@@ -58,7 +58,7 @@ async def test_batches_follow_at_half_speed_each_from_where_the_last_one_ended(l
 
 
 async def test_the_rounds_are_fifteen_seconds_apart_and_begin_again() -> None:
-    due = Due(0)
+    due = DueSubscriptions(0)
     async with at_work(due):
         await trio.sleep(100)
     assert pauses(due) == [15.1] * 6
@@ -66,14 +66,14 @@ async def test_the_rounds_are_fifteen_seconds_apart_and_begin_again() -> None:
 
 
 async def test_processes_that_start_together_do_not_look_together() -> None:
-    early, late, began = Due(0), Due(0), trio.current_time()
+    early, late, began = DueSubscriptions(0), DueSubscriptions(0), trio.current_time()
     async with at_work(early, spread=0.1), at_work(late, spread=0.9):
         await trio.sleep(14)
     assert [round(due.asked[0][0] - began, 3) for due in (early, late)] == [1.5, 13.5]
 
 
 async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
-    due = Due(5, away_until=trio.current_time() + 300)
+    due = DueSubscriptions(5, away_until=trio.current_time() + 300)
     async with at_work(due):
         await trio.sleep(400)
     assert due.left == 0

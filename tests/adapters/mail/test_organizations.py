@@ -38,7 +38,7 @@ MAIL: Final = Mail("ada@example.org", "Subject", "Text", "<p>Text</p>")
 LOCAL: Final = (ip_network("127.0.0.0/8"),)
 
 
-class Known:
+class NamedAddresses:
     def __init__(self, *addresses: str) -> None:
         self._addresses = [ip_address(one) for one in addresses]
 
@@ -47,7 +47,7 @@ class Known:
         return self._addresses
 
 
-class Leading(httpcore.AsyncNetworkBackend):
+class OnePortNetwork(httpcore.AsyncNetworkBackend):
     """Every address leads to this port on loopback."""
 
     def __init__(self, port: int) -> None:
@@ -61,8 +61,8 @@ class Leading(httpcore.AsyncNetworkBackend):
 
 class Posting:
     def __init__(self, port: int, *addresses: str, authority: Any = None, allowed: Any = (), time_outs: TimeOuts | None = None) -> None:
-        self.network = Leading(port)
-        dialer = Dialer(Known(*addresses), allowed, None, self.network)
+        self.network = OnePortNetwork(port)
+        dialer = Dialer(NamedAddresses(*addresses), allowed, None, self.network)
         self.post = GuardedPost(
             dialer.connect, dialer.permits, Trust(authority).context, SystemClock(), time_outs=time_outs or TimeOuts(5, 5, 20)
         )

@@ -42,7 +42,7 @@ VALUES: dict[str, dict[str, Any]] = {
 ACME = branding("Acme & Söhne", "0f" * 32, "#ffd166")
 
 
-class Reader(HTMLParser):
+class ParsedMail(HTMLParser):
     """What a mail program makes of it."""
 
     def __init__(self, html: str) -> None:
@@ -82,7 +82,7 @@ def test_a_mail_is_well_made(name: str, language: Language) -> None:
     assert max(map(len, mail.text.splitlines())) <= 100
     assert "\n\n\n" not in mail.text
     assert not re.search(r"[{}<>]|None|Undefined|\*\*", mail.text), mail.text
-    read = Reader(mail.html)
+    read = ParsedMail(mail.html)
     (html,) = read.of("html")
     assert html["lang"] == language
     assert len(read.of("h1")) == len(read.of("title")) == 1
@@ -106,7 +106,7 @@ def test_a_mail_is_well_made(name: str, language: Language) -> None:
 @pytest.mark.parametrize("name", VALUES)
 def test_without_branding_it_is_ours_and_fetches_nothing(name: str) -> None:
     mail = TEMPLATES.mail(name, "ada@example.org", account=None, language=None, **VALUES[name])
-    assert not Reader(mail.html).of("img")
+    assert not ParsedMail(mail.html).of("img")
     assert POSTERN.color in mail.html
     assert "Acme" not in mail.html
 
@@ -116,7 +116,7 @@ def test_what_is_not_known_is_left_out(name: str) -> None:
     mail = TEMPLATES.mail(name, "ada@example.org", account=None, language=None, when=None, address=None)
     assert "When" not in mail.text + mail.html
     assert "Address" not in mail.text
-    assert not [table for table in Reader(mail.html).of("table") if table.get("class") == "facts"]
+    assert not [table for table in ParsedMail(mail.html).of("table") if table.get("class") == "facts"]
 
 
 def test_a_change_that_has_happened_reads_otherwise_than_one_that_was_asked_for() -> None:
@@ -147,7 +147,7 @@ def test_all_access_has_ended_says_how_to_come_in_again() -> None:
     assert "provider, as before" in at_provider.text
     for mail in (handed, at_provider):
         assert "http" not in mail.text.replace("https://id.example.org", "")
-        assert not Reader(mail.html).of("a")
+        assert not ParsedMail(mail.html).of("a")
 
 
 HOSTILE = [
@@ -168,7 +168,7 @@ def test_hostile_values_stay_text(text: str) -> None:
         )
         for one in (text, "x")
     )
-    assert [tag for tag, _ in Reader(mail.html).tags] == [tag for tag, _ in Reader(honest.html).tags]
+    assert [tag for tag, _ in ParsedMail(mail.html).tags] == [tag for tag, _ in ParsedMail(honest.html).tags]
     assert len(mail.text.splitlines()) == len(honest.text.splitlines())
     assert "603729" not in mail.text
     assert len(mail.text) < 3000
@@ -176,7 +176,7 @@ def test_hostile_values_stay_text(text: str) -> None:
     assert "\n" not in mail.subject
     assert "\r" not in mail.subject
     assert "onerror=alert(1)>" not in mail.html
-    assert {link["href"] for link in Reader(mail.html).of("a")} == {LINK}
+    assert {link["href"] for link in ParsedMail(mail.html).of("a")} == {LINK}
 
 
 def test_a_slip_of_ours_is_noticed() -> None:

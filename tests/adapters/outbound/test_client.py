@@ -30,7 +30,7 @@ LOOPBACK = (ip_network("127.0.0.1/32"),)
 LONG = timedelta(seconds=30)
 
 
-class Known:
+class ScriptedAddresses:
     """Names and their addresses. A name with several answers gives the next one each time it is asked for."""
 
     def __init__(self, **names: Sequence[Sequence[str]]) -> None:
@@ -65,7 +65,7 @@ class Calling:
 
     def __init__(self, *, allowed: Any = LOOPBACK, proxy: str | None = None, authorities: Path | None = None, **names: Any) -> None:
         self.network = Watched(unreachable=["93.184.215.14"])
-        self.names = Known(**names)
+        self.names = ScriptedAddresses(**names)
         self.client = GuardedClient(Dialer(self.names, allowed, None if proxy is None else Secret(proxy), self.network), authorities)
 
     async def post(self, url: str, timeout: timedelta = LONG) -> OutboundAnswer:

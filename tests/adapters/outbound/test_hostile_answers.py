@@ -31,7 +31,7 @@ class Nobody:
         raise AssertionError(host)
 
 
-class Scripted(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
+class ScriptedNetwork(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
     """A network whose other side says `pieces`, each of which arrives for itself, and counts how it is read."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -70,7 +70,7 @@ def _jump(threshold: float) -> None:
         clock.autojump_threshold = threshold
 
 
-async def answered(network: Scripted) -> OutboundAnswer:
+async def answered(network: ScriptedNetwork) -> OutboundAnswer:
     client = GuardedClient(Dialer(Nobody(), EVERYWHERE, network=network))
     try:
         return await client.post(OutboundRequest(DESTINATION, b"body"), LONG)
@@ -79,8 +79,8 @@ async def answered(network: Scripted) -> OutboundAnswer:
         await client.aclose()
 
 
-async def require_refused(pieces: Iterable[bytes]) -> Scripted:
-    network = Scripted(pieces)
+async def require_refused(pieces: Iterable[bytes]) -> ScriptedNetwork:
+    network = ScriptedNetwork(pieces)
     with pytest.raises(OutboundFailed) as failed:
         await answered(network)
     assert failed.value.failure is Failure.MALFORMED
@@ -101,12 +101,12 @@ async def test_interim_heads_without_end_are_refused_after_a_few() -> None:
 
 async def test_a_few_interim_heads_are_passed_over() -> None:
     for pieces in ([INTERIM * MOST_INTERIM + OK], [*repeat(INTERIM, MOST_INTERIM), OK]):
-        answer = await answered(Scripted(pieces))
+        answer = await answered(ScriptedNetwork(pieces))
         assert (answer.status, answer.body) == (200, b"ok")
 
 
 async def test_each_answer_has_its_own_interim_heads() -> None:
-    network = Scripted(chain(repeat(INTERIM, 8), [OK], repeat(INTERIM, 8), [OK]))
+    network = ScriptedNetwork(chain(repeat(INTERIM, 8), [OK], repeat(INTERIM, 8), [OK]))
     client = GuardedClient(Dialer(Nobody(), EVERYWHERE, network=network))
     for _ in range(2):
         assert (await client.post(OutboundRequest(DESTINATION, b""), LONG)).body == b"ok"
@@ -123,10 +123,10 @@ async def test_chunks_of_a_byte_are_refused_after_a_thousand() -> None:
 @pytest.mark.usefixtures("mock_clock")
 async def test_many_chunks_are_an_answer_if_they_are_no_crumbs() -> None:
     for size in (SMALLEST, 100):
-        answer = await answered(Scripted([CHUNKED, chunk(b"x" * size) * 3000, END]))
+        answer = await answered(ScriptedNetwork([CHUNKED, chunk(b"x" * size) * 3000, END]))
         assert answer.body == b"x" * min(3000 * size, LONGEST_ANSWER)
     # A thousand of them are, however small.
-    answer = await answered(Scripted([CHUNKED, chunk(b"x") * (MOST_CRUMBS - 24), END]))
+    answer = await answered(ScriptedNetwork([CHUNKED, chunk(b"x") * (MOST_CRUMBS - 24), END]))
     assert answer.body == b"x" * (MOST_CRUMBS - 24)
 
 
@@ -145,7 +145,7 @@ async def test_one_byte_at_a_time_is_refused_after_a_thousand_in_a_head_and_in_a
 @pytest.mark.usefixtures("mock_clock")
 async def test_an_answer_that_arrives_slowly_is_an_answer() -> None:
     whole = b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n" + b"x" * 900
-    answer = await answered(Scripted(bytes([one]) for one in whole))
+    answer = await answered(ScriptedNetwork(bytes([one]) for one in whole))
     assert (answer.status, answer.body) == (200, b"x" * 900)
 
 
@@ -157,7 +157,9 @@ async def test_what_surrounds_the_content_says_nothing() -> None:
 
 
 async def test_a_head_has_a_bound() -> None:
-    assert (await answered(Scripted([b"HTTP/1.1 200 OK\r\n", b"a: b\r\n" * (MOST_LINES - 2), b"content-length: 0\r\n\r\n"]))).status == 200
+    assert (
+        await answered(ScriptedNetwork([b"HTTP/1.1 200 OK\r\n", b"a: b\r\n" * (MOST_LINES - 2), b"content-length: 0\r\n\r\n"]))
+    ).status == 200
     for pieces in (
         [b"HTTP/1.1 200 OK\r\n" + b"a:\r\n" * MOST_LINES + b"\r\n"],
         [b"HTTP/1.1 200 OK\r\n", *repeat(b"a:\r\n" * 900, 4), b"\r\n"],
@@ -172,7 +174,7 @@ async def test_a_head_has_a_bound() -> None:
 async def test_a_body_of_many_lines_is_none_of_a_head() -> None:
     body = b"\n" * 5000
     for pieces in ([b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n" + body], [CHUNKED + chunk(body), END]):
-        assert (await answered(Scripted(pieces))).body == body
+        assert (await answered(ScriptedNetwork(pieces))).body == body
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ async def test_a_body_of_many_lines_is_none_of_a_head() -> None:
 )
 async def test_nothing_is_read_at_once_that_would_keep_others_waiting(pieces: Iterable[bytes], parts: int) -> None:
     """Another task has its turn after each read, and after a few parts of what was read."""
-    network, turns = Scripted(pieces), 0
+    network, turns = ScriptedNetwork(pieces), 0
 
     async def neighbour() -> None:
         nonlocal turns
@@ -212,13 +214,13 @@ async def test_crumbs_are_read_at_a_pace(mock_clock: trio.testing.MockClock) -> 
         assert 1.5 < mock_clock.current_time() - began < 1.7
     # An answer in chunks that say something is read as quickly as it comes.
     began = mock_clock.current_time()
-    await answered(Scripted([CHUNKED, chunk(b"x" * SMALLEST) * 3000, END]))
+    await answered(ScriptedNetwork([CHUNKED, chunk(b"x" * SMALLEST) * 3000, END]))
     assert mock_clock.current_time() == began
 
 
 async def test_a_refused_answer_is_not_asked_for_again() -> None:
     """A kept connection may break while a request is on its way; what came over it and was refused came."""
-    network = Scripted(chain([OK], repeat(INTERIM * 100)))
+    network = ScriptedNetwork(chain([OK], repeat(INTERIM * 100)))
     client = GuardedClient(Dialer(Nobody(), EVERYWHERE, network=network))
     assert (await client.post(OutboundRequest(DESTINATION, b""), LONG)).body == b"ok"
     with pytest.raises(OutboundFailed):
@@ -228,7 +230,7 @@ async def test_a_refused_answer_is_not_asked_for_again() -> None:
 
 
 async def test_the_operators_client_is_as_strict() -> None:
-    client = PlainClient(Dialer(Nobody(), EVERYWHERE, network=Scripted(repeat(INTERIM * 100))))
+    client = PlainClient(Dialer(Nobody(), EVERYWHERE, network=ScriptedNetwork(repeat(INTERIM * 100))))
     with pytest.raises(OutboundFailed) as failed:
         await client.call("GET", OutboundRequest(DESTINATION, b""), LONG)
     assert failed.value.failure is Failure.MALFORMED

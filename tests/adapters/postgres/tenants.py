@@ -14,7 +14,7 @@ from tests.adapters.postgres.conftest import Store
 
 
 @dataclass(frozen=True)
-class Tenants:
+class StoredTenants:
     store: Store
 
     async def add(self, slug: str = "acme") -> OrganizationId:

@@ -70,7 +70,7 @@ class Database:
             await self.returns()
 
 
-class Person:
+class LookupAsker:
     """Somebody who asks: when, and what came of it."""
 
     def __init__(self, database: Database, key: str) -> None:
@@ -102,12 +102,12 @@ class Crowd:
     def __init__(self, database: Database, nursery: trio.Nursery) -> None:
         self.database = database
         self._nursery = nursery
-        self.people: list[Person] = []
+        self.people: list[LookupAsker] = []
 
-    async def asks(self, *keys: str) -> list[Person]:
+    async def asks(self, *keys: str) -> list[LookupAsker]:
         arrived = []
         for key in keys:
-            arrived.append(Person(self.database, key))
+            arrived.append(LookupAsker(self.database, key))
             self._nursery.start_soon(arrived[-1].ask)
             await wait_all_tasks_blocked()
         self.people += arrived

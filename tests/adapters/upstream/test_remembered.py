@@ -8,7 +8,7 @@ from adapters.upstream.remembered import Remembered
 from core.domain.identity.upstream.sign_in import OAuthError
 
 
-class Provider:
+class PublishingProvider:
     def __init__(self) -> None:
         self.calls = 0
         self.fails = False
@@ -24,7 +24,7 @@ class Provider:
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_all_who_wait_for_a_call_get_what_became_of_it(fails: bool) -> None:
-    provider = Provider()
+    provider = PublishingProvider()
     provider.fails = fails
     remembered = Remembered(provider.published)
     got: list[str] = []
@@ -49,7 +49,7 @@ async def test_all_who_wait_for_a_call_get_what_became_of_it(fails: bool) -> Non
 
 
 async def test_somebody_who_leaves_while_they_wait_takes_nobody_along() -> None:
-    provider = Provider()
+    provider = PublishingProvider()
     remembered = Remembered(provider.published)
     got: list[str] = []
 
@@ -69,7 +69,7 @@ async def test_somebody_who_leaves_while_they_wait_takes_nobody_along() -> None:
 
 
 async def test_the_ones_that_were_wanted_last_are_kept() -> None:
-    provider = Provider()
+    provider = PublishingProvider()
     provider.answers.set()
     remembered = Remembered(provider.published, most=2)
     for url in "abaca":
@@ -80,7 +80,7 @@ async def test_the_ones_that_were_wanted_last_are_kept() -> None:
 
 
 async def test_a_failure_that_many_are_told_of_does_not_grow() -> None:
-    provider = Provider()
+    provider = PublishingProvider()
     provider.answers.set()
     provider.fails = True
     remembered = Remembered(provider.published)
@@ -94,7 +94,7 @@ async def test_a_failure_that_many_are_told_of_does_not_grow() -> None:
 
 
 async def test_a_look_counts_for_a_minute_and_a_failure_for_a_moment(autojump_clock: trio.testing.MockClock) -> None:  # noqa: ARG001 - it runs
-    provider = Provider()
+    provider = PublishingProvider()
     provider.answers.set()
     remembered = Remembered(provider.published)
     for pause, calls in ((0.0, 1), (59.0, 1), (2.0, 2)):

@@ -11,7 +11,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from adapters.postgres.embedded import EmbeddedPostgres
-from tests.e2e.browser import Browser, browser
+from tests.e2e.browser import SigningBrowser, browser
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
 
@@ -23,7 +23,7 @@ EMAIL, PASSWORD = "ada@example.org", "three wet matches"
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class ShownApplication:
     """What a member of the organization sees of a service, and gives to its developers."""
 
     client_id: str
@@ -32,18 +32,18 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class RunningProvider:
     issuer: str
-    page: Application
+    page: ShownApplication
     """A public client."""
-    shop: Application
+    shop: ShownApplication
     """One with a secret."""
-    bank: Application
+    bank: ShownApplication
     """One with a key."""
 
 
 @pytest.fixture(scope="session")
-def provider(e2e_directory: Path, installation: Installation) -> Iterator[Provider]:
+def provider(e2e_directory: Path, installation: Installation) -> Iterator[RunningProvider]:
     settings = {"POSTERN_RATE_LIMITS": "off", "POSTERN_ORG_AUTO_APPROVE": "on"}
     server = Postern(copy(installation.data_dir, e2e_directory / "relying"), settings=settings)
     try:
@@ -54,7 +54,7 @@ def provider(e2e_directory: Path, installation: Installation) -> Iterator[Provid
         server.close()
 
 
-def _provided(server: Postern, password: str) -> Provider:
+def _provided(server: Postern, password: str) -> RunningProvider:
     def ask(path: str, body: dict[str, Any], token: str | None = None) -> Any:
         answer = server.post(path, body, token=token)
         assert answer.status in {200, 201}, answer.body
@@ -72,19 +72,19 @@ def _provided(server: Postern, password: str) -> Provider:
         wanted["post_logout_redirect_uris"] = [SIGNED_OUT]
         return str(ask(SERVICES, wanted, token)["service"]["client_id"])
 
-    page = Application(application("page"))
-    shop = Application(application("shop", id_token_alg="ES256"), ask(f"{SERVICES}/shop/client-secrets", {}, token)["client_secret"])
-    bank = Application(application("bank", jwks={"keys": [key.as_dict(private=False)]}), key=key)
-    return Provider(f"http://127.0.0.1:{server.port}", page, shop, bank)
+    page = ShownApplication(application("page"))
+    shop = ShownApplication(application("shop", id_token_alg="ES256"), ask(f"{SERVICES}/shop/client-secrets", {}, token)["client_secret"])
+    bank = ShownApplication(application("bank", jwks={"keys": [key.as_dict(private=False)]}), key=key)
+    return RunningProvider(f"http://127.0.0.1:{server.port}", page, shop, bank)
 
 
 @pytest.fixture
-def person() -> Iterator[Callable[[], Browser]]:
+def person() -> Iterator[Callable[[], SigningBrowser]]:
     """Opens browsers of the same person."""
     with ExitStack() as opened:
         yield lambda: opened.enter_context(browser(EMAIL, PASSWORD))
 
 
 @pytest.fixture
-def ada(person: Callable[[], Browser]) -> Browser:
+def ada(person: Callable[[], SigningBrowser]) -> SigningBrowser:
     return person()

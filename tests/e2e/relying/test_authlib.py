@@ -15,20 +15,20 @@ from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from tests.e2e.browser import Browser
-from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, Provider
+from tests.e2e.browser import SigningBrowser
+from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, RunningProvider
 
 VERIFIER = "0123456789-abcdefghijklmnopqrstuvwxyz-0123456789"
 WAYS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
 
 
 @pytest.fixture(scope="module")
-def metadata(provider: Provider) -> Any:
+def metadata(provider: RunningProvider) -> Any:
     return httpx.get(f"{provider.issuer}/.well-known/oauth-authorization-server", timeout=20).json()
 
 
 @pytest.fixture(params=WAYS)
-def client(request: pytest.FixtureRequest, provider: Provider, metadata: Mapping[str, Any]) -> Iterator[OAuth2Session]:
+def client(request: pytest.FixtureRequest, provider: RunningProvider, metadata: Mapping[str, Any]) -> Iterator[OAuth2Session]:
     application = {"none": provider.page, "private_key_jwt": provider.bank}.get(request.param, provider.shop)
     made = OAuth2Session(
         client_id=application.client_id,
@@ -46,7 +46,7 @@ def client(request: pytest.FixtureRequest, provider: Provider, metadata: Mapping
         yield made
 
 
-def test_a_person_signs_in(client: OAuth2Session, ada: Browser, metadata: Mapping[str, Any]) -> None:
+def test_a_person_signs_in(client: OAuth2Session, ada: SigningBrowser, metadata: Mapping[str, Any]) -> None:
     nonce = uuid4().hex
     address, state = client.create_authorization_url(metadata["authorization_endpoint"], nonce=nonce, code_verifier=VERIFIER)
     came = ada.arrive(address, CALLBACK)
@@ -74,7 +74,9 @@ def test_a_person_signs_in(client: OAuth2Session, ada: Browser, metadata: Mappin
 
 
 @pytest.mark.parametrize("client", ["none"], indirect=True)
-def test_a_code_without_its_verifier_is_an_error_of_the_library(client: OAuth2Session, ada: Browser, metadata: Mapping[str, Any]) -> None:
+def test_a_code_without_its_verifier_is_an_error_of_the_library(
+    client: OAuth2Session, ada: SigningBrowser, metadata: Mapping[str, Any]
+) -> None:
     address, state = client.create_authorization_url(metadata["authorization_endpoint"], code_verifier=VERIFIER)
     came = ada.arrive(address, CALLBACK)
     assert parse_qs(urlsplit(came).query)["state"] == [state]

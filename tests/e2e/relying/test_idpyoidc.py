@@ -6,13 +6,13 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from idpyoidc.client.rp_handler import RPHandler
 
-from tests.e2e.browser import Browser
-from tests.e2e.relying.conftest import CALLBACK, EMAIL, Provider
+from tests.e2e.browser import SigningBrowser
+from tests.e2e.relying.conftest import CALLBACK, EMAIL, RunningProvider
 
 _S256 = {"code_challenge_length": 64, "code_challenge_method": "S256"}
 
 
-def party(provider: Provider, method: str) -> RPHandler:
+def party(provider: RunningProvider, method: str) -> RPHandler:
     configuration = {
         "issuer": provider.issuer,
         "client_id": provider.shop.client_id,
@@ -29,7 +29,9 @@ def party(provider: Provider, method: str) -> RPHandler:
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_a_person_signs_in(provider: Provider, ada: Browser, method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_person_signs_in(
+    provider: RunningProvider, ada: SigningBrowser, method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     # The library keeps keys of its own in the working directory.
     monkeypatch.chdir(tmp_path)
     handler = party(provider, method)

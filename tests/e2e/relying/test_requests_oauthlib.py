@@ -15,8 +15,8 @@ from joserfc.jwk import KeySet
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session
 
-from tests.e2e.browser import Browser
-from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, Application, Provider
+from tests.e2e.browser import SigningBrowser
+from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, RunningProvider, ShownApplication
 
 SCOPES = ("openid", "profile", "email", "offline_access", "organization")
 JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -30,7 +30,7 @@ def _on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def metadata(provider: Provider) -> Mapping[str, Any]:
+def metadata(provider: RunningProvider) -> Mapping[str, Any]:
     found = requests.get(f"{provider.issuer}/.well-known/openid-configuration", timeout=20)
     assert found.json()["issuer"] == provider.issuer
     return cast("Mapping[str, Any]", found.json())
@@ -39,7 +39,7 @@ def metadata(provider: Provider) -> Mapping[str, Any]:
 class Rely:
     """An application of a few lines."""
 
-    def __init__(self, metadata: Mapping[str, Any], application: Application, *, by: str) -> None:
+    def __init__(self, metadata: Mapping[str, Any], application: ShownApplication, *, by: str) -> None:
         self.metadata = metadata
         self.application = application
         self.by = by
@@ -103,14 +103,14 @@ class Rely:
 
 
 @pytest.fixture(params=["none", "client_secret_basic", "client_secret_post", "private_key_jwt"])
-def rely(request: pytest.FixtureRequest, metadata: Mapping[str, Any], provider: Provider) -> Iterator[Rely]:
+def rely(request: pytest.FixtureRequest, metadata: Mapping[str, Any], provider: RunningProvider) -> Iterator[Rely]:
     application = {"none": provider.page, "private_key_jwt": provider.bank}.get(request.param, provider.shop)
     one = Rely(metadata, application, by=request.param)
     with one.session:
         yield one
 
 
-def test_a_person_signs_in_and_stays_until_signing_out(rely: Rely, ada: Browser) -> None:
+def test_a_person_signs_in_and_stays_until_signing_out(rely: Rely, ada: SigningBrowser) -> None:
     """Each kind of client goes all the way."""
     session, metadata = rely.session, rely.metadata
     assert rely.by in metadata["token_endpoint_auth_methods_supported"]
@@ -148,13 +148,13 @@ def test_a_person_signs_in_and_stays_until_signing_out(rely: Rely, ada: Browser)
 
 
 @pytest.mark.parametrize("rely", ["none"], indirect=True)
-def test_a_public_client_needs_not_say_how_it_authenticates(rely: Rely, ada: Browser) -> None:
+def test_a_public_client_needs_not_say_how_it_authenticates(rely: Rely, ada: SigningBrowser) -> None:
     """Then the library sends the client id in the header, with an empty password."""
     rely.session.fetch_token(rely.metadata["token_endpoint"], authorization_response=ada.arrive(rely.asking(), CALLBACK))
     rely.verified(rely.session.token["id_token"], "RS256")
 
 
-def test_a_pushed_request(rely: Rely, ada: Browser) -> None:
+def test_a_pushed_request(rely: Rely, ada: SigningBrowser) -> None:
     asked = dict(parse_qs(urlsplit(rely.asking()).query))
     pushed = rely.post("pushed_authorization_request_endpoint", {name: values[0] for name, values in asked.items()})
     assert pushed.status_code == 201, pushed.text
@@ -164,7 +164,7 @@ def test_a_pushed_request(rely: Rely, ada: Browser) -> None:
 
 
 @pytest.mark.parametrize("rely", ["none"], indirect=True)
-def test_who_is_asked_what(rely: Rely, ada: Browser) -> None:
+def test_who_is_asked_what(rely: Rely, ada: SigningBrowser) -> None:
     def told(address: str) -> dict[str, str]:
         return {name: values[0] for name, values in parse_qs(urlsplit(ada.arrive(address, CALLBACK)).query).items()}
 
@@ -190,7 +190,7 @@ def test_who_is_asked_what(rely: Rely, ada: Browser) -> None:
 
 @pytest.mark.parametrize("rely", ["client_secret_basic"], indirect=True)
 def test_a_second_application_needs_no_password_and_signing_out_of_one_ends_both(
-    rely: Rely, ada: Browser, metadata: Mapping[str, Any], provider: Provider
+    rely: Rely, ada: SigningBrowser, metadata: Mapping[str, Any], provider: RunningProvider
 ) -> None:
     hint = rely.tokens(ada.arrive(rely.asking(), CALLBACK))["id_token"]
     beside = Rely(metadata, provider.page, by="none")

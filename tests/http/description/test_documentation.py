@@ -21,7 +21,7 @@ from tests.http.conftest import SETTINGS
 from tests.http.people import BASE_URL
 
 
-class Page(HTMLParser):
+class ParsedPage(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
@@ -40,18 +40,18 @@ TAGS = sorted({one.tags[0] for one in ROUTES if one.tags})
 PATHS = ["/docs", *(f"/docs/{tag}" for tag in TAGS)]
 
 
-async def loaded(client: Client, path: str) -> Page:
+async def loaded(client: Client, path: str) -> ParsedPage:
     answer = await client.get(path)
     assert (answer.status, answer.header("content-type")) == (200, "text/html; charset=utf-8")
-    return Page(answer.body.decode())
+    return ParsedPage(answer.body.decode())
 
 
 @pytest.fixture
-async def pages(lonely_client: Client) -> Mapping[str, Page]:
+async def pages(lonely_client: Client) -> Mapping[str, ParsedPage]:
     return {path: await loaded(lonely_client, path) for path in PATHS}
 
 
-async def test_every_endpoint_is_among_the_contents_and_in_its_chapter(pages: Mapping[str, Page]) -> None:
+async def test_every_endpoint_is_among_the_contents_and_in_its_chapter(pages: Mapping[str, ParsedPage]) -> None:
     links = pages["/docs"].linked()
     for one in ROUTES:
         name = one.handler.__name__
@@ -60,7 +60,7 @@ async def test_every_endpoint_is_among_the_contents_and_in_its_chapter(pages: Ma
         assert name in pages[f"/docs/{one.tags[0]}"].ids, str(one)
 
 
-async def test_no_two_things_on_a_page_have_one_address(pages: Mapping[str, Page]) -> None:
+async def test_no_two_things_on_a_page_have_one_address(pages: Mapping[str, ParsedPage]) -> None:
     for path, page in pages.items():
         assert len(page.ids) == len(set(page.ids)), path
 
@@ -70,7 +70,7 @@ async def test_a_topic_that_does_not_exist_is_not_found(lonely_client: Client) -
         assert (await lonely_client.get(f"/docs/{name}")).status == 404
 
 
-async def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere(lonely_client: Client, pages: Mapping[str, Page]) -> None:
+async def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere(lonely_client: Client, pages: Mapping[str, ParsedPage]) -> None:
     for path, page in pages.items():
         for link in set(page.linked()):
             assert re.match(r"/[a-z]|#", link), link
@@ -82,7 +82,7 @@ async def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere(lonel
                 assert (await lonely_client.get(link)).status == (303 if link == "/ui" else 200), link
 
 
-async def test_no_page_has_an_inline_script_style_or_handler(pages: Mapping[str, Page]) -> None:
+async def test_no_page_has_an_inline_script_style_or_handler(pages: Mapping[str, ParsedPage]) -> None:
     for page in pages.values():
         for tag, attributes in page.elements:
             assert tag != "style"
@@ -127,7 +127,7 @@ async def test_the_pages_are_made_once_and_not_where_requests_are_answered(
     assert threads[0] is not threading.current_thread()
 
 
-async def test_assets_may_be_kept_for_they_change_their_address(lonely_client: Client, pages: Mapping[str, Page]) -> None:
+async def test_assets_may_be_kept_for_they_change_their_address(lonely_client: Client, pages: Mapping[str, ParsedPage]) -> None:
     assets = [link for link in pages["/docs"].linked() if link.startswith("/assets/")]
     assert {link.rpartition(".")[2] for link in assets} == {"css", "js", "svg"}
     for link in assets:
@@ -182,7 +182,7 @@ async def test_the_first_screen_says_how_to_get_a_token_and_use_it(lonely_client
     assert places == sorted(places), "the heading first, the endpoints last"
 
 
-async def test_every_endpoint_and_every_type_of_a_topic_can_be_folded(pages: Mapping[str, Page]) -> None:
+async def test_every_endpoint_and_every_type_of_a_topic_can_be_folded(pages: Mapping[str, ParsedPage]) -> None:
     for tag in TAGS:
         page = pages[f"/docs/{tag}"]
         folding = {attributes["id"] for name, attributes in page.elements if name == "details" and "open" not in attributes}

@@ -1,5 +1,5 @@
 """The headers that belong to single endpoints: told, and no others read or sent. That every answer of every test is as it is told is asked
-by `tests/http/told.py`; here, that it notices, and that nothing is told in vain.
+by `tests/http/described.py`; here, that it notices, and that nothing is told in vain.
 """
 
 import re
@@ -23,7 +23,7 @@ from entrypoints.http.machinery.headers import LOCATION, AnswerHeader, RequestHe
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes import ROUTES
 from tests.fake_providers import settings_of
-from tests.http import told
+from tests.http import described
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS, postern_on, with_keys
 from tests.http.federation.scim.directories import GROUP, USER, Directory
@@ -31,7 +31,7 @@ from tests.http.identity.test_passkeys import owner
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
 from tests.http.upstream import conftest as upstream
-from tests.http.upstream.house import Fakes
+from tests.http.upstream.scene import Fakes
 
 fakes = upstream.fakes
 
@@ -144,10 +144,10 @@ async def lost(_call: Call, _postern: Postern) -> Answer[NoBody]:
 )
 async def test_what_is_not_as_it_is_told_is_noticed(lonely_postern: Postern, one: Endpoint, noticed: str) -> None:
     client = Client(PosternApplication(lonely_postern, SETTINGS, Endpoints([one])))
-    told.USED.clear()
+    described.USED.clear()
     with pytest.raises(AssertionError, match=re.escape(noticed)):
         await client.get(one.path)
-    assert not told.USED
+    assert not described.USED
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ async def postern(database_url: str, tmp_path: Path, fakes: Fakes) -> AsyncItera
 
 async def test_no_header_is_declared_in_vain(people: People, postern: Postern) -> None:
     """An answer without a header that it always has is a fault in any test."""
-    told.USED.clear()
+    described.USED.clear()
     client = unlimited(postern)
     await sign_in_in_every_way(client, people, postern)
     await client.post("/api/user/identities/codehost/link", token=await people.token(people.add()))
@@ -168,7 +168,7 @@ async def test_no_header_is_declared_in_vain(people: People, postern: Postern) -
     await ask_as_a_directory(Directory(postern, client, people))
     declared = {(str(one), header.name) for one in ROUTES for header in one.reads}
     declared |= {(str(one), header.name) for one in ROUTES for headers in one.sends.values() for header in headers if not header.always}
-    assert declared == told.USED & declared
+    assert declared == described.USED & declared
 
 
 async def sign_in_in_every_way(client: Client, people: People, postern: Postern) -> None:

@@ -32,7 +32,7 @@ EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
 @dataclass
-class House(Relying):
+class LogoutNoticeScene(Relying):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.owner = self.resident(self.acme, "owner")
@@ -92,11 +92,11 @@ class House(Relying):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> LogoutNoticeScene:
+    return LogoutNoticeScene(postern, people, unlimited(postern), log)
 
 
-async def test_a_service_says_where_it_is_told(house: House) -> None:
+async def test_a_service_says_where_it_is_told(house: LogoutNoticeScene) -> None:
     changed = await house.tell(house.shop, "https://shop.example/out?key=fig", backchannel_logout_session_required=True)
     assert (changed["backchannel_logout_uri"], changed["backchannel_logout_session_required"]) == ("https://shop.example/out?key=fig", True)
     (entry,) = house.audited("service.updated")
@@ -118,7 +118,7 @@ async def test_a_service_says_where_it_is_told(house: House) -> None:
 @pytest.mark.parametrize(
     "uri", ["", "shop.example", "ftp://shop.example/", "https://a:b@shop.example/", "https://shop.example/#x", "http://127.1/"]
 )
-async def test_an_address_that_is_none_is_refused(house: House, uri: str) -> None:
+async def test_an_address_that_is_none_is_refused(house: LogoutNoticeScene, uri: str) -> None:
     path = "/api/organizations/acme/services"
     answer = await house.request("PATCH", f"{path}/shop", {"backchannel_logout_uri": uri}, by=house.owner)
     assert refused(answer)[0] == 400
@@ -129,7 +129,7 @@ async def test_an_address_that_is_none_is_refused(house: House, uri: str) -> Non
     assert refused(made)[0] == 400
 
 
-async def test_an_address_that_we_do_not_call_is_refused(house: House) -> None:
+async def test_an_address_that_we_do_not_call_is_refused(house: LogoutNoticeScene) -> None:
     answer = await house.request(
         "PATCH", "/api/organizations/acme/services/shop", {"backchannel_logout_uri": "http://10.0.0.1/"}, by=house.owner
     )
@@ -137,14 +137,14 @@ async def test_an_address_that_we_do_not_call_is_refused(house: House) -> None:
     assert "not public" in str(answer.json())
 
 
-async def test_an_installed_application_needs_tls(house: House) -> None:
+async def test_an_installed_application_needs_tls(house: LogoutNoticeScene) -> None:
     body = {"backchannel_logout_uri": "http://phone.example/"}
     answer = await house.request("PATCH", "/api/organizations/acme/services/phone", body, by=house.owner)
     assert refused(answer)[0] == 400
     assert "https" in str(answer.json())
 
 
-async def test_the_service_gets_a_logout_token(house: House) -> None:
+async def test_the_service_gets_a_logout_token(house: LogoutNoticeScene) -> None:
     for algorithm in ("RS256", "ES256"):
         async with receiving(answering(200)) as receiver, house.dispatching():
             await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/out?x=1", id_token_alg=algorithm)
@@ -186,24 +186,24 @@ async def test_the_service_gets_a_logout_token(house: House) -> None:
         assert await house.introspect(house.shop, token) == {"active": False}
 
 
-Ending = Callable[[House, dict[str, Any]], Awaitable[None]]
+Ending = Callable[[LogoutNoticeScene, dict[str, Any]], Awaitable[None]]
 
 
-async def _signs_out(house: House, _tokens: dict[str, Any]) -> None:
+async def _signs_out(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     (await house.client.post("/api/auth/logout", token=await house.people.token(house.ada))).ok()
 
 
-async def _revokes(house: House, tokens: dict[str, Any]) -> None:
+async def _revokes(house: LogoutNoticeScene, tokens: dict[str, Any]) -> None:
     (await house.ask(REVOKE, {"token": tokens["refresh_token"]}, house.shop.basic)).ok()
 
 
-async def _everywhere(house: House, _tokens: dict[str, Any]) -> None:
+async def _everywhere(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     async with house.postern.foundation.unit_of_work() as uow:
         await uow.sessions.end_all(UserId(house.ada.user), but=None)
         await uow.commit()
 
 
-async def _loses_device(house: House, tokens: dict[str, Any]) -> None:
+async def _loses_device(house: LogoutNoticeScene, tokens: dict[str, Any]) -> None:
     device = house.postern.foundation.ids.new()
     house.people.change(
         "insert into devices (id, user_id, name, device_type, created_at, updated_at, last_used_at)"
@@ -217,32 +217,32 @@ async def _loses_device(house: House, tokens: dict[str, Any]) -> None:
         await uow.commit()
 
 
-async def _takes_consent_back(house: House, _tokens: dict[str, Any]) -> None:
+async def _takes_consent_back(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     async with house.postern.foundation.unit_of_work() as uow:
         assert await uow.consents.revoke(UserId(house.ada.user), ServiceId(house.shop.service.id))
         await uow.commit()
 
 
-async def _is_signed_out_by_the_organization(house: House, _tokens: dict[str, Any]) -> None:
+async def _is_signed_out_by_the_organization(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     async with house.postern.foundation.unit_of_work() as uow:
         assert await uow.end_users.end_sessions(OrganizationId(house.acme.id), UserId(house.ada.user))
         await uow.commit()
 
 
-async def _leaves(house: House, _tokens: dict[str, Any]) -> None:
+async def _leaves(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     async with house.postern.foundation.unit_of_work() as uow:
         await uow.service_users.leave(ServiceId(house.shop.service.id), OrganizationId(house.acme.id), UserId(house.ada.user))
         await uow.commit()
 
 
-async def _is_deleted(house: House, _tokens: dict[str, Any]) -> None:
+async def _is_deleted(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     async with house.postern.foundation.unit_of_work() as uow:
         await uow.service_users.delete_account(UserId(house.ada.user), PrivacyRequestId(uuid4()), datetime.now(UTC))
         await uow.commit()
     assert not house.people.rows("select from users where id = %s", house.ada.user)
 
 
-async def _is_removed(house: House, _tokens: dict[str, Any]) -> None:
+async def _is_removed(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     """From the organization, whose members alone may use the shop."""
     house.people.change("update all_services set sign_in_policy = 'members' where id = %s", house.shop.service.id)
     house.tenants.join(house.ada, house.acme, "member")
@@ -251,11 +251,11 @@ async def _is_removed(house: House, _tokens: dict[str, Any]) -> None:
     assert house.living() == 1
 
 
-async def _is_deactivated(house: House, _tokens: dict[str, Any]) -> None:
+async def _is_deactivated(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
     await house.postern.platform.account_administration.deactivate(Email(house.ada.email), "root")
 
 
-async def _expires(house: House, tokens: dict[str, Any]) -> None:
+async def _expires(house: LogoutNoticeScene, tokens: dict[str, Any]) -> None:
     session = claims_of(tokens["id_token"])["sid"]
     house.people.change("update sessions set expires_at = now() - interval '2 minutes' where id = %s", session)
     assert await house.swept("ExpiredLogins") == 1
@@ -270,7 +270,7 @@ async def _expires(house: House, tokens: dict[str, Any]) -> None:
         *(_is_signed_out_by_the_organization, _is_removed, _leaves, _is_deactivated, _is_deleted, _expires),
     ],
 )
-async def test_whatever_ends_a_session_tells_its_service(house: House, ends: Ending) -> None:
+async def test_whatever_ends_a_session_tells_its_service(house: LogoutNoticeScene, ends: Ending) -> None:
     await house.tell(house.shop, DEAD)
     house.people.change("update users set created_at = now() where id = %s", house.ada.user)
     kept, tokens = await house.signed_in(house.page), await house.signed_in(house.shop)
@@ -288,7 +288,7 @@ async def test_whatever_ends_a_session_tells_its_service(house: House, ends: End
     assert len(house.queued()) == 1
 
 
-async def test_a_session_that_did_not_end_after_all_is_not_told_of(house: House) -> None:
+async def test_a_session_that_did_not_end_after_all_is_not_told_of(house: LogoutNoticeScene) -> None:
     await house.tell(house.shop, DEAD)
     await house.signed_in(house.shop)
     async with house.postern.foundation.unit_of_work() as uow:
@@ -296,7 +296,7 @@ async def test_a_session_that_did_not_end_after_all_is_not_told_of(house: House)
     assert house.queued() == []
 
 
-async def test_without_the_field_nothing_is_queued(house: House) -> None:
+async def test_without_the_field_nothing_is_queued(house: LogoutNoticeScene) -> None:
     await house.ended()
     await house.tell(house.shop, DEAD)
     await house.tell(house.shop, None)
@@ -304,7 +304,7 @@ async def test_without_the_field_nothing_is_queued(house: House) -> None:
     assert house.queued() == []
 
 
-async def test_a_sign_out_takes_as_many_round_trips_as_before(house: House) -> None:
+async def test_a_sign_out_takes_as_many_round_trips_as_before(house: LogoutNoticeScene) -> None:
     trips: list[int] = []
     for uri in (None, DEAD):
         await house.tell(house.shop, uri)
@@ -318,7 +318,7 @@ async def test_a_sign_out_takes_as_many_round_trips_as_before(house: House) -> N
 
 
 @pytest.mark.parametrize("status", [500, 404, 302, 201])
-async def test_a_failure_is_tried_again_with_a_new_token(house: House, status: int) -> None:
+async def test_a_failure_is_tried_again_with_a_new_token(house: LogoutNoticeScene, status: int) -> None:
     async with receiving(answering(status)) as receiver, house.dispatching():
         await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
         await house.ended()
@@ -333,7 +333,7 @@ async def test_a_failure_is_tried_again_with_a_new_token(house: House, status: i
     assert len(set(ids)) == 2
 
 
-async def test_a_refusal_is_final(house: House) -> None:
+async def test_a_refusal_is_final(house: LogoutNoticeScene) -> None:
     async with receiving(answering(400)) as receiver, house.dispatching():
         await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
         await house.ended()
@@ -342,7 +342,7 @@ async def test_a_refusal_is_final(house: House) -> None:
 
 
 @pytest.mark.parametrize("crumbs", CRUMBS)
-async def test_who_answers_in_crumbs_has_not_received(house: House, crumbs: str) -> None:
+async def test_who_answers_in_crumbs_has_not_received(house: LogoutNoticeScene, crumbs: str) -> None:
     async with receiving(CRUMBS[crumbs]) as receiver, house.dispatching():
         await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
         await house.ended()
@@ -350,7 +350,7 @@ async def test_who_answers_in_crumbs_has_not_received(house: House, crumbs: str)
     assert (settled["delivered"], settled["delivery_error"]) == (False, "malformed_answer")
 
 
-async def test_who_never_receives_is_given_up(house: House) -> None:
+async def test_who_never_receives_is_given_up(house: LogoutNoticeScene) -> None:
     async with receiving(hanging_up) as receiver, house.dispatching():
         await house.tell(house.shop, f"http://127.0.0.1:{receiver.port}/")
         await house.ended()
@@ -361,7 +361,7 @@ async def test_who_never_receives_is_given_up(house: House) -> None:
     assert (settled["next_retry_at"], settled["delivered"]) == (None, False)
 
 
-async def test_after_a_day_nobody_tries_again(house: House) -> None:
+async def test_after_a_day_nobody_tries_again(house: LogoutNoticeScene) -> None:
     await house.tell(house.shop, DEAD)
     await house.ended()
     assert await house.swept("ForsakenNotices") == 0
@@ -372,14 +372,14 @@ async def test_after_a_day_nobody_tries_again(house: House) -> None:
 
 
 @pytest.mark.parametrize("how", ["update all_organizations set status = 'suspended'", "update services set backchannel_logout_uri = null"])
-async def test_who_is_closed_is_not_called(house: House, how: str) -> None:
+async def test_who_is_closed_is_not_called(house: LogoutNoticeScene, how: str) -> None:
     await house.tell(house.shop, DEAD)
     await house.ended()
     house.people.change(how)
     assert await house.postern.federation.deliveries.claim(10, failing=False) == []
 
 
-async def test_a_claim_is_one_dispatchers_until_its_lease_ends(house: House) -> None:
+async def test_a_claim_is_one_dispatchers_until_its_lease_ends(house: LogoutNoticeScene) -> None:
     await house.tell(house.shop, DEAD)
     await house.ended()
     notices = house.postern.federation.deliveries
@@ -398,7 +398,7 @@ async def test_a_claim_is_one_dispatchers_until_its_lease_ends(house: House) -> 
     assert house.queued()[0]["attempts"] == 1
 
 
-async def test_the_organization_sees_what_became_of_them_and_no_other_does(house: House) -> None:
+async def test_the_organization_sees_what_became_of_them_and_no_other_does(house: LogoutNoticeScene) -> None:
     await house.tell(house.shop, DEAD)
     first, second = await house.ended(), await house.ended()
     listed = await house.notices("?limit=1")
@@ -416,13 +416,13 @@ async def test_the_organization_sees_what_became_of_them_and_no_other_does(house
     assert listed["logout_notices"] == []
 
 
-async def test_discovery_says_so(house: House) -> None:
+async def test_discovery_says_so(house: LogoutNoticeScene) -> None:
     for document in ("openid-configuration", "oauth-authorization-server"):
         said = (await house.client.get(f"/.well-known/{document}")).ok()
         assert said["backchannel_logout_supported"] is said["backchannel_logout_session_supported"] is True
 
 
-async def test_what_is_old_is_swept(house: House) -> None:
+async def test_what_is_old_is_swept(house: LogoutNoticeScene) -> None:
     await house.tell(house.shop, DEAD)
     await house.ended()
     house.people.change("update logout_notices set created_at = now() - interval '31 days'")

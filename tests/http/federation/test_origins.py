@@ -83,7 +83,7 @@ async def test_what_is_public_is_for_all(relying: Relying) -> None:
         assert before.header("access-control-allow-origin") == "*"
 
 
-class Known:
+class CountedOrigin:
     """An origin that is always one, and how often somebody asked."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Known:
 
 
 async def test_an_origin_is_looked_up_once_a_minute_and_few_are_remembered() -> None:
-    known, clock = Known(), SettableClock()
+    known, clock = CountedOrigin(), SettableClock()
     origins = ClientOrigins(known, clock, most=2)
     for origin in ("a", "a", "b", "c", "a"):
         assert await origins.includes(origin)

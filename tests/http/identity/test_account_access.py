@@ -25,7 +25,7 @@ ANOTHER = "the sun over the mountains"
 
 
 @dataclass
-class House:
+class AccountAccessScene:
     """Ada, with a second factor, a trusted device, and another that is signed in."""
 
     postern: Postern
@@ -35,18 +35,18 @@ class House:
     trusted: Browser
 
 
-async def trusting(postern: Postern, people: People, email: str = "ada@example.org") -> House:
+async def trusting(postern: Postern, people: People, email: str = "ada@example.org") -> AccountAccessScene:
     client = unlimited(postern)
     ada = await people.with_password(PASSWORD, email)
     totp = await enable_mfa(client, people, ada)
     trusted = Browser(client)
     preauth = (await trusted.tokens(ada))["access_token"]
     assert (await trusted.verify(preauth, totp.now(), trust_device=True)).status == 200
-    return House(postern, people, client, ada, trusted)
+    return AccountAccessScene(postern, people, client, ada, trusted)
 
 
 @dataclass
-class Queue:
+class LockQueue:
     """Statements of ours that wait for a row, in the order in which they came to it."""
 
     nursery: trio.Nursery
@@ -61,12 +61,12 @@ class Queue:
 
 
 @asynccontextmanager
-async def queue_for(people: People, database_url: str, rows: str) -> AsyncIterator[Queue]:
+async def queue_for(people: People, database_url: str, rows: str) -> AsyncIterator[LockQueue]:
     """Somebody else holds these rows until the queue has formed."""
     async with trio.open_nursery() as nursery:
         with psycopg.connect(database_url) as holder:
             holder.execute(f"{rows} for update".encode())
-            yield Queue(nursery, people)
+            yield LockQueue(nursery, people)
 
 
 async def test_a_password_change_beside_the_revocation_of_a_trusted_device(postern: Postern, people: People, database_url: str) -> None:

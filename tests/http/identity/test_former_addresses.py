@@ -13,7 +13,7 @@ from core.domain.mail import Mail
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.federation.scim.directories import USERS, Directory
-from tests.http.identity.test_privacy import LEASE, House, dump
+from tests.http.identity.test_privacy import LEASE, PrivacyScene, dump
 from tests.http.people import People, Person
 from tests.http.postbox import link_in, token_in
 from tests.http.service_interface import USERS as SERVICE_USERS
@@ -23,7 +23,7 @@ from tests.http.tenants import Tenant
 OLD, NEW, THIRD = "rita.old@forget-me.example", "rita.new@forget-me.example", "rita.third@forget-me.example"
 
 
-class Moving(House):
+class FormerAddressScene(PrivacyScene):
     """Rita has an account at the old address, which she has proved, and another address later."""
 
     def __post_init__(self) -> None:
@@ -104,17 +104,19 @@ class Moving(House):
         return [row["email_key"] for row in self.people.rows("select email_key from former_addresses order by email_key")]
 
 
-Beginning = Callable[[Moving], Awaitable[tuple[Person, Callable[[str], Awaitable[None]]]]]
-HOWS: Final = [Moving.by_herself, Moving.by_a_service, Moving.by_a_directory]
+Beginning = Callable[[FormerAddressScene], Awaitable[tuple[Person, Callable[[str], Awaitable[None]]]]]
+HOWS: Final = [FormerAddressScene.by_herself, FormerAddressScene.by_a_service, FormerAddressScene.by_a_directory]
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> Moving:
-    return Moving(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> FormerAddressScene:
+    return FormerAddressScene(postern, people, unlimited(postern), log)
 
 
 @pytest.mark.parametrize("begin", HOWS)
-async def test_what_was_sent_to_an_address_that_somebody_gave_up_goes_with_them(house: Moving, begin: Beginning, database_url: str) -> None:
+async def test_what_was_sent_to_an_address_that_somebody_gave_up_goes_with_them(
+    house: FormerAddressScene, begin: Beginning, database_url: str
+) -> None:
     rita, move = await begin(house)
     sent = await house.invites(house.globex)
     await house.postbox.empty()
@@ -130,7 +132,9 @@ async def test_what_was_sent_to_an_address_that_somebody_gave_up_goes_with_them(
 
 
 @pytest.mark.parametrize("moves", [False, True])
-async def test_an_address_in_the_letters_of_a_language_goes_from_texts_too(house: Moving, database_url: str, *, moves: bool) -> None:
+async def test_an_address_in_the_letters_of_a_language_goes_from_texts_too(
+    house: FormerAddressScene, database_url: str, *, moves: bool
+) -> None:
     """Its key is another text than what stands there: in what receivers repeat of an invitation, here."""
     written = "Rita@forget-me-b\u00fccher.example"
     rita = house.verified(written)
@@ -150,7 +154,7 @@ async def test_an_address_in_the_letters_of_a_language_goes_from_texts_too(house
 
 
 @pytest.mark.parametrize("begin", HOWS)
-async def test_whoever_has_the_address_next_loses_nothing(house: Moving, begin: Beginning) -> None:
+async def test_whoever_has_the_address_next_loses_nothing(house: FormerAddressScene, begin: Beginning) -> None:
     rita, move = await begin(house)
     theirs = await house.invites(house.globex)
     await house.postbox.asked_for()
@@ -177,13 +181,15 @@ async def test_whoever_has_the_address_next_loses_nothing(house: Moving, begin: 
     assert [mail for mail in mails if NEW in mail.text or "globex" in mail.text.lower()] == []
 
 
-@pytest.mark.parametrize("begin", [Moving.by_a_service, Moving.by_a_directory])
-async def test_so_it_is_when_a_service_or_a_directory_deletes_the_account(house: Moving, begin: Beginning, database_url: str) -> None:
+@pytest.mark.parametrize("begin", [FormerAddressScene.by_a_service, FormerAddressScene.by_a_directory])
+async def test_so_it_is_when_a_service_or_a_directory_deletes_the_account(
+    house: FormerAddressScene, begin: Beginning, database_url: str
+) -> None:
     rita, move = await begin(house)
     sent = await house.invites(house.globex)
     await house.postbox.empty()
     await move(NEW)
-    if begin is Moving.by_a_service:
+    if begin is FormerAddressScene.by_a_service:
         answer = await house.client.request("DELETE", f"{SERVICE_USERS}/{rita.user}", headers=await house.key())
     else:
         answer = await house.directory.ask("DELETE", f"{USERS}/{rita.user}")
@@ -199,7 +205,7 @@ async def test_so_it_is_when_a_service_or_a_directory_deletes_the_account(house:
     assert house.invitation(since) == ("pending", OLD)
 
 
-async def test_several_addresses_each_count_until_they_were_given_up(house: Moving, database_url: str) -> None:
+async def test_several_addresses_each_count_until_they_were_given_up(house: FormerAddressScene, database_url: str) -> None:
     rita, move = await house.by_herself()
     await move(NEW)
     stays = await house.invites(house.globex)
@@ -212,7 +218,7 @@ async def test_several_addresses_each_count_until_they_were_given_up(house: Movi
     assert [value for value in (NEW, THIRD) if value in after] == []
 
 
-async def test_an_address_that_somebody_came_back_to_is_theirs_up_to_the_end(house: Moving, database_url: str) -> None:
+async def test_an_address_that_somebody_came_back_to_is_theirs_up_to_the_end(house: FormerAddressScene, database_url: str) -> None:
     rita, move = await house.by_herself()
     await move(NEW)
     await move(OLD)
@@ -230,7 +236,7 @@ async def test_an_address_that_somebody_came_back_to_is_theirs_up_to_the_end(hou
     assert house.invitation(sent) == ("cancelled", NOBODY)
 
 
-async def test_an_accepted_invitation_makes_a_former_address_nobodys_for_longer(house: Moving) -> None:
+async def test_an_accepted_invitation_makes_a_former_address_nobodys_for_longer(house: FormerAddressScene) -> None:
     rita, move = await house.by_herself()
     await house.invites(house.acme)
     (mail,) = await house.postbox.empty()
@@ -242,7 +248,7 @@ async def test_an_accepted_invitation_makes_a_former_address_nobodys_for_longer(
     assert house.invitation(since) == ("pending", OLD)
 
 
-async def test_what_nobody_has_proved_does_not_count_afterwards_either(house: Moving) -> None:
+async def test_what_nobody_has_proved_does_not_count_afterwards_either(house: FormerAddressScene) -> None:
     sent = await house.invites(house.globex)
     rita, move = await house.by_a_directory()
     house.people.change("update users set email_verified_at = null where id = %s", rita.user)
@@ -253,7 +259,7 @@ async def test_what_nobody_has_proved_does_not_count_afterwards_either(house: Mo
     assert house.invitation(sent) == ("pending", OLD)
 
 
-async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(house: Moving) -> None:
+async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(house: FormerAddressScene) -> None:
     """The service has chosen another spelling."""
     rita, move = await house.by_a_service()
     sent = await house.invites(house.globex)
@@ -264,14 +270,14 @@ async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(ho
     assert (house.invitation(sent), house.invitation(since)) == (("cancelled", NOBODY), ("pending", OLD))
 
 
-async def test_forgetting_gives_up_no_address(house: Moving) -> None:
+async def test_forgetting_gives_up_no_address(house: FormerAddressScene) -> None:
     """What the request takes away, it remembers itself."""
     rita = house.verified(OLD)
     (await house.forget(rita, by=house.governor)).ok()
     assert house.former() == []
 
 
-async def test_what_stands_in_place_of_addresses_is_not_looked_for_either(house: Moving) -> None:
+async def test_what_stands_in_place_of_addresses_is_not_looked_for_either(house: FormerAddressScene) -> None:
     rita, move = await house.by_herself()
     sent = await house.invites(house.globex)
     await move(NEW)

@@ -26,7 +26,7 @@ REASON = "Ticket 4711: sees an empty list"
 Body = dict[str, Any]
 
 
-class House(Cast):
+class ImpersonationScene(Cast):
     """A platform owner and a user."""
 
     audited_columns = "id, action, actor_id, impersonator_id, organization_id, target_id, details, success, host(address) as address"
@@ -63,8 +63,8 @@ class House(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> ImpersonationScene:
+    return ImpersonationScene(postern, people, unlimited(postern), log)
 
 
 def claims(token: str) -> Body:
@@ -73,7 +73,7 @@ def claims(token: str) -> Body:
     return said
 
 
-async def test_a_platform_owner_acts_as_a_user_for_an_hour_and_on_record(house: House) -> None:
+async def test_a_platform_owner_acts_as_a_user_for_an_hour_and_on_record(house: ImpersonationScene) -> None:
     begun = await house.begin()
     assert set(begun) == {"access_token", "refresh_token", "impersonated_user", "session_id", "expires_at", "audit_log_id"}
     assert begun["impersonated_user"] == {"id": str(house.user.user), "email": "Ada@example.org"}
@@ -104,7 +104,7 @@ async def test_a_platform_owner_acts_as_a_user_for_an_hour_and_on_record(house: 
     assert house.people.rows("select name from events") == [{"name": "security.impersonation.started"}]
 
 
-async def test_it_does_not_look_as_if_the_user_had_signed_in(house: House) -> None:
+async def test_it_does_not_look_as_if_the_user_had_signed_in(house: ImpersonationScene) -> None:
     begun = await house.begin()
     await house.client.get("/api/user", token=begun["access_token"])
     for table in ("devices", "login_events", "mfa_events", "preauthentications", "jobs"):
@@ -113,7 +113,7 @@ async def test_it_does_not_look_as_if_the_user_had_signed_in(house: House) -> No
     assert session == {"device_id": None, "authenticated_by": []}
 
 
-async def test_every_request_in_the_users_name_is_on_record_with_the_impersonator(house: House) -> None:
+async def test_every_request_in_the_users_name_is_on_record_with_the_impersonator(house: ImpersonationScene) -> None:
     begun = await house.begin()
     token = begun["access_token"]
     await house.client.get("/api/user", token=token)
@@ -134,7 +134,7 @@ async def test_every_request_in_the_users_name_is_on_record_with_the_impersonato
         assert entry["address"] == "192.0.2.1"
 
 
-async def test_what_is_done_in_the_users_name_carries_the_impersonator(house: House, postern: Postern) -> None:
+async def test_what_is_done_in_the_users_name_carries_the_impersonator(house: ImpersonationScene, postern: Postern) -> None:
     tenants = Tenants(postern, house.people)
     acme = tenants.add("acme")
     tenants.join(house.user, acme, "admin")
@@ -150,7 +150,7 @@ async def test_what_is_done_in_the_users_name_carries_the_impersonator(house: Ho
     assert all(event["impersonator_id"] == house.owner.user for event in published)
 
 
-async def test_what_is_the_persons_own_affair_is_refused_and_changes_nothing(house: House) -> None:
+async def test_what_is_the_persons_own_affair_is_refused_and_changes_nothing(house: ImpersonationScene) -> None:
     token = (await house.begin())["access_token"]
     before = house.people.rows("select * from users"), house.people.rows("select * from mfa_secrets")
     for one in house.client.application.endpoints:
@@ -165,7 +165,7 @@ async def test_what_is_the_persons_own_affair_is_refused_and_changes_nothing(hou
 KEPT = ("api_keys", "client_secrets", "invitations", "memberships", "roles", "relations", "all_organizations")
 
 
-async def test_nothing_that_outlives_it_is_made_or_given_while_impersonating(house: House, postern: Postern) -> None:
+async def test_nothing_that_outlives_it_is_made_or_given_while_impersonating(house: ImpersonationScene, postern: Postern) -> None:
     """The owner in whose name it is tried may do all of this, and does so afterwards: the requests are good ones."""
     tenants = Tenants(postern, house.people)
     acme = tenants.add("acme")
@@ -200,7 +200,7 @@ async def test_nothing_that_outlives_it_is_made_or_given_while_impersonating(hou
         assert answer.status == status, (method, path, answer.body)
 
 
-async def test_access_and_refresh_token_end_together(house: House) -> None:
+async def test_access_and_refresh_token_end_together(house: ImpersonationScene) -> None:
     begun = await house.begin()
     end = datetime.fromisoformat(begun["expires_at"])
     assert claims(begun["access_token"])["exp"] == int(end.timestamp())
@@ -220,7 +220,7 @@ async def test_access_and_refresh_token_end_together(house: House) -> None:
     assert (await house.client.get("/api/user", token=with_old_clock)).error_code == "TOKEN_EXPIRED"
 
 
-async def test_the_session_ends_with_the_impersonators_office_account_or_sessions(house: House, postern: Postern) -> None:
+async def test_the_session_ends_with_the_impersonators_office_account_or_sessions(house: ImpersonationScene, postern: Postern) -> None:
     async def revoke() -> None:
         async with postern.foundation.unit_of_work() as uow:
             await uow.sessions.revoke_all(house.owner.user, but=house.owner.session)  # type: ignore[arg-type]  # plain ids
@@ -239,7 +239,7 @@ async def test_the_session_ends_with_the_impersonators_office_account_or_session
 
 
 @pytest.mark.parametrize("how", ["device revoked", "refresh token stolen"])
-async def test_the_session_ends_when_what_it_was_begun_from_is_found_stolen(house: House, how: str) -> None:
+async def test_the_session_ends_when_what_it_was_begun_from_is_found_stolen(house: ImpersonationScene, how: str) -> None:
     thief = replace(house.owner, session=uuid4())
     device, old, new = uuid4(), Token("old" * 12), Token("new" * 12)
     change = house.people.change
@@ -274,14 +274,14 @@ async def test_the_session_ends_when_what_it_was_begun_from_is_found_stolen(hous
     assert (await house.client.get("/api/user", token=await house.people.token(house.owner))).status == 200
 
 
-async def test_the_session_ends_when_its_user_comes_to_own_the_platform(house: House) -> None:
+async def test_the_session_ends_when_its_user_comes_to_own_the_platform(house: ImpersonationScene) -> None:
     begun = await house.begin()
     house.people.change("update users set is_platform_owner = true where id = %s", house.user.user)
     assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
     assert (await house.refresh(begun["refresh_token"])).status == 401
 
 
-async def test_who_cannot_be_impersonated(house: House) -> None:
+async def test_who_cannot_be_impersonated(house: ImpersonationScene) -> None:
     other = house.people.add("other@example.org", platform_owner=True)
     gone = house.people.add("gone@example.org")
     house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
@@ -300,7 +300,7 @@ async def test_who_cannot_be_impersonated(house: House) -> None:
     assert house.people.rows("select count(*) as n from sessions") == [{"n": 4}]
 
 
-async def test_only_a_platform_owner_in_their_own_name_may(house: House) -> None:
+async def test_only_a_platform_owner_in_their_own_name_may(house: ImpersonationScene) -> None:
     assert (await house.impersonate(token=await house.people.token(house.user))).status == 403
     begun = await house.begin()
     again = await house.impersonate(house.people.add("third@example.org").user, token=begun["access_token"])
@@ -320,7 +320,7 @@ async def test_only_a_platform_owner_in_their_own_name_may(house: House) -> None
         ("a\0b", "NUL"),
     ],
 )
-async def test_a_reason_is_required(house: House, reason: object, says: str) -> None:
+async def test_a_reason_is_required(house: ImpersonationScene, reason: object, says: str) -> None:
     body = {} if reason is None else {"reason": reason}
     answer = await house.client.post(f"/api/platform/impersonate/{house.user.user}", body, token=await house.people.token(house.owner))
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
@@ -331,18 +331,18 @@ async def test_a_reason_is_required(house: House, reason: object, says: str) -> 
 @pytest.mark.parametrize(
     "raw", [b'{"reason": "\\ud800"}', b'{"reason": "\xff"}', b"[]", b"{", b'{"reason": "x", "reason": "y", "org_slug": 1}']
 )
-async def test_what_is_no_request_is_none(house: House, raw: bytes) -> None:
+async def test_what_is_no_request_is_none(house: ImpersonationScene, raw: bytes) -> None:
     answer = await house.client.post(f"/api/platform/impersonate/{house.user.user}", raw, token=await house.people.token(house.owner))
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 
 
-async def test_a_reason_is_kept_as_one_line(house: House) -> None:
+async def test_a_reason_is_kept_as_one_line(house: ImpersonationScene) -> None:
     await house.begin(reason="  <b>Ticket</b>\r\n4711\u2028'; drop table users --  ")
     (entry,) = house.audited()
     assert entry["details"]["reason"] == "<b>Ticket</b> 4711 '; drop table users --"
 
 
-async def test_an_organization_of_the_users_can_be_named(house: House) -> None:
+async def test_an_organization_of_the_users_can_be_named(house: ImpersonationScene) -> None:
     organization = house.organization("acme")
     begun = await house.begin(org_slug="acme", service_slug=None)
     said = claims(begun["access_token"])
@@ -354,7 +354,7 @@ async def test_an_organization_of_the_users_can_be_named(house: House) -> None:
     assert (await house.client.get("/api/user", token=begun["access_token"])).status == 403
 
 
-async def test_a_request_about_an_organization_is_on_its_own_record(house: House) -> None:
+async def test_a_request_about_an_organization_is_on_its_own_record(house: ImpersonationScene) -> None:
     """The session may be in another organization, or in none: the people of this one see who has been there."""
     acme = house.organization("acme")
     begun = await house.begin()
@@ -363,7 +363,7 @@ async def test_a_request_about_an_organization_is_on_its_own_record(house: House
     assert [entry["organization_id"] for entry in house.audited("%.request")] == [acme, acme, None]
 
 
-async def test_a_request_that_is_refused_at_the_door_is_on_record_too(house: House) -> None:
+async def test_a_request_that_is_refused_at_the_door_is_on_record_too(house: ImpersonationScene) -> None:
     """Or an impersonator could find out in somebody's name what there is. An organization that has nothing to do with it keeps its log."""
     theirs = house.organization("theirs", member=False)
     mine = house.organization("mine")
@@ -383,7 +383,7 @@ async def test_a_request_that_is_refused_at_the_door_is_on_record_too(house: Hou
     assert theirs not in {entry["organization_id"] for entry in house.audited()}
 
 
-async def test_an_organization_that_is_not_the_users_or_not_active_is_refused(house: House) -> None:
+async def test_an_organization_that_is_not_the_users_or_not_active_is_refused(house: ImpersonationScene) -> None:
     house.organization("theirs", member=False)
     house.organization("halted", "suspended")
     house.organization("mine")
@@ -399,7 +399,7 @@ async def test_an_organization_that_is_not_the_users_or_not_active_is_refused(ho
     assert house.people.rows("select * from impersonations") == []
 
 
-class Mall(House):
+class Mall(ImpersonationScene):
     """Acme with a shop that the user uses, and an app that others do; globex, halted, with a shop that they use."""
 
     def __post_init__(self) -> None:
@@ -506,7 +506,7 @@ async def test_a_service_whose_row_is_on_its_way_out_is_waited_for(mall: Mall, d
     ],
     ids=["promoted", "deactivated", "signed out everywhere"],
 )
-async def test_what_changes_at_this_moment_is_waited_for(house: House, database_url: str, change: str, status: int) -> None:
+async def test_what_changes_at_this_moment_is_waited_for(house: ImpersonationScene, database_url: str, change: str, status: int) -> None:
     answers: list[Received] = []
 
     async def impersonate() -> None:
@@ -523,7 +523,7 @@ async def test_what_changes_at_this_moment_is_waited_for(house: House, database_
     assert house.people.rows("select * from impersonations") == []
 
 
-async def test_platform_owners_who_try_each_other_at_once_do_not_wait_for_each_other(house: House) -> None:
+async def test_platform_owners_who_try_each_other_at_once_do_not_wait_for_each_other(house: ImpersonationScene) -> None:
     other = house.people.add("other@example.org", platform_owner=True)
     tokens = {one.user: await house.people.token(one) for one in (house.owner, other)}
     statuses = []
@@ -538,7 +538,7 @@ async def test_platform_owners_who_try_each_other_at_once_do_not_wait_for_each_o
     assert statuses == [400] * 20
 
 
-async def test_several_at_once_have_a_session_each(house: House) -> None:
+async def test_several_at_once_have_a_session_each(house: ImpersonationScene) -> None:
     begun: list[Body] = []
 
     async def impersonate() -> None:
@@ -551,14 +551,14 @@ async def test_several_at_once_have_a_session_each(house: House) -> None:
     assert len(house.audited("security.impersonation.started")) == 10
 
 
-async def test_it_stands_under_its_limit(house: House, postern: Postern) -> None:
+async def test_it_stands_under_its_limit(house: ImpersonationScene, postern: Postern) -> None:
     house.client = unlimited(postern, SETTINGS)
     answers = [await house.impersonate() for _ in range(11)]
     assert [answer.status for answer in answers] == [200] * 10 + [429]
     assert int(answers[-1].header("retry-after") or 0) >= 1
 
 
-async def test_what_it_costs_in_round_trips(house: House) -> None:
+async def test_what_it_costs_in_round_trips(house: ImpersonationScene) -> None:
     begun = await house.begin()
     await house.client.get("/api/user", token=begun["access_token"])
     await house.client.get("/api/user", token=await house.people.token(house.user))

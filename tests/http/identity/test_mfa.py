@@ -34,7 +34,7 @@ def unlimited(postern: Postern) -> Client:
     return Client(build_application(postern, replace(SETTINGS, rate_limits=False)))
 
 
-class Walker:
+class SecondFactorClient:
     """One person at the second factor's doors."""
 
     def __init__(self, client: Client, token: str) -> None:
@@ -61,19 +61,19 @@ class Walker:
 
 
 @pytest.fixture
-async def ada(unlimited: Client, people: People) -> Walker:
+async def ada(unlimited: Client, people: People) -> SecondFactorClient:
     return await walker(unlimited, people)
 
 
-async def walker(client: Client, people: People, person: Person | None = None) -> Walker:
-    return Walker(client, await people.token(person or people.add()))
+async def walker(client: Client, people: People, person: Person | None = None) -> SecondFactorClient:
+    return SecondFactorClient(client, await people.token(person or people.add()))
 
 
 def refused(answer: Received) -> tuple[int, str, str]:
     return answer.status, answer.error_code, answer.json()["error"]
 
 
-async def test_the_whole_way_from_set_up_to_disabled(ada: Walker) -> None:
+async def test_the_whole_way_from_set_up_to_disabled(ada: SecondFactorClient) -> None:
     assert await ada.status() == {"enabled": False, "has_backup_codes": False}
     made = await ada.set_up()
     assert made.status == 200
@@ -99,7 +99,7 @@ async def test_the_whole_way_from_set_up_to_disabled(ada: Walker) -> None:
     assert await ada.status() == {"enabled": False, "has_backup_codes": False}
 
 
-async def test_every_step_out_of_order_is_refused(ada: Walker) -> None:
+async def test_every_step_out_of_order_is_refused(ada: SecondFactorClient) -> None:
     assert refused(await ada.verify("123456")) == (400, "BAD_REQUEST", "MFA is not set up: set it up first")
     assert refused(await ada.call("POST", RENEW)) == (400, "BAD_REQUEST", "MFA is not enabled")
     await ada.set_up()
@@ -131,7 +131,7 @@ async def test_a_set_up_belongs_to_the_session_that_began_it(unlimited: Client, 
     assert refused(await here.verify()) == (400, "BAD_REQUEST", "MFA is already enabled")
 
 
-async def test_one_that_the_release_before_began_is_confirmed_in_any(ada: Walker, people: People) -> None:
+async def test_one_that_the_release_before_began_is_confirmed_in_any(ada: SecondFactorClient, people: People) -> None:
     await ada.set_up()
     people.change("update mfa_secrets set session_id = null")
     assert (await ada.verify()).status == 200
@@ -159,7 +159,7 @@ HOSTILE_BODIES: Sequence[Any] = [
 ]
 
 
-async def test_what_is_no_code_is_a_400_and_counts_as_no_attempt(ada: Walker) -> None:
+async def test_what_is_no_code_is_a_400_and_counts_as_no_attempt(ada: SecondFactorClient) -> None:
     await ada.set_up()
     # More than the person's own limit would bear.
     assert len(HOSTILE_BODIES) > CODES_AT_SET_UP.burst
@@ -170,7 +170,9 @@ async def test_what_is_no_code_is_a_400_and_counts_as_no_attempt(ada: Walker) ->
     assert (await ada.verify()).status == 200
 
 
-async def test_nothing_that_a_body_says_changes_whose_it_is_or_what_it_does(ada: Walker, unlimited: Client, people: People) -> None:
+async def test_nothing_that_a_body_says_changes_whose_it_is_or_what_it_does(
+    ada: SecondFactorClient, unlimited: Client, people: People
+) -> None:
     bob = people.add()
     await ada.set_up()
     code = pyotp.TOTP(ada.secret).now()
@@ -179,7 +181,7 @@ async def test_nothing_that_a_body_says_changes_whose_it_is_or_what_it_does(ada:
     assert await (await walker(unlimited, people, bob)).status() == {"enabled": False, "has_backup_codes": False}
 
 
-async def test_one_persons_second_factor_is_nothing_to_another(ada: Walker, unlimited: Client, people: People) -> None:
+async def test_one_persons_second_factor_is_nothing_to_another(ada: SecondFactorClient, unlimited: Client, people: People) -> None:
     bob = await walker(unlimited, people)
     await ada.set_up()
     await bob.set_up()
@@ -200,7 +202,7 @@ async def test_whoever_acts_in_anothers_name_learns_and_changes_nothing(unlimite
         "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", owner.user, impersonation, person.session
     )
     claims: dict[str, Any] = {"impersonator": str(owner.user), "impersonation_session": str(impersonation), "act": {"sub": str(owner.user)}}
-    theirs = Walker(unlimited, await people.token(person, token_use="impersonation", **claims))
+    theirs = SecondFactorClient(unlimited, await people.token(person, token_use="impersonation", **claims))
     before = people.rows("select * from mfa_secrets"), people.rows("select * from backup_codes")
     for method, path in [("GET", STATUS), *CHANGES]:
         answer = await theirs.call(method, path, {"code": "123456"} if path == VERIFY else None)
@@ -236,7 +238,7 @@ async def test_its_owner_is_told_by_mail_when_it_is_enabled_and_when_it_is_disab
             assert secret not in mail.text + mail.html
 
 
-async def test_nothing_secret_reaches_the_log(ada: Walker, log: CapturedLog) -> None:
+async def test_nothing_secret_reaches_the_log(ada: SecondFactorClient, log: CapturedLog) -> None:
     made = await ada.set_up()
     code = pyotp.TOTP(ada.secret).now()
     codes = (await ada.verify(code)).json()["backup_codes"]
@@ -271,19 +273,21 @@ async def test_the_limit_is_one_over_all_changes(client: Client, people: People)
 async def test_guessing_from_many_addresses_ends_at_the_persons_own_limit(postern: Postern, people: People) -> None:
     application = build_application(postern, SETTINGS)
     token = await people.token(people.add())
-    first = Walker(Client(application, "192.0.2.1"), token)
+    first = SecondFactorClient(Client(application, "192.0.2.1"), token)
     await first.set_up()
     statuses = [
-        (await Walker(Client(application, f"198.51.100.{number}"), token).verify("000000")).status
+        (await SecondFactorClient(Client(application, f"198.51.100.{number}"), token).verify("000000")).status
         for number in range(CODES_AT_SET_UP.burst)
     ]
     assert statuses == [400] * CODES_AT_SET_UP.burst
-    answer = await Walker(Client(application, "203.0.113.9"), token).call("POST", VERIFY, {"code": pyotp.TOTP(first.secret).now()})
+    answer = await SecondFactorClient(Client(application, "203.0.113.9"), token).call(
+        "POST", VERIFY, {"code": pyotp.TOTP(first.secret).now()}
+    )
     assert (answer.status, answer.error_code) == (429, "RATE_LIMIT_EXCEEDED")
     assert int(answer.header("retry-after") or 0) > 60
 
 
-async def test_of_a_crowd_that_enables_with_one_code_one_is_shown_codes(ada: Walker) -> None:
+async def test_of_a_crowd_that_enables_with_one_code_one_is_shown_codes(ada: SecondFactorClient) -> None:
     await ada.set_up()
     code = pyotp.TOTP(ada.secret).now()
     statuses: list[int] = []

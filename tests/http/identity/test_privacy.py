@@ -44,7 +44,7 @@ LEASE: Final = timedelta(minutes=1)
 PLACEHOLDER: Final = re.compile(r"anonymized-[0-9]{16}@deleted\.local")
 
 
-class House(Inviting):
+class PrivacyScene(Inviting):
     """Acme with its owner ada, globex with its owner, and a platform owner."""
 
     def __post_init__(self) -> None:
@@ -114,14 +114,14 @@ def _id(person: Person | UUID) -> UUID:
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> PrivacyScene:
+    return PrivacyScene(postern, people, unlimited(postern), log)
 
 
 # Exports.
 
 
-async def test_a_person_has_all_that_is_kept_about_them(house: House) -> None:
+async def test_a_person_has_all_that_is_kept_about_them(house: PrivacyScene) -> None:
     bob = house.member()
     house.signs_in(bob, 2, to=house.acme)
     house.signs_in(bob)
@@ -178,14 +178,14 @@ async def test_a_person_has_all_that_is_kept_about_them(house: House) -> None:
     assert house.audited("user.exported") == []
 
 
-async def test_an_own_export_waits_twice_for_the_database(house: House) -> None:
+async def test_an_own_export_waits_twice_for_the_database(house: PrivacyScene) -> None:
     bob = house.member()
     await house.export(bob, by=bob)
     (await house.export(bob, by=bob)).ok()
     assert house.log.events("request")[-1]["db_round_trips"] <= 2
 
 
-async def test_an_owner_has_what_belongs_to_their_organization_alone(house: House) -> None:
+async def test_an_owner_has_what_belongs_to_their_organization_alone(house: PrivacyScene) -> None:
     bob = house.member(came_by="added")
     house.tenants.join(bob, house.globex)
     house.signs_in(bob, to=house.acme)
@@ -210,7 +210,7 @@ async def test_an_owner_has_what_belongs_to_their_organization_alone(house: Hous
     assert house.audited("user.exported")[-1]["organization_id"] is None
 
 
-async def test_what_directories_say_is_part_of_it(house: House) -> None:
+async def test_what_directories_say_is_part_of_it(house: PrivacyScene) -> None:
     bob = house.member()
     for tenant, name in ((house.acme, "Bobby"), (house.globex, None)):
         house.people.change(
@@ -232,7 +232,7 @@ async def test_what_directories_say_is_part_of_it(house: House) -> None:
     assert house.people.rows("select from provisioned_users") == []
 
 
-async def test_an_owner_sees_the_identities_that_belong_to_their_organization_alone(house: House) -> None:
+async def test_an_owner_sees_the_identities_that_belong_to_their_organization_alone(house: PrivacyScene) -> None:
     bob = house.member()
     third = house.tenants.add("third")
     seen: dict[Tenant, set[str]] = {}
@@ -272,7 +272,7 @@ async def test_an_owner_sees_the_identities_that_belong_to_their_organization_al
     assert await subjects(bob) == await subjects(house.governor) == set[str]().union(*seen.values())
 
 
-async def test_nobody_else_has_anything(house: House) -> None:
+async def test_nobody_else_has_anything(house: PrivacyScene) -> None:
     bob, admin = house.member(), house.resident(house.acme, "admin")
     colleague = house.member("colleague")
     for stranger in (admin, colleague, house.rival, house.people.add()):
@@ -285,7 +285,7 @@ async def test_nobody_else_has_anything(house: House) -> None:
     assert house.audited("user.exported") == []
 
 
-async def test_an_owner_counts_only_where_their_organization_lets_them_in(house: House) -> None:
+async def test_an_owner_counts_only_where_their_organization_lets_them_in(house: PrivacyScene) -> None:
     bob = house.member()
     assert (await house.export(bob, by=house.ada)).status == 200
 
@@ -322,7 +322,7 @@ async def test_an_owner_counts_only_where_their_organization_lets_them_in(house:
     assert house.is_untouched(bob)
 
 
-async def test_an_owner_may_belong_to_other_organizations(house: House) -> None:
+async def test_an_owner_may_belong_to_other_organizations(house: PrivacyScene) -> None:
     bob = house.member()
     third = house.tenants.add("third")
     for tenant, role in ((house.globex, "admin"), (third, "member")):
@@ -348,7 +348,7 @@ async def test_an_owner_may_belong_to_other_organizations(house: House) -> None:
 
 
 @pytest.mark.parametrize("way", ["made", "came"])
-async def test_what_an_account_did_at_one_organization_is_not_known_to_another(house: House, way: str) -> None:
+async def test_what_an_account_did_at_one_organization_is_not_known_to_another(house: PrivacyScene, way: str) -> None:
     bob = house.member(came_by="added")
     house.tenants.join(bob, house.globex)
     now = house.postern.foundation.clock.now()
@@ -369,7 +369,7 @@ async def test_what_an_account_did_at_one_organization_is_not_known_to_another(h
 
 
 @pytest.mark.parametrize("here", [True, False])
-async def test_only_the_rule_of_that_organization_decides_over_its_owner(house: House, here: bool) -> None:
+async def test_only_the_rule_of_that_organization_decides_over_its_owner(house: PrivacyScene, here: bool) -> None:
     bob = house.member()
     house.tenants.join(house.ada, house.globex, "admin")
     ruling = house.acme if here else house.globex
@@ -380,7 +380,7 @@ async def test_only_the_rule_of_that_organization_decides_over_its_owner(house: 
     assert (await house.forget(bob, by=house.ada)).status == (403 if here else 200)
 
 
-async def test_a_long_list_of_sign_ins_is_streamed_and_has_an_end(house: House) -> None:
+async def test_a_long_list_of_sign_ins_is_streamed_and_has_an_end(house: PrivacyScene) -> None:
     bob = house.member()
     house.signs_in(bob, 2 * PAGE + 7)
     package = (await house.export(bob, by=bob)).ok()
@@ -395,7 +395,7 @@ async def test_a_long_list_of_sign_ins_is_streamed_and_has_an_end(house: House) 
 # Forgetting.
 
 
-async def test_a_person_is_forgotten(house: House) -> None:
+async def test_a_person_is_forgotten(house: PrivacyScene) -> None:
     bob = house.member()
     house.signs_in(bob, 3, to=house.acme)
     answer = (await house.forget(bob, by=house.ada)).ok()
@@ -431,7 +431,7 @@ async def test_a_person_is_forgotten(house: House) -> None:
     assert (await house.receipt(str(uuid4()), by=house.governor)).status == 404
 
 
-async def test_it_waits_as_often_as_a_change_may(house: House) -> None:
+async def test_it_waits_as_often_as_a_change_may(house: PrivacyScene) -> None:
     bob = house.member()
     await house.export(bob, by=house.ada)
     (await house.forget(bob, by=house.ada)).ok()
@@ -439,7 +439,7 @@ async def test_it_waits_as_often_as_a_change_may(house: House) -> None:
     assert house.log.events("request")[-1]["db_round_trips"] <= 6
 
 
-async def test_a_tenant_forgets_nobody_who_did_not_come_by_themselves(house: House) -> None:
+async def test_a_tenant_forgets_nobody_who_did_not_come_by_themselves(house: PrivacyScene) -> None:
     """The attacks of a tenant on a person whom it has made its member."""
     bob = house.member(came_by="added")
     refused = await house.forget(bob, by=house.ada)
@@ -471,11 +471,11 @@ async def test_a_tenant_forgets_nobody_who_did_not_come_by_themselves(house: Hou
 
 
 @pytest.mark.parametrize("came_by", ["founded", "accepted", "created"])
-async def test_an_owner_forgets_those_who_came_by_themselves(house: House, came_by: str) -> None:
+async def test_an_owner_forgets_those_who_came_by_themselves(house: PrivacyScene, came_by: str) -> None:
     assert (await house.forget(house.member(came_by=came_by), by=house.ada)).status == 200
 
 
-async def test_an_owner_forgets_an_account_that_came_to_be_through_them(house: House) -> None:
+async def test_an_owner_forgets_an_account_that_came_to_be_through_them(house: PrivacyScene) -> None:
     bob = house.member(came_by="added")
     shop = house.tenants.service(house.acme, "shop")
     house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
@@ -483,7 +483,7 @@ async def test_an_owner_forgets_an_account_that_came_to_be_through_them(house: H
     assert (await house.forget(bob, by=house.ada)).status == 200
 
 
-async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: House) -> None:
+async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: PrivacyScene) -> None:
     bob, carol, dave = house.verified("bob@example.org"), house.verified("carol@example.org"), house.verified("dave@example.org")
     erin = house.verified("erin@example.org")
     # With the token in the inviter's hands: nobody knows who accepted.
@@ -544,7 +544,7 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Ho
     assert house.people.rows("select from audit_personal where actor_id = %s", founder.user) == []
 
 
-async def test_fifty_at_once_forget_once(house: House) -> None:
+async def test_fifty_at_once_forget_once(house: PrivacyScene) -> None:
     bob = house.member()
     answers = await all_at_once(*[lambda: house.forget(bob, by=house.ada)] * 25, *[lambda: house.forget(bob, by=house.governor)] * 25)
     assert {answer.status for answer in answers} == {200}
@@ -564,7 +564,7 @@ _TOLD: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
 
 @pytest.mark.parametrize(("newest", "hold"), _TOLD, ids=["entries", "events"])
 async def test_two_who_did_something_to_each_other_are_forgotten_in_one_order(
-    house: House, database_url: str, newest: LiteralString, hold: LiteralString
+    house: PrivacyScene, database_url: str, newest: LiteralString, hold: LiteralString
 ) -> None:
     """What each did is found from both sides."""
     bob, carol = house.member(), house.member("carol")
@@ -579,7 +579,7 @@ async def test_two_who_did_something_to_each_other_are_forgotten_in_one_order(
     assert answer.status == 200
 
 
-async def test_a_taken_placeholder_is_followed_by_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_taken_placeholder_is_followed_by_the_next(house: PrivacyScene, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = house.postern.foundation.clock.now()
     monkeypatch.setattr(house.postern.identity.privacy._clock, "now", lambda: moment, raising=False)
     people = [house.member(name) for name in ("bob", "carol", "dave")]
@@ -588,7 +588,7 @@ async def test_a_taken_placeholder_is_followed_by_the_next(house: House, monkeyp
     assert len({house.row(person)["email"] for person in people}) == 3
 
 
-async def test_nobody_comes_back_to_an_account_that_was_forgotten(house: House) -> None:
+async def test_nobody_comes_back_to_an_account_that_was_forgotten(house: PrivacyScene) -> None:
     bob = await house.people.with_password(PASSWORD, "bob@example.org")
     house.tenants.join(bob, house.acme)
     browser = Browser(house.client)
@@ -614,7 +614,7 @@ async def test_nobody_comes_back_to_an_account_that_was_forgotten(house: House) 
     assert len(house.people.rows("select from users where email = %s", bob.email)) == 1
 
 
-async def test_a_sign_in_at_the_same_time_opens_nothing(house: House) -> None:
+async def test_a_sign_in_at_the_same_time_opens_nothing(house: PrivacyScene) -> None:
     bob = await house.people.with_password(PASSWORD, "bob@example.org")
     house.tenants.join(bob, house.acme)
     answers = await all_at_once(*[lambda: Browser(house.client).login(bob)] * 5, lambda: house.forget(bob, by=house.governor))
@@ -631,7 +631,7 @@ async def test_a_sign_in_at_the_same_time_opens_nothing(house: House) -> None:
     assert left == []
 
 
-async def test_more_than_the_request_does_is_shown_nowhere_and_done_by_the_job(house: House) -> None:
+async def test_more_than_the_request_does_is_shown_nowhere_and_done_by_the_job(house: PrivacyScene) -> None:
     bob = house.member()
     house.signs_in(bob, MOST_AT_ONCE + 600, to=house.acme)
     house.people.change(
@@ -679,7 +679,7 @@ async def test_more_than_the_request_does_is_shown_nowhere_and_done_by_the_job(h
     assert (after["a"], house.people.rows("select from audit_personal where actor_id = %s", bob.user)) == (0, [])
 
 
-async def test_the_forgetter_does_it_by_itself_and_takes_up_what_was_left(house: House) -> None:
+async def test_the_forgetter_does_it_by_itself_and_takes_up_what_was_left(house: PrivacyScene) -> None:
     bob, carol = house.member(), house.member("carol")
     first = (await house.forget(bob, by=house.ada)).ok()["request_id"]
     second = (await house.forget(carol, by=house.ada)).ok()["request_id"]
@@ -697,7 +697,7 @@ async def test_the_forgetter_does_it_by_itself_and_takes_up_what_was_left(house:
     assert [row["email_keys"] for row in house.people.rows("select email_keys from privacy_requests")] == [[], []]
 
 
-async def test_an_operator_may_do_what_platform_owners_may(house: House) -> None:
+async def test_an_operator_may_do_what_platform_owners_may(house: PrivacyScene) -> None:
     bob, privacy = house.member(came_by="added"), house.postern.identity.privacy
     operator = Asker(operator="root")
     exported = await privacy.export(await privacy.find(Email(bob.email.upper())), operator, SYSTEM)
@@ -738,7 +738,7 @@ _TRACES: Final = """
 """
 
 
-async def furnish(house: House) -> Person:
+async def furnish(house: PrivacyScene) -> Person:
     """Bob, whose address and other things stand wherever they can."""
     people = house.people
     bob = await people.with_password(PASSWORD, OLD)
@@ -780,7 +780,7 @@ async def furnish(house: House) -> Person:
     return bob
 
 
-async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: House) -> None:
+async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: PrivacyScene) -> None:
     """Bob was invited under an address that somebody had later, and was forgotten with. The job would have found that invitation for
     ever, as it would for an account of that address.
     """
@@ -799,7 +799,7 @@ async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: House)
 
 
 @pytest.mark.parametrize("proved", [False, True])
-async def test_an_account_takes_invitations_to_its_address_along_only_if_that_is_proved(house: House, *, proved: bool) -> None:
+async def test_an_account_takes_invitations_to_its_address_along_only_if_that_is_proved(house: PrivacyScene, *, proved: bool) -> None:
     """Or whoever registers with the address of somebody else ends what others have sent there."""
     await house.invite(OLD, by=house.rival, of=house.globex)
     somebody = house.people.add(OLD)
@@ -811,7 +811,7 @@ async def test_an_account_takes_invitations_to_its_address_along_only_if_that_is
     assert [tuple(row.values()) for row in sent] == ([("cancelled", NOBODY)] if proved else [("pending", OLD)])
 
 
-async def test_mails_for_an_account_go_with_it_though_nobody_has_proved_the_address(house: House) -> None:
+async def test_mails_for_an_account_go_with_it_though_nobody_has_proved_the_address(house: PrivacyScene) -> None:
     """Sent or given up, by whichever server, and even if a request that was under way has queued it a moment later. What others send to
     the address stays, and so does what is for the next account that has it.
     """
@@ -841,7 +841,7 @@ async def test_mails_for_an_account_go_with_it_though_nobody_has_proved_the_addr
     assert {one["id"] for one in left} == stay
 
 
-async def test_what_is_sent_to_an_address_later_is_for_whoever_has_it_then(house: House) -> None:
+async def test_what_is_sent_to_an_address_later_is_for_whoever_has_it_then(house: PrivacyScene) -> None:
     bob = house.verified(EMAIL)
     (await house.forget(bob, by=house.governor)).ok()
     async with house.postern.foundation.unit_of_work() as uow:
@@ -851,7 +851,7 @@ async def test_what_is_sent_to_an_address_later_is_for_whoever_has_it_then(house
     assert [one["id"] for one in house.people.rows("select id from jobs where kind = 'mail'")] == [later]
 
 
-async def test_a_dump_has_nothing_of_what_the_person_had(house: House, database_url: str) -> None:
+async def test_a_dump_has_nothing_of_what_the_person_had(house: PrivacyScene, database_url: str) -> None:
     bob = await furnish(house)
     before = dump(house.people, database_url)
     assert [value for value in VALUES if value not in before] == [], "the test must put them all there"
@@ -880,7 +880,7 @@ _PUSHED: Final = """
 """
 
 
-async def test_what_others_have_begun_with_an_address_that_contains_it_goes_on(house: House) -> None:
+async def test_what_others_have_begun_with_an_address_that_contains_it_goes_on(house: PrivacyScene) -> None:
     """Ann is forgotten, and Joann signs in at this moment."""
     ann, new = "ann@x.example", house.postern.foundation.ids.new
     person = house.people.add(ann)
@@ -927,7 +927,7 @@ async def test_what_others_have_begun_with_an_address_that_contains_it_goes_on(h
     assert {one["id"] for one in left} == stay
 
 
-async def test_what_receivers_repeat_of_invitations_is_shown_no_more_and_goes(house: House) -> None:
+async def test_what_receivers_repeat_of_invitations_is_shown_no_more_and_goes(house: PrivacyScene) -> None:
     """Once the invitation names nobody, nothing leads from the person to its events."""
     ann = house.people.add("old@x.example")
     house.people.change("update users set email_verified_at = now() where id = %s", ann.user)
@@ -954,7 +954,7 @@ async def test_what_receivers_repeat_of_invitations_is_shown_no_more_and_goes(ho
     assert [one["response_body"] for one in kept] == [joann, None, None]
 
 
-async def test_what_receivers_repeat_of_the_person_is_not_shown_meanwhile(house: House) -> None:
+async def test_what_receivers_repeat_of_the_person_is_not_shown_meanwhile(house: PrivacyScene) -> None:
     bob = await furnish(house)
     (made,) = (await house.request("GET", "/api/organizations/globex/webhooks", by=house.rival)).ok()["webhooks"]
     path = f"/api/organizations/globex/webhooks/{made['id']}/deliveries"
@@ -970,7 +970,7 @@ async def test_what_receivers_repeat_of_the_person_is_not_shown_meanwhile(house:
             (await house.forget(bob, by=house.governor)).ok()
 
 
-async def test_so_has_one_after_a_service_has_deleted_its_user(house: House, database_url: str) -> None:
+async def test_so_has_one_after_a_service_has_deleted_its_user(house: PrivacyScene, database_url: str) -> None:
     """There is one way to forget."""
     bob = await furnish(house)
     shop = house.tenants.service(house.acme, "shop")
@@ -987,7 +987,7 @@ async def test_so_has_one_after_a_service_has_deleted_its_user(house: House, dat
     assert [value for value in VALUES if value in after] == [NEW]
 
 
-async def api_key(house: House, service: UsedService) -> str:
+async def api_key(house: PrivacyScene, service: UsedService) -> str:
     path = f"/api/organizations/acme/services/{service.slug}/api-keys"
     key: str = (await house.request("POST", path, {"name": "key", "permissions": ["delete:users"]})).ok(201)["key"]
     house.log.remember(key)

@@ -24,7 +24,7 @@ NEW: Final = "another moon over the harbour"
 HERE: Final = {"connection_id": None, "provider_name": None, "domain_verified": False, "auth_method": "password"}
 
 
-class House(Neighbours):
+class RealmScene(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.browser = Browser(self.client)
@@ -58,16 +58,16 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> RealmScene:
+    return RealmScene(postern, people, unlimited(postern), log)
 
 
-async def test_an_address_of_no_routed_domain_signs_in_here(house: House) -> None:
+async def test_an_address_of_no_routed_domain_signs_in_here(house: RealmScene) -> None:
     assert await house.look_up("ada@example.org") == HERE
 
 
 @pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
-async def test_a_shared_provider_is_named(house: House, login: str) -> None:
+async def test_a_shared_provider_is_named(house: RealmScene, login: str) -> None:
     route(house.people, house.acme, NAME, login=login)
     assert await house.look_up(f"Ada@{NAME.upper()}") == {
         "connection_id": None,
@@ -78,7 +78,7 @@ async def test_a_shared_provider_is_named(house: House, login: str) -> None:
 
 
 @pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
-async def test_a_provider_of_its_own_is_named_by_its_id(house: House, login: str) -> None:
+async def test_a_provider_of_its_own_is_named_by_its_id(house: RealmScene, login: str) -> None:
     route(house.people, house.acme, NAME, provider=None, own=house.own, login=login)
     assert await house.look_up(f"ada@{NAME}") == {
         "connection_id": str(house.own),
@@ -88,28 +88,28 @@ async def test_a_provider_of_its_own_is_named_by_its_id(house: House, login: str
     }
 
 
-async def test_a_route_without_provider_says_only_that_the_domain_is_verified(house: House) -> None:
+async def test_a_route_without_provider_says_only_that_the_domain_is_verified(house: RealmScene) -> None:
     route(house.people, house.acme, NAME, provider=None, login="password_allowed", join="on")
     assert await house.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
 
 
-async def test_letters_beyond_ascii_lead_to_the_same_domain(house: House) -> None:
+async def test_letters_beyond_ascii_lead_to_the_same_domain(house: RealmScene) -> None:
     route(house.people, house.acme, "xn--bcher-kva.example")
     assert (await house.look_up("ada@bücher.example"))["auth_method"] == "oauth"
 
 
-async def test_a_domain_stands_for_itself_alone(house: House) -> None:
+async def test_a_domain_stands_for_itself_alone(house: RealmScene) -> None:
     route(house.people, house.acme, NAME)
     for domain in (f"mail.{NAME}", "example", f"x{NAME}"):
         assert await house.look_up(f"ada@{domain}.example") == HERE
 
 
 @pytest.mark.parametrize("email", ["", "ada", "@", f"a b@{NAME}", 1, None])
-async def test_what_is_no_address_is_refused(house: House, email: Any) -> None:
+async def test_what_is_no_address_is_refused(house: RealmScene, email: Any) -> None:
     assert refused(await house.client.post(LOOKUP, {"email": email})) == (400, "BAD_REQUEST")
 
 
-async def test_a_route_that_is_not_proved_does_nothing(house: House) -> None:
+async def test_a_route_that_is_not_proved_does_nothing(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME, proved=False)
     assert await house.look_up(person.email) == HERE
@@ -117,7 +117,7 @@ async def test_a_route_that_is_not_proved_does_nothing(house: House) -> None:
 
 
 @pytest.mark.parametrize("status", ["pending", "suspended", "rejected"])
-async def test_an_organization_that_is_not_active_decides_on_nothing(house: House, status: str) -> None:
+async def test_an_organization_that_is_not_active_decides_on_nothing(house: RealmScene, status: str) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME)
     house.people.change("update organizations set status = %s", status)
@@ -125,7 +125,7 @@ async def test_an_organization_that_is_not_active_decides_on_nothing(house: Hous
     assert (await house.sign_in(person.email)).status == 200
 
 
-async def test_a_lost_proof_opens_the_ways_again(house: House) -> None:
+async def test_a_lost_proof_opens_the_ways_again(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME)
     assert refused(await house.sign_in(person.email)) == FORBIDDEN
@@ -133,7 +133,7 @@ async def test_a_lost_proof_opens_the_ways_again(house: House) -> None:
     assert (await house.sign_in(person.email)).status == 200
 
 
-async def test_no_password_opens_where_only_the_provider_will_do(house: House) -> None:
+async def test_no_password_opens_where_only_the_provider_will_do(house: RealmScene) -> None:
     """The same answer for every address of the domain, and whatever the password: nobody learns of accounts, or guesses at passwords."""
     known, unproved, gone = await house.person(), await house.person("new"), await house.person("gone")
     house.people.change("update users set email_verified_at = null where id = %s", unproved.user)
@@ -153,21 +153,21 @@ async def test_no_password_opens_where_only_the_provider_will_do(house: House) -
     assert house.failures()[:2] == ["provider_required", "wrong_password"]
 
 
-async def test_it_is_logged_and_limited_as_every_attempt(house: House) -> None:
+async def test_it_is_logged_and_limited_as_every_attempt(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME)
     statuses = [(await house.client.post(LOGIN, {"email": person.email, "password": f"guess {n}"})).status for n in range(11)]
     assert statuses == [403] * 10 + [429]
 
 
-async def test_where_both_will_do_a_password_does(house: House) -> None:
+async def test_where_both_will_do_a_password_does(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME, login="password_allowed")
     assert (await house.sign_in(person.email)).status == 200
     assert house.log.events("request")[-1]["db_round_trips"] <= 5
 
 
-async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_says_so(house: House) -> None:
+async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_says_so(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME, login=FALLBACK)
     assert refused(await house.sign_in(person.email)) == FORBIDDEN
@@ -183,7 +183,7 @@ async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_say
     assert (await house.look_up(person.email))["auth_method"] == "oauth"
 
 
-async def test_an_outage_is_forgotten_after_a_while(house: House) -> None:
+async def test_an_outage_is_forgotten_after_a_while(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME, login=FALLBACK)
     await house.outage(ago=timedelta(minutes=10))
@@ -194,7 +194,7 @@ async def test_an_outage_is_forgotten_after_a_while(house: House) -> None:
     assert (await house.sign_in(person.email)).status == 200
 
 
-async def test_the_outage_of_another_provider_is_none(house: House) -> None:
+async def test_the_outage_of_another_provider_is_none(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME, login=FALLBACK)
     await house.outage("officesuite")
@@ -202,7 +202,7 @@ async def test_the_outage_of_another_provider_is_none(house: House) -> None:
 
 
 @pytest.mark.parametrize("ending", ["disabled", "gone", "away"])
-async def test_a_provider_of_its_own_that_cannot_be_used(house: House, ending: str) -> None:
+async def test_a_provider_of_its_own_that_cannot_be_used(house: RealmScene, ending: str) -> None:
     route(house.people, house.acme, NAME, provider=None, own=house.own, login=FALLBACK)
     assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
     if ending == "disabled":
@@ -219,14 +219,14 @@ async def test_a_provider_of_its_own_that_cannot_be_used(house: House, ending: s
     assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "password"
 
 
-async def test_credentials_that_are_removed_leave_no_provider(house: House) -> None:
+async def test_credentials_that_are_removed_leave_no_provider(house: RealmScene) -> None:
     person = await house.person()
     route(house.people, house.acme, NAME, login=FALLBACK)
     house.people.change("delete from oauth_credentials")
     assert (await house.sign_in(person.email)).status == 200
 
 
-async def test_no_organization_shuts_out_the_owners_of_the_platform(house: House) -> None:
+async def test_no_organization_shuts_out_the_owners_of_the_platform(house: RealmScene) -> None:
     owner = await house.person("root")
     house.people.change("update users set is_platform_owner = true")
     route(house.people, house.acme, NAME)
@@ -235,7 +235,7 @@ async def test_no_organization_shuts_out_the_owners_of_the_platform(house: House
     assert refused(await house.sign_in(owner.email, "a wrong one")) == FORBIDDEN
 
 
-async def test_sessions_go_on_and_a_password_proves_nothing_in_them(house: House) -> None:
+async def test_sessions_go_on_and_a_password_proves_nothing_in_them(house: RealmScene) -> None:
     person = await house.person()
     tokens = await house.browser.tokens(person)
     route(house.people, house.acme, NAME)
@@ -253,7 +253,7 @@ ASKS: Final[dict[str, tuple[str, Callable[[str], dict[str, str]]]]] = {
 
 
 @pytest.mark.parametrize("kind", ASKS)
-async def test_no_mail_opens_a_way_of_ours(house: House, kind: str) -> None:
+async def test_no_mail_opens_a_way_of_ours(house: RealmScene, kind: str) -> None:
     person, owner = await house.person(), await house.person("root")
     house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
     box = Postbox(house.postern)
@@ -268,7 +268,7 @@ async def test_no_mail_opens_a_way_of_ours(house: House, kind: str) -> None:
     assert [mail.to for mail in await box.empty()] == [owner.email]
 
 
-async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(house: House) -> None:
+async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(house: RealmScene) -> None:
     person = await house.person()
     box = Postbox(house.postern)
     await house.client.post("/api/auth/forgot-password", {"email": person.email})
@@ -282,7 +282,7 @@ async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(house: 
     assert (await house.sign_in(person.email, NEW)).status == 200
 
 
-async def test_no_passkey_opens_where_only_the_provider_will_do(house: House) -> None:
+async def test_no_passkey_opens_where_only_the_provider_will_do(house: RealmScene) -> None:
     person = await house.person()
     token = (await house.sign_in(person.email)).json()["access_token"]
     owner = Owner(house.client, house.people, house.postern, person, token)
@@ -293,7 +293,7 @@ async def test_no_passkey_opens_where_only_the_provider_will_do(house: House) ->
     assert (await owner.sign_in(passkey)).status == 200
 
 
-async def test_an_owner_of_the_platform_resets_a_password_all_the_same(house: House) -> None:
+async def test_an_owner_of_the_platform_resets_a_password_all_the_same(house: RealmScene) -> None:
     owner = await house.person("root")
     house.people.change("update users set is_platform_owner = true")
     route(house.people, house.acme, NAME)
@@ -303,7 +303,7 @@ async def test_an_owner_of_the_platform_resets_a_password_all_the_same(house: Ho
     assert (await house.client.post("/api/auth/reset-password", {"token": token_in(link_in(mail)), "new_password": NEW})).status == 200
 
 
-async def test_registering_and_verifying_stay_open(house: House) -> None:
+async def test_registering_and_verifying_stay_open(house: RealmScene) -> None:
     """An account is no way in: it is what the provider's sign-in will find."""
     route(house.people, house.acme, NAME)
     answer = await house.client.post("/api/auth/register", {"email": f"ada@{NAME}", "password": PASSWORD})
@@ -313,7 +313,7 @@ async def test_registering_and_verifying_stay_open(house: House) -> None:
     assert refused(await house.sign_in(f"ada@{NAME}")) == FORBIDDEN
 
 
-async def test_round_trips_of_the_lookup(house: House) -> None:
+async def test_round_trips_of_the_lookup(house: RealmScene) -> None:
     route(house.people, house.acme, NAME)
     for email, most in (("ada@example.org", 1), (f"ada@{NAME}", 2)):
         await house.client.post(LOOKUP, {"email": email})

@@ -26,7 +26,7 @@ ADDRESS, TRANSFER = ("PATCH", "/api/user"), ("POST", "/api/organizations/acme/tr
 CROWD: Final = 50
 
 
-class House(Cast):
+class ReauthenticationScene(Cast):
     """Ada owns acme, of which Bob is a member."""
 
     token = ""
@@ -96,8 +96,8 @@ class House(Cast):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    house = House(postern, people, unlimited(postern), log)
+async def house(postern: Postern, people: People, log: CapturedLog) -> ReauthenticationScene:
+    house = ReauthenticationScene(postern, people, unlimited(postern), log)
     await house.move_in()
     return house
 
@@ -132,7 +132,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
     }
 
 
-async def test_each_of_them_refuses_who_has_none_before_it_looks_at_anything_else(house: House) -> None:
+async def test_each_of_them_refuses_who_has_none_before_it_looks_at_anything_else(house: ReauthenticationScene) -> None:
     """Also somebody who governs the platform and owns the organization."""
     house.people.change("update users set is_platform_owner = true where id = %s", house.ada.user)
     await house.sign_in()
@@ -147,7 +147,7 @@ async def test_each_of_them_refuses_who_has_none_before_it_looks_at_anything_els
 
 
 @pytest.mark.parametrize("what", [DISABLE, ADDRESS, TRANSFER])
-async def test_without_a_second_factor_the_password_proves_it(house: House, what: tuple[str, str]) -> None:
+async def test_without_a_second_factor_the_password_proves_it(house: ReauthenticationScene, what: tuple[str, str]) -> None:
     await house.sign_in()
     house.time_passes("9 minutes")
     house.time_passes()
@@ -158,7 +158,7 @@ async def test_without_a_second_factor_the_password_proves_it(house: House, what
 
 
 @pytest.mark.parametrize("what", [DISABLE, RENEW, ADDRESS, TRANSFER])
-async def test_with_one_a_code_proves_it_and_the_password_alone_does_not(house: House, what: tuple[str, str]) -> None:
+async def test_with_one_a_code_proves_it_and_the_password_alone_does_not(house: ReauthenticationScene, what: tuple[str, str]) -> None:
     await house.enable_mfa_and_sign_in()
     house.time_passes()
     await house.is_refused(what)
@@ -170,13 +170,13 @@ async def test_with_one_a_code_proves_it_and_the_password_alone_does_not(house: 
 
 
 @pytest.mark.parametrize("what", [DISABLE, RENEW, ADDRESS, TRANSFER])
-async def test_a_sign_in_is_a_fresh_proof(house: House, what: tuple[str, str]) -> None:
+async def test_a_sign_in_is_a_fresh_proof(house: ReauthenticationScene, what: tuple[str, str]) -> None:
     await house.enable_mfa_and_sign_in()
     house.time_passes("9 minutes")
     assert (await house.ask(*what)).status == 200
 
 
-async def test_a_trusted_device_signs_in_with_the_password_and_has_no_second_factor_to_show_for_it(house: House) -> None:
+async def test_a_trusted_device_signs_in_with_the_password_and_has_no_second_factor_to_show_for_it(house: ReauthenticationScene) -> None:
     await house.sign_in()
     await house.enable_mfa()
     house.people.change("update mfa_secrets set enabled_at = enabled_at - interval '1 day'")
@@ -189,7 +189,7 @@ async def test_a_trusted_device_signs_in_with_the_password_and_has_no_second_fac
     assert (await house.ask(*DISABLE)).status == 200
 
 
-async def test_a_second_factor_that_is_gone_proves_only_itself(house: House) -> None:
+async def test_a_second_factor_that_is_gone_proves_only_itself(house: ReauthenticationScene) -> None:
     await house.sign_in()
     await house.enable_mfa()
     house.password_grows_old()
@@ -199,7 +199,7 @@ async def test_a_second_factor_that_is_gone_proves_only_itself(house: House) -> 
         await house.is_refused(what)
 
 
-async def test_what_was_shown_of_an_earlier_one_is_no_proof_of_the_next(house: House) -> None:
+async def test_what_was_shown_of_an_earlier_one_is_no_proof_of_the_next(house: ReauthenticationScene) -> None:
     """A thief enables one and disables it; then the owner, who is warned, enables one elsewhere."""
     await house.sign_in()
     await house.enable_mfa()
@@ -213,7 +213,7 @@ async def test_what_was_shown_of_an_earlier_one_is_no_proof_of_the_next(house: H
     assert (await house.ask(*RENEW)).status == 200
 
 
-async def test_enabling_the_second_factor_proves_it_for_this_session_and_for_itself(house: House) -> None:
+async def test_enabling_the_second_factor_proves_it_for_this_session_and_for_itself(house: ReauthenticationScene) -> None:
     await house.sign_in()
     house.time_passes()
     elsewhere = await house.tenants.token(house.tenants.session(house.ada))
@@ -229,7 +229,7 @@ async def test_enabling_the_second_factor_proves_it_for_this_session_and_for_its
     assert (await house.ask(*DISABLE)).status == 200
 
 
-async def test_a_first_second_factor_asks_for_a_fresh_proof_at_both_steps(house: House) -> None:
+async def test_a_first_second_factor_asks_for_a_fresh_proof_at_both_steps(house: ReauthenticationScene) -> None:
     await house.sign_in()
     house.time_passes()
     await house.is_refused(SET_UP)
@@ -248,7 +248,7 @@ async def test_a_first_second_factor_asks_for_a_fresh_proof_at_both_steps(house:
     house.log.remember(*answer.json()["backup_codes"])
 
 
-async def test_the_second_factor_that_is_off_again_is_no_proof_for_the_next(house: House) -> None:
+async def test_the_second_factor_that_is_off_again_is_no_proof_for_the_next(house: ReauthenticationScene) -> None:
     await house.sign_in()
     await house.enable_mfa()
     house.password_grows_old()
@@ -257,7 +257,7 @@ async def test_the_second_factor_that_is_off_again_is_no_proof_for_the_next(hous
     assert house.people.rows("select from mfa_secrets") == []
 
 
-async def test_a_member_who_must_set_one_up_needs_a_fresh_proof_too_and_gets_to_it(house: House) -> None:
+async def test_a_member_who_must_set_one_up_needs_a_fresh_proof_too_and_gets_to_it(house: ReauthenticationScene) -> None:
     house.people.change("update all_organizations set mfa_required_since = now() - interval '1 day' where id = %s", house.acme.id)
     house.people.change("update memberships set created_at = now() - interval '1 year'")
     await house.sign_in()
@@ -268,21 +268,21 @@ async def test_a_member_who_must_set_one_up_needs_a_fresh_proof_too_and_gets_to_
     await house.enable_mfa()
 
 
-async def test_what_does_not_name_an_address_asks_for_no_proof(house: House) -> None:
+async def test_what_does_not_name_an_address_asks_for_no_proof(house: ReauthenticationScene) -> None:
     await house.sign_in()
     house.time_passes()
     assert (await house.client.request("PATCH", "/api/user", body={}, token=house.token)).status == 200
     assert (await house.client.get("/api/user", token=house.token)).status == 200
 
 
-async def test_a_refresh_renews_no_proof(house: House) -> None:
+async def test_a_refresh_renews_no_proof(house: ReauthenticationScene) -> None:
     tokens = await house.sign_in()
     house.time_passes()
     fresh = (await house.browser.refresh(tokens["refresh_token"])).json()
     await house.is_refused(ADDRESS, fresh["access_token"])
 
 
-async def test_what_is_opened_from_a_session_has_its_proofs_and_renews_its_own(house: House) -> None:
+async def test_what_is_opened_from_a_session_has_its_proofs_and_renews_its_own(house: ReauthenticationScene) -> None:
     await house.enable_mfa_and_sign_in()
     house.time_passes("6 minutes")
     selected = (await house.client.post("/api/organizations/acme/select", token=house.token)).json()["access_token"]
@@ -305,14 +305,14 @@ async def test_what_is_opened_from_a_session_has_its_proofs_and_renews_its_own(h
 
 
 @pytest.mark.parametrize("body", [{}, {"password": PASSWORD, "code": "123456"}, {"password": ""}, {"password": "x" * 5000}, {"code": ""}])
-async def test_what_is_no_proof_is_refused(house: House, body: Mapping[str, str]) -> None:
+async def test_what_is_no_proof_is_refused(house: ReauthenticationScene, body: Mapping[str, str]) -> None:
     await house.sign_in()
     answer = await house.prove(**body)
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
     assert house.failures() == []
 
 
-async def test_a_wrong_password_counts_as_a_failed_sign_in(house: House) -> None:
+async def test_a_wrong_password_counts_as_a_failed_sign_in(house: ReauthenticationScene) -> None:
     await house.sign_in()
     house.time_passes()
     answer = await house.prove(password="not this one")
@@ -322,7 +322,7 @@ async def test_a_wrong_password_counts_as_a_failed_sign_in(house: House) -> None
     assert 'sso_login_failures_total{reason="wrong_password"} 1.0' in (await house.client.get("/metrics")).body.decode()
 
 
-async def test_it_draws_from_the_same_tries_as_signing_in(house: House) -> None:
+async def test_it_draws_from_the_same_tries_as_signing_in(house: ReauthenticationScene) -> None:
     await house.sign_in()
     statuses = [(await house.prove(password="not this one")).status for _ in range(11)]
     assert statuses == [401] * 10 + [429]
@@ -330,19 +330,19 @@ async def test_it_draws_from_the_same_tries_as_signing_in(house: House) -> None:
     assert (await house.prove(password=PASSWORD)).status == 429
 
 
-async def test_a_good_password_gives_its_try_back(house: House) -> None:
+async def test_a_good_password_gives_its_try_back(house: ReauthenticationScene) -> None:
     await house.sign_in()
     assert [(await house.prove(password=PASSWORD)).status for _ in range(12)] == [200] * 12
 
 
-async def test_it_stands_under_the_limits_of_signing_in_by_address(postern: Postern, house: House) -> None:
+async def test_it_stands_under_the_limits_of_signing_in_by_address(postern: Postern, house: ReauthenticationScene) -> None:
     await house.sign_in()
     limited = unlimited(postern, SETTINGS)
     answers = [await limited.post(REAUTHENTICATE, {"code": "000000"}, token=house.token) for _ in range(11)]
     assert answers[-1].status == 429
 
 
-async def test_a_wrong_code_counts_as_a_failed_sign_in(house: House) -> None:
+async def test_a_wrong_code_counts_as_a_failed_sign_in(house: ReauthenticationScene) -> None:
     await house.enable_mfa_and_sign_in()
     house.time_passes()
     answer = await house.prove(code="ABCD-EFGH")
@@ -351,7 +351,7 @@ async def test_a_wrong_code_counts_as_a_failed_sign_in(house: House) -> None:
     assert house.failures() == ["wrong_code"]
 
 
-async def test_codes_are_limited_over_all_sessions_of_a_person(house: House) -> None:
+async def test_codes_are_limited_over_all_sessions_of_a_person(house: ReauthenticationScene) -> None:
     await house.enable_mfa_and_sign_in()
     selected = (await house.client.post("/api/organizations/acme/select", token=house.token)).json()["access_token"]
     statuses = [(await house.prove(token, code="ABCD-EFGH")).status for token in (house.token, selected) * 6]
@@ -359,7 +359,7 @@ async def test_codes_are_limited_over_all_sessions_of_a_person(house: House) -> 
     assert (await house.prove(code=house.codes[0])).status == 429
 
 
-async def test_a_thief_of_a_session_cannot_use_up_the_codes_that_its_owner_signs_in_with(house: House) -> None:
+async def test_a_thief_of_a_session_cannot_use_up_the_codes_that_its_owner_signs_in_with(house: ReauthenticationScene) -> None:
     await house.enable_mfa_and_sign_in()
     assert house.totp is not None
     while (await house.prove(code="ABCD-EFGH")).status != 429:
@@ -372,7 +372,7 @@ async def test_a_thief_of_a_session_cannot_use_up_the_codes_that_its_owner_signs
     assert (await house.ask(*RENEW, token=signed_in.json()["access_token"])).status == 200
 
 
-async def test_a_thief_of_the_password_cannot_use_up_the_codes_of_a_session(house: House) -> None:
+async def test_a_thief_of_the_password_cannot_use_up_the_codes_of_a_session(house: ReauthenticationScene) -> None:
     await house.enable_mfa_and_sign_in()
     assert house.totp is not None
     thief = Browser(house.client, SAFARI)
@@ -383,12 +383,12 @@ async def test_a_thief_of_the_password_cannot_use_up_the_codes_of_a_session(hous
     assert (await house.prove(code=house.totp.now())).status == 200
 
 
-async def test_without_a_second_factor_no_code_is_good(house: House) -> None:
+async def test_without_a_second_factor_no_code_is_good(house: ReauthenticationScene) -> None:
     await house.sign_in()
     assert (await house.prove(code="123456")).status == 401
 
 
-async def test_a_code_counts_once(house: House) -> None:
+async def test_a_code_counts_once(house: ReauthenticationScene) -> None:
     await house.enable_mfa_and_sign_in()
     assert house.totp is not None
     code = house.totp.now()
@@ -398,7 +398,7 @@ async def test_a_code_counts_once(house: House) -> None:
     assert (await house.browser.verify(preauth, code)).status == 401
 
 
-async def test_of_fifty_with_one_backup_code_one_is_let_through(house: House) -> None:
+async def test_of_fifty_with_one_backup_code_one_is_let_through(house: ReauthenticationScene) -> None:
     await house.enable_mfa_and_sign_in()
     statuses: list[int] = []
 
@@ -412,7 +412,7 @@ async def test_of_fifty_with_one_backup_code_one_is_let_through(house: House) ->
     assert set(statuses) <= {200, 401, 429}
 
 
-async def test_who_may_not(house: House) -> None:
+async def test_who_may_not(house: ReauthenticationScene) -> None:
     await house.sign_in()
     assert (await house.client.post(REAUTHENTICATE, {"password": PASSWORD})).status == 401
     service = house.tenants.service(house.acme, "shop")
@@ -431,21 +431,21 @@ async def test_who_may_not(house: House) -> None:
     assert house.failures() == ["no_password"]
 
 
-async def test_a_session_that_has_ended_is_not_brought_back(house: House) -> None:
+async def test_a_session_that_has_ended_is_not_brought_back(house: ReauthenticationScene) -> None:
     await house.sign_in()
     house.people.change("update sessions set revoked_at = now()")
     assert (await house.prove(password=PASSWORD)).status == 401
     await house.sign_in()
 
 
-async def test_a_service_whose_organization_is_suspended_keeps_nobody_from_proving_who_they_are(house: House) -> None:
+async def test_a_service_whose_organization_is_suspended_keeps_nobody_from_proving_who_they_are(house: ReauthenticationScene) -> None:
     await house.sign_in()
     selected = (await house.client.post("/api/organizations/acme/select", token=house.token)).json()["access_token"]
     house.people.change("update organizations set status = 'suspended'")
     assert (await house.prove(selected, password=PASSWORD)).status == 200
 
 
-async def test_it_is_on_record_and_counted_and_shows_no_secret(house: House) -> None:
+async def test_it_is_on_record_and_counted_and_shows_no_secret(house: ReauthenticationScene) -> None:
     house.log.remember(PASSWORD)
     await house.sign_in()
     assert (await house.prove(password=PASSWORD)).status == 200
@@ -459,7 +459,9 @@ async def test_it_is_on_record_and_counted_and_shows_no_secret(house: House) -> 
     assert 'sso_reauthentications_total{method="code"} 0.0' in page
 
 
-async def test_a_password_that_changes_while_it_is_checked_proves_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_password_that_changes_while_it_is_checked_proves_nothing(
+    house: ReauthenticationScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await house.sign_in()
     house.time_passes()
     hasher = house.postern.identity.reauthentication._passwords._passwords
@@ -468,7 +470,9 @@ async def test_a_password_that_changes_while_it_is_checked_proves_nothing(house:
     await house.is_refused(ADDRESS)
 
 
-async def test_the_password_of_who_took_over_the_address_proves_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_password_of_who_took_over_the_address_proves_nothing(
+    house: ReauthenticationScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await house.sign_in()
     house.time_passes()
     other = await house.people.with_password("the password of another")
@@ -487,7 +491,7 @@ async def test_the_password_of_who_took_over_the_address_proves_nothing(house: H
 
 @pytest.mark.parametrize("what", [ADDRESS, TRANSFER])
 async def test_a_session_that_ends_before_its_proof_is_looked_at_is_over(
-    house: House, what: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    house: ReauthenticationScene, what: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await house.sign_in()
     require = house.postern.identity.reauthentication.require
@@ -501,7 +505,7 @@ async def test_a_session_that_ends_before_its_proof_is_looked_at_is_over(
     assert (answer.status, answer.error_code) == (401, "UNAUTHORIZED")
 
 
-async def test_a_body_that_comes_slowly_is_asked_for_its_proof_again(house: House) -> None:
+async def test_a_body_that_comes_slowly_is_asked_for_its_proof_again(house: ReauthenticationScene) -> None:
     await house.sign_in()
     body = b'{"new_owner_user_id": "%s"}' % str(house.bob.user).encode()
 

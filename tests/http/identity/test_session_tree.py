@@ -26,7 +26,7 @@ Tokens = Mapping[str, Any]
 CROWD: Final = 50
 
 
-class House(Neighbours):
+class SessionTreeScene(Neighbours):
     """Ada, who can sign in, is a member of both."""
 
     async def move_in(self) -> None:
@@ -65,31 +65,31 @@ class House(Neighbours):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    house = House(postern, people, unlimited(postern), log)
+async def house(postern: Postern, people: People, log: CapturedLog) -> SessionTreeScene:
+    house = SessionTreeScene(postern, people, unlimited(postern), log)
     await house.move_in()
     return house
 
 
-async def by_sign_out(house: House, root: Tokens) -> None:
+async def by_sign_out(house: SessionTreeScene, root: Tokens) -> None:
     await house.sign_out(root)
 
 
-async def by_a_new_password(house: House, _root: Tokens) -> None:
+async def by_a_new_password(house: SessionTreeScene, _root: Tokens) -> None:
     await house.postern.platform.account_administration.reset_password(Email(house.ada.email), "test", by_mail=False)
 
 
-async def by_deactivation(house: House, _root: Tokens) -> None:
+async def by_deactivation(house: SessionTreeScene, _root: Tokens) -> None:
     await house.postern.platform.account_administration.deactivate(Email(house.ada.email), "test")
     # It is the sessions that have ended, and not the account alone that keeps them shut.
     house.people.change("update users set deactivated_at = null")
 
 
-async def by_the_operator(house: House, _root: Tokens) -> None:
+async def by_the_operator(house: SessionTreeScene, _root: Tokens) -> None:
     await house.postern.platform.account_administration.revoke_sessions(Email(house.ada.email), "test")
 
 
-async def by_reuse_of_the_refresh_token(house: House, root: Tokens) -> None:
+async def by_reuse_of_the_refresh_token(house: SessionTreeScene, root: Tokens) -> None:
     # From no device that would end the others too.
     house.people.change("update sessions set device_id = null")
     assert (await house.refresh(root)).status == 200
@@ -97,7 +97,7 @@ async def by_reuse_of_the_refresh_token(house: House, root: Tokens) -> None:
     assert (await house.refresh(root)).status == 401
 
 
-async def by_revoking_its_device(house: House, _root: Tokens) -> None:
+async def by_revoking_its_device(house: SessionTreeScene, _root: Tokens) -> None:
     (device,) = house.people.rows("select device_id as id from sessions where parent_id is null")
     # Those that were opened from it may have been on no device of their own.
     house.people.change("update sessions set device_id = null where parent_id is not null")
@@ -106,7 +106,7 @@ async def by_revoking_its_device(house: House, _root: Tokens) -> None:
     assert (await house.client.request("DELETE", f"/api/user/devices/{device['id']}", token=token)).status == 200
 
 
-async def by_deletion(house: House, _root: Tokens) -> None:
+async def by_deletion(house: SessionTreeScene, _root: Tokens) -> None:
     house.people.change("delete from sessions where parent_id is null")
 
 
@@ -123,7 +123,7 @@ async def by_deletion(house: House, _root: Tokens) -> None:
     ],
 )
 async def test_what_was_opened_from_a_session_ends_with_it_on_the_next_request(
-    house: House, end: Callable[[House, Tokens], Awaitable[None]]
+    house: SessionTreeScene, end: Callable[[SessionTreeScene, Tokens], Awaitable[None]]
 ) -> None:
     root = await house.sign_in()
     founded, selected = await house.founded(root), await house.selected(root)
@@ -135,7 +135,7 @@ async def test_what_was_opened_from_a_session_ends_with_it_on_the_next_request(
         await house.is_over(one)
 
 
-async def test_it_ends_when_that_one_expires_whatever_its_own_use(house: House) -> None:
+async def test_it_ends_when_that_one_expires_whatever_its_own_use(house: SessionTreeScene) -> None:
     root = await house.sign_in()
     house.people.change("update sessions set expires_at = now() + interval '1 hour', ends_at = now() + interval '2 hours'")
     selected = await house.selected(root)
@@ -150,7 +150,7 @@ async def test_it_ends_when_that_one_expires_whatever_its_own_use(house: House) 
     assert expiries[0]["expires_at"] == expiries[0]["ends_at"]
 
 
-async def test_it_ends_alone_when_it_is_the_one_that_is_ended(house: House) -> None:
+async def test_it_ends_alone_when_it_is_the_one_that_is_ended(house: SessionTreeScene) -> None:
     root = await house.sign_in()
     selected, beside = await house.selected(root), await house.selected(root, "globex")
     further = await house.selected(selected, "globex")
@@ -161,7 +161,7 @@ async def test_it_ends_alone_when_it_is_the_one_that_is_ended(house: House) -> N
     assert await house.lives(beside)
 
 
-async def test_a_removed_member_is_refused_in_that_organization_and_nowhere_else(house: House) -> None:
+async def test_a_removed_member_is_refused_in_that_organization_and_nowhere_else(house: SessionTreeScene) -> None:
     root = await house.sign_in()
     selected = await house.selected(root)
     further = await house.selected(selected, "globex")
@@ -175,7 +175,7 @@ async def test_a_removed_member_is_refused_in_that_organization_and_nowhere_else
     assert await house.lives(root)
 
 
-async def test_a_member_whom_a_directory_removes_loses_what_was_opened_from_there(house: House) -> None:
+async def test_a_member_whom_a_directory_removes_loses_what_was_opened_from_there(house: SessionTreeScene) -> None:
     root = await house.sign_in()
     selected = await house.selected(root)
     further = await house.selected(selected, "globex")
@@ -188,7 +188,7 @@ async def test_a_member_whom_a_directory_removes_loses_what_was_opened_from_ther
     assert await house.lives(root)
 
 
-async def test_using_it_is_using_those_that_it_was_opened_from(house: House) -> None:
+async def test_using_it_is_using_those_that_it_was_opened_from(house: SessionTreeScene) -> None:
     root = await house.sign_in()
     selected = await house.selected(root)
     further = await house.selected(selected, "globex")
@@ -204,7 +204,7 @@ async def test_using_it_is_using_those_that_it_was_opened_from(house: House) -> 
     assert [row["left"].days for row in left] == [29, 9, 9]
 
 
-async def test_a_change_of_the_password_spares_the_callers_own_line(house: House) -> None:
+async def test_a_change_of_the_password_spares_the_callers_own_line(house: SessionTreeScene) -> None:
     root = await house.sign_in()
     selected, sibling = await house.selected(root), await house.selected(root, "globex")
     further, elsewhere = await house.selected(selected, "globex"), await house.sign_in()
@@ -220,7 +220,7 @@ async def test_a_change_of_the_password_spares_the_callers_own_line(house: House
         await house.is_over(one)
 
 
-async def test_signing_the_others_out_spares_it_too_and_counts_the_rest(house: House) -> None:
+async def test_signing_the_others_out_spares_it_too_and_counts_the_rest(house: SessionTreeScene) -> None:
     root = await house.sign_in()
     selected, _, _ = await house.selected(root), await house.selected(root, "globex"), await house.sign_in()
     caller = await house.postern.tenancy.callers.resolve(selected["access_token"])
@@ -230,7 +230,7 @@ async def test_signing_the_others_out_spares_it_too_and_counts_the_rest(house: H
     assert await house.lives(selected)
 
 
-async def test_nobody_elses_sessions_end(house: House) -> None:
+async def test_nobody_elses_sessions_end(house: SessionTreeScene) -> None:
     bob = house.tenants.member(house.acme)
     of_bob = await house.client.post("/api/organizations/acme/select", token=await house.tenants.token(bob))
     root = await house.sign_in()
@@ -243,7 +243,7 @@ async def test_nobody_elses_sessions_end(house: House) -> None:
     assert await house.lives(of_bob.json())
 
 
-async def test_signing_out_ends_the_impersonations_that_were_begun_from_it(house: House) -> None:
+async def test_signing_out_ends_the_impersonations_that_were_begun_from_it(house: SessionTreeScene) -> None:
     owner = await house.people.with_password(PASSWORD, "owner@example.org")
     house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
     first, second = await Browser(house.client).tokens(owner), await Browser(house.client).tokens(owner)
@@ -265,7 +265,7 @@ async def test_signing_out_ends_the_impersonations_that_were_begun_from_it(house
     assert row == {"proved_at": None, "second_factor_at": None}
 
 
-async def test_what_hangs_on_a_session_has_an_end(house: House) -> None:
+async def test_what_hangs_on_a_session_has_an_end(house: SessionTreeScene) -> None:
     """Each use of the last is written down for all above it."""
     tokens = await house.sign_in()
     for number in range(GREATEST_DEPTH):
@@ -280,7 +280,7 @@ async def test_what_hangs_on_a_session_has_an_end(house: House) -> None:
 
 
 @pytest.mark.parametrize("how", ["select", "found", "impersonate"])
-async def test_a_sign_out_ends_what_is_opened_at_the_same_time(house: House, how: str) -> None:
+async def test_a_sign_out_ends_what_is_opened_at_the_same_time(house: SessionTreeScene, how: str) -> None:
     house.people.change("update users set is_platform_owner = true where id = %s", house.ada.user)
     bob = house.people.add()
     house.people.change("delete from sessions where user_id = %s", bob.user)
@@ -308,7 +308,7 @@ async def test_a_sign_out_ends_what_is_opened_at_the_same_time(house: House, how
         assert house.living() == 0, (how, turn)
 
 
-async def test_a_refresh_beside_the_sign_out_of_the_one_above_leaves_nothing_alive(house: House) -> None:
+async def test_a_refresh_beside_the_sign_out_of_the_one_above_leaves_nothing_alive(house: SessionTreeScene) -> None:
     for _ in range(5):
         root = await house.sign_in()
         opened = [await house.selected(root) for _ in range(10)]
@@ -325,7 +325,7 @@ async def test_a_refresh_beside_the_sign_out_of_the_one_above_leaves_nothing_ali
         assert house.living() == 0
 
 
-async def test_two_that_end_one_tree_and_many_that_use_it_never_wait_for_each_other_in_a_circle(house: House) -> None:
+async def test_two_that_end_one_tree_and_many_that_use_it_never_wait_for_each_other_in_a_circle(house: SessionTreeScene) -> None:
     for _ in range(3):
         root = await house.sign_in()
         opened = [await house.selected(root) for _ in range(6)]

@@ -27,7 +27,7 @@ DEVICE = "/ui/device"
 
 
 @dataclass
-class Home(Sets):
+class DevicePageScene(Sets):
     """Ada's browser is in another network than her television set."""
 
     async def move_in(self) -> None:
@@ -52,13 +52,13 @@ class Home(Sets):
 
 
 @pytest.fixture
-async def home(postern: Postern, people: People, log: CapturedLog) -> Home:
-    home = Home(postern, people, unlimited(postern), log)
+async def home(postern: Postern, people: People, log: CapturedLog) -> DevicePageScene:
+    home = DevicePageScene(postern, people, unlimited(postern), log)
     await home.move_in()
     return home
 
 
-async def test_from_the_code_to_the_device(home: Home) -> None:
+async def test_from_the_code_to_the_device(home: DevicePageScene) -> None:
     codes = await home.ask_for_codes(scope="openid email")
     tab = await home.tabs.tab().open(DEVICE)
     await tab.send(user_code=codes.user_code.lower().replace("-", " "))
@@ -89,7 +89,7 @@ async def test_from_the_code_to_the_device(home: Home) -> None:
     assert (claims["sub"], claims["amr"]) == (str(home.ada.user), ["pwd"])
 
 
-async def test_who_did_not_start_it_denies(home: Home) -> None:
+async def test_who_did_not_start_it_denies(home: DevicePageScene) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     tab = await home.decision(codes)
@@ -98,7 +98,7 @@ async def test_who_did_not_start_it_denies(home: Home) -> None:
     assert oauth(await home.poll(codes)) == (400, "access_denied")
 
 
-async def test_a_link_fills_the_field_and_does_nothing_else(home: Home) -> None:
+async def test_a_link_fills_the_field_and_does_nothing_else(home: DevicePageScene) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     tab = await home.tabs.tab().open(codes.told["verification_uri_complete"].removeprefix("https://id.example.org"))
@@ -109,7 +109,7 @@ async def test_a_link_fills_the_field_and_does_nothing_else(home: Home) -> None:
     assert (tab.status, b"<script>x" in tab.shown.body) == (200, False)
 
 
-async def test_the_page_alone_approves_nothing(home: Home) -> None:
+async def test_the_page_alone_approves_nothing(home: DevicePageScene) -> None:
     """However often it is loaded, and whatever its address says."""
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
@@ -119,7 +119,7 @@ async def test_the_page_alone_approves_nothing(home: Home) -> None:
     assert home.state() == ["pending"]
 
 
-async def test_a_second_factor_that_was_given_goes_with_the_approval(home: Home) -> None:
+async def test_a_second_factor_that_was_given_goes_with_the_approval(home: DevicePageScene) -> None:
     totp = await enable_mfa(home.client, home.people, Person(home.ada.user, home.postern.foundation.ids.new(), home.ada.email))
     codes = await home.ask_for_codes()
     tab = await home.tabs.tab().open(DEVICE)
@@ -133,7 +133,7 @@ async def test_a_second_factor_that_was_given_goes_with_the_approval(home: Home)
     assert claims_of(tokens["access_token"])["amr"] == ["pwd", "otp", "mfa"]
 
 
-async def test_what_is_no_code_is_asked_again(home: Home) -> None:
+async def test_what_is_no_code_is_asked_again(home: DevicePageScene) -> None:
     tab = await home.tabs.tab().open(DEVICE)
     expired, used = await home.ask_for_codes(), await home.ask_for_codes()
     home.people.change("update device_codes set expires_at = now() where id = (select min(id::text)::uuid from device_codes)")
@@ -145,7 +145,7 @@ async def test_what_is_no_code_is_asked_again(home: Home) -> None:
         assert tab.page.inputs["user_code"]["aria-invalid"] == "true"
 
 
-async def test_the_form_comes_from_our_own_page(home: Home) -> None:
+async def test_the_form_comes_from_our_own_page(home: DevicePageScene) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     tab = await home.decision(codes)
@@ -173,7 +173,7 @@ async def test_the_form_comes_from_our_own_page(home: Home) -> None:
     assert home.state() == ["pending"]
 
 
-async def test_another_browser_has_no_part_in_the_flow(home: Home) -> None:
+async def test_another_browser_has_no_part_in_the_flow(home: DevicePageScene) -> None:
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
     eve = await home.people.with_password(PASSWORD, "eve@example.org")
@@ -185,7 +185,7 @@ async def test_another_browser_has_no_part_in_the_flow(home: Home) -> None:
     assert (await tab.open(tab.place)).status == 400
 
 
-async def test_two_clicks_and_the_back_button_do_no_harm(home: Home) -> None:
+async def test_two_clicks_and_the_back_button_do_no_harm(home: DevicePageScene) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     tab = await home.decision(codes)
@@ -198,7 +198,7 @@ async def test_two_clicks_and_the_back_button_do_no_harm(home: Home) -> None:
     assert home.state() == ["approved"]
 
 
-async def test_somebody_else_comes_too_late(home: Home) -> None:
+async def test_somebody_else_comes_too_late(home: DevicePageScene) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     tab = await home.decision(codes)
@@ -209,7 +209,7 @@ async def test_somebody_else_comes_too_late(home: Home) -> None:
     assert row["user_id"] != home.ada.user
 
 
-async def test_signed_out_meanwhile(home: Home) -> None:
+async def test_signed_out_meanwhile(home: DevicePageScene) -> None:
     """The sign-in leads back to the page."""
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
@@ -224,7 +224,7 @@ async def test_signed_out_meanwhile(home: Home) -> None:
     assert "approve" in tab.shown.body.decode()
 
 
-async def test_signed_in_again_in_another_tab(home: Home) -> None:
+async def test_signed_in_again_in_another_tab(home: DevicePageScene) -> None:
     """The form is out of date then, and its page leads to itself."""
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
@@ -238,7 +238,7 @@ async def test_signed_in_again_in_another_tab(home: Home) -> None:
     assert home.state() == ["approved"]
 
 
-async def test_only_members_where_only_members_get_in(home: Home) -> None:
+async def test_only_members_where_only_members_get_in(home: DevicePageScene) -> None:
     await home.sign_in()
     home.people.change("update services set sign_in_policy = 'members'")
     tab = await home.decision(await home.ask_for_codes())
@@ -246,7 +246,7 @@ async def test_only_members_where_only_members_get_in(home: Home) -> None:
     assert (tab.status, "Only members" in tab.page.text) == (403, True)
 
 
-async def test_where_it_asked_from(home: Home) -> None:
+async def test_where_it_asked_from(home: DevicePageScene) -> None:
     await home.sign_in()
     near = await home.ask_for_codes(client=unlimited(home.postern, address="198.51.100.7"))
     assert "same connection" in (await home.decision(near)).page.text
@@ -255,7 +255,7 @@ async def test_where_it_asked_from(home: Home) -> None:
     assert "Unknown" in (await home.decision(nowhere)).page.text
 
 
-async def test_the_database_cannot_tell_the_code(home: Home) -> None:
+async def test_the_database_cannot_tell_the_code(home: DevicePageScene) -> None:
     await home.sign_in()
     codes = await home.ask_for_codes()
     await home.decision(codes)
@@ -266,7 +266,7 @@ async def test_the_database_cannot_tell_the_code(home: Home) -> None:
     assert codes.device_code not in dump
 
 
-async def test_wrong_codes_count_by_address_and_by_person(home: Home) -> None:
+async def test_wrong_codes_count_by_address_and_by_person(home: DevicePageScene) -> None:
     limited = Tabs(Client(build_application(home.postern, SETTINGS), "203.0.113.9"))
     tab = await limited.tab().open(DEVICE)
     sent = tab.page.forms[0].fields
@@ -279,7 +279,7 @@ async def test_wrong_codes_count_by_address_and_by_person(home: Home) -> None:
     assert seen == [400] * ENTRIES_OF_PERSON.burst + [429]
 
 
-async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(home: Home) -> None:
+async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(home: DevicePageScene) -> None:
     await home.sign_in()
     home.people.change("update all_organizations set session_hours = 1")
     await home.decision(await home.ask_for_codes())
@@ -294,7 +294,7 @@ async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(home
     assert (await home.userinfo(home.kept((await home.poll(codes)).ok())["access_token"])).status == 200
 
 
-async def test_no_way_around_that_sign_in_leads_to_the_decision(home: Home) -> None:
+async def test_no_way_around_that_sign_in_leads_to_the_decision(home: DevicePageScene) -> None:
     await home.sign_in()
     home.people.change("update all_organizations set session_hours = 1")
     codes = await home.ask_for_codes(scope="openid")
@@ -310,7 +310,7 @@ async def test_no_way_around_that_sign_in_leads_to_the_decision(home: Home) -> N
     assert (await home.userinfo(home.kept((await home.poll(codes)).ok())["access_token"])).status == 200
 
 
-async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: Home) -> None:
+async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: DevicePageScene) -> None:
     home.tenants.join(home.ada, home.acme)
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
@@ -333,7 +333,7 @@ async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: 
     assert home.state() == ["approved"]
 
 
-async def test_whom_the_organization_merely_lists_is_asked_before_the_decision(home: Home) -> None:
+async def test_whom_the_organization_merely_lists_is_asked_before_the_decision(home: DevicePageScene) -> None:
     home.tenants.join(home.ada, home.acme, listed=True)
     home.tenants.join(home.ada, home.tenants.add("initech"), listed=True)
     codes = await home.ask_for_codes(scope="openid email")

@@ -27,7 +27,7 @@ from tests.http.signing_in import UNLIMITED as SETTINGS
 APPLICATION = "com.example.app:/callback?code=1&state=<x>"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AskedFlow(msgspec.Struct, frozen=True):
     prompt: str = ""
     max_age: int | None = None
     second_factor: bool = False
@@ -36,7 +36,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 @page.get("/ask", caller=BROWSER_OR_NOBODY, limit=UNLIMITED)
-async def ask(call: Call[None, Asked, None, Caller | None], postern: Postern) -> Page:
+async def ask(call: Call[None, AskedFlow, None, Caller | None], postern: Postern) -> Page:
     """Ask to be signed in, as an application does"""
     asked = call.query
     wanted = Wanted(
@@ -51,7 +51,7 @@ async def ask(call: Call[None, Asked, None, Caller | None], postern: Postern) ->
 
 
 @page.get("/private", caller=BROWSER, limit=UNLIMITED, policy=WITH_FORM)
-async def private(call: Call[None, Asked], postern: Postern) -> bytes:
+async def private(call: Call[None, AskedFlow], postern: Postern) -> bytes:
     """A page for people who are signed in"""
     token = token_for(BROWSER, call.request, postern)
     return f'<form method="post" action="/private"><input name="form_token" value="{token}"></form>'.encode()
@@ -211,7 +211,7 @@ def test_other_dots_are_part_of_a_place(place: str) -> None:
 
 
 def test_a_page_whose_form_is_bound_to_nothing_does_not_start() -> None:
-    async def handler(_call: Call[Asked], _postern: Postern) -> bytes:
+    async def handler(_call: Call[AskedFlow], _postern: Postern) -> bytes:
         return b""
 
     with pytest.raises(InvalidDeclaration, match="BoundForm"):

@@ -32,7 +32,7 @@ LISTS: Final = "/ui/organizations"
 ADA: Final = "ada@lovelace.example"
 
 
-class House(Inviting):
+class MembershipPageScene(Inviting):
     async def newcomer(self, email: str = ADA) -> Person:
         return await self.people.with_password(PASSWORD, email)
 
@@ -62,34 +62,34 @@ class House(Inviting):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> MembershipPageScene:
+    return MembershipPageScene(postern, people, unlimited(postern), log)
 
 
-async def by_directory(house: House, person: Person) -> Tenant:
+async def by_directory(house: MembershipPageScene, person: Person) -> Tenant:
     directory = await Directory(house.postern, house.client, house.people, "initech").connect()
     await directory.create(person.email)
     return directory.tenant
 
 
-async def on_behalf(house: House, person: Person) -> Tenant:
+async def on_behalf(house: MembershipPageScene, person: Person) -> Tenant:
     issued = await house.invite(person.email)
     assert (await house.ask("POST", f"/{issued['invitation']['id']}/accept")).status == 200
     return house.acme
 
 
-async def by_the_inviters_token(house: House, person: Person) -> Tenant:
+async def by_the_inviters_token(house: MembershipPageScene, person: Person) -> Tenant:
     issued = await house.invite(person.email)
     assert (await house.accept(issued["token"])).status == 200
     return house.acme
 
 
-async def by_domain(house: House, person: Person) -> Tenant:
+async def by_domain(house: MembershipPageScene, person: Person) -> Tenant:
     route(house.people, house.acme, person.email.partition("@")[2], provider=None, login="password_allowed", join="on")
     return house.acme
 
 
-async def by_request(house: House, person: Person) -> Tenant:
+async def by_request(house: MembershipPageScene, person: Person) -> Tenant:
     route(house.people, house.acme, person.email.partition("@")[2], provider=None, login="password_allowed", join="ask")
     assert (await house.sign_in(person)).place == "/ui"
     (asked,) = (await house.request("GET", "/api/organizations/acme/join-requests")).json()
@@ -97,7 +97,7 @@ async def by_request(house: House, person: Person) -> Tenant:
     return house.acme
 
 
-async def before_the_upgrade(house: House, person: Person) -> Tenant:
+async def before_the_upgrade(house: MembershipPageScene, person: Person) -> Tenant:
     """As the migration leaves a row that others have made."""
     tenant = house.list(person)
     house.people.change("update memberships set came_by = 'added', created_at = now() - interval '1 year' where user_id = %s", person.user)
@@ -109,7 +109,7 @@ WAYS: Final = {one.__name__: one for one in (by_directory, on_behalf, by_the_inv
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("answer", ["yes", "leave"])
-async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(house: House, way: str, answer: str) -> None:
+async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(house: MembershipPageScene, way: str, answer: str) -> None:
     ada = await house.newcomer()
     tenant = await WAYS[way](house, ada)
     tab = await house.sign_in(ada)
@@ -135,7 +135,7 @@ async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(house: Ho
     assert (await house.sign_in(ada)).place == "/ui"
 
 
-async def test_whoever_does_not_answer_goes_on_and_is_asked_again(house: House) -> None:
+async def test_whoever_does_not_answer_goes_on_and_is_asked_again(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     house.list(ada)
     for sent in ({"answers": "later"}, {}):
@@ -148,7 +148,7 @@ async def test_whoever_does_not_answer_goes_on_and_is_asked_again(house: House) 
     assert house.ties(ada) == {"globex": False}
 
 
-async def test_whom_nobody_lists_is_asked_nothing_and_waits_for_nothing(house: House) -> None:
+async def test_whom_nobody_lists_is_asked_nothing_and_waits_for_nothing(house: MembershipPageScene) -> None:
     ada, bob = await house.newcomer(), await house.newcomer("bob@example.org")
     house.tenants.join(bob, house.tenants.add("globex"))
 
@@ -165,7 +165,7 @@ async def test_whom_nobody_lists_is_asked_nothing_and_waits_for_nothing(house: H
     assert taken == [[2, 3], [2, 3]]
 
 
-async def test_a_membership_of_somebody_else_is_not_confirmed_nor_left(house: House) -> None:
+async def test_a_membership_of_somebody_else_is_not_confirmed_nor_left(house: MembershipPageScene) -> None:
     ada, bob = await house.newcomer(), await house.newcomer("bob@example.org")
     theirs, own = house.list(bob), house.tenants.add("initech")
     house.tenants.join(ada, own, listed=True)
@@ -179,7 +179,7 @@ async def test_a_membership_of_somebody_else_is_not_confirmed_nor_left(house: Ho
     assert house.ties(ada) == {"initech": False}
 
 
-async def test_thirty_organizations_are_answered_twenty_at_once(house: House) -> None:
+async def test_thirty_organizations_are_answered_twenty_at_once(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     tenants = [house.list(ada, f"tenant{number:02}") for number in range(30)]
     tab = await house.sign_in(ada)
@@ -204,7 +204,7 @@ async def test_thirty_organizations_are_answered_twenty_at_once(house: House) ->
     assert [tenant for tenant in tenants if f"yes:{tenant.id}".encode() in body] == tenants[MOST_ASKED:]
 
 
-async def test_what_a_tenant_wrote_stands_apart(house: House) -> None:
+async def test_what_a_tenant_wrote_stands_apart(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     role = house.tenants.role(house.acme, "boss", [])
     house.people.change("update roles set name = '<b>Boss of Postern' where slug = 'boss'")
@@ -215,7 +215,7 @@ async def test_what_a_tenant_wrote_stands_apart(house: House) -> None:
     assert b"<bdi>&lt;b&gt;Boss of Postern</bdi>" in body
 
 
-async def test_two_tabs_at_once_confirm_once(house: House) -> None:
+async def test_two_tabs_at_once_confirm_once(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     tenants = [house.list(ada, slug) for slug in ("globex", "initech")]
     tabs = house.browser()
@@ -234,7 +234,7 @@ async def test_two_tabs_at_once_confirm_once(house: House) -> None:
     assert house.ties(ada) == {"globex": True, "initech": True}
 
 
-async def test_leaving_and_confirming_at_once_end_in_one_of_both(house: House) -> None:
+async def test_leaving_and_confirming_at_once_end_in_one_of_both(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     tenant = house.list(ada)
     tab = await house.sign_in(ada)
@@ -258,7 +258,7 @@ async def test_leaving_and_confirming_at_once_end_in_one_of_both(house: House) -
     assert names == (["user.removed"] if "left" in outcome else ["user.membership.confirmed"])
 
 
-async def test_leaving_is_what_being_removed_is(house: House) -> None:
+async def test_leaving_is_what_being_removed_is(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     directory = await Directory(house.postern, house.client, house.people, "initech").connect()
     created = await directory.create(ada.email)
@@ -286,7 +286,7 @@ async def test_leaving_is_what_being_removed_is(house: House) -> None:
     assert (await house.sign_in(ada)).place.startswith(PAGE)
 
 
-async def test_who_left_does_not_come_back_by_the_domain(house: House) -> None:
+async def test_who_left_does_not_come_back_by_the_domain(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     tenant = await by_domain(house, ada)
     await (await house.sign_in(ada)).send(answers=f"leave:{tenant.id}")
@@ -294,7 +294,7 @@ async def test_who_left_does_not_come_back_by_the_domain(house: House) -> None:
     assert house.ties(ada) == {}
 
 
-async def test_nobody_answers_while_impersonating(house: House) -> None:
+async def test_nobody_answers_while_impersonating(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     tenant = house.list(ada)
     tab = await house.sign_in(ada)
@@ -307,7 +307,7 @@ async def test_nobody_answers_while_impersonating(house: House) -> None:
     assert [one["name"] for one in house.told("audit_log") if one["organization_id"] == tenant.id] == []
 
 
-async def test_an_owner_whom_somebody_else_made_one_cannot_leave(house: House) -> None:
+async def test_an_owner_whom_somebody_else_made_one_cannot_leave(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     tenant = house.list(ada, role="owner")
     tab = await house.sign_in(ada)
@@ -317,7 +317,7 @@ async def test_an_owner_whom_somebody_else_made_one_cannot_leave(house: House) -
     assert house.ties(ada) == {"globex": False}
 
 
-async def test_a_removal_at_this_moment_leaves_nothing_to_confirm(house: House, database_url: str) -> None:
+async def test_a_removal_at_this_moment_leaves_nothing_to_confirm(house: MembershipPageScene, database_url: str) -> None:
     ada = await house.newcomer()
     tenant = house.list(ada)
     tab = await house.sign_in(ada)
@@ -332,7 +332,7 @@ async def test_a_removal_at_this_moment_leaves_nothing_to_confirm(house: House, 
     assert "user.membership.confirmed" not in [one["name"] for one in house.told("audit_log")]
 
 
-async def test_the_list_of_organizations_asks_too(house: House) -> None:
+async def test_the_list_of_organizations_asks_too(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     house.tenants.join(ada, house.acme)
     tenants = {slug: house.list(ada, slug) for slug in ("globex", "initech")}
@@ -365,7 +365,7 @@ async def test_the_list_of_organizations_asks_too(house: House) -> None:
     assert again.id != tenants["initech"].id
 
 
-async def test_the_page_needs_the_person_and_its_own_form(house: House) -> None:
+async def test_the_page_needs_the_person_and_its_own_form(house: MembershipPageScene) -> None:
     ada, bob = await house.newcomer(), await house.newcomer("bob@example.org")
     tenant = house.list(ada)
     tab = await house.sign_in(ada)
@@ -380,7 +380,7 @@ async def test_the_page_needs_the_person_and_its_own_form(house: House) -> None:
     assert (nobody.header("location") or "").startswith("/ui/sign-in?to=")
 
 
-async def test_after_a_second_factor_too(house: House) -> None:
+async def test_after_a_second_factor_too(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     app = await enable_mfa(house.client, house.people, ada)
     house.list(ada)
@@ -390,7 +390,7 @@ async def test_after_a_second_factor_too(house: House) -> None:
     assert tab.place.startswith(PAGE)
 
 
-async def test_ones_own_list_tells_it(house: House) -> None:
+async def test_ones_own_list_tells_it(house: MembershipPageScene) -> None:
     ada = await house.newcomer()
     house.list(ada)
     house.tenants.join(ada, house.acme)
@@ -405,27 +405,27 @@ async def test_ones_own_list_tells_it(house: House) -> None:
 # The first password.
 
 
-async def made_by_directory(house: House) -> tuple[Tenant, str]:
+async def made_by_directory(house: MembershipPageScene) -> tuple[Tenant, str]:
     directory = await Directory(house.postern, house.client, house.people, "initech").connect()
     await directory.create(ADA)
     return directory.tenant, await house.postbox.link()
 
 
-async def made_on_behalf(house: House) -> tuple[Tenant, str]:
+async def made_on_behalf(house: MembershipPageScene) -> tuple[Tenant, str]:
     issued = await house.invite(ADA)
     await house.postbox.empty()
     assert (await house.ask("POST", f"/{issued['invitation']['id']}/accept")).status == 200
     return house.acme, await house.postbox.link()
 
 
-def the_person(house: House) -> Person:
+def the_person(house: MembershipPageScene) -> Person:
     (row,) = house.people.rows("select id from users where email_key = %s", ADA)
     return Person(row["id"], row["id"], ADA)
 
 
 @pytest.mark.parametrize("made", [made_by_directory, made_on_behalf])
 @pytest.mark.parametrize("ticked", [True, False])
-async def test_where_the_first_password_is_chosen_they_say_where_they_belong(house: House, made: Any, ticked: bool) -> None:
+async def test_where_the_first_password_is_chosen_they_say_where_they_belong(house: MembershipPageScene, made: Any, ticked: bool) -> None:
     tenant, link = await made(house)
     ada = the_person(house)
     # Somebody else lists the account as well, before its owner has seen it.
@@ -457,7 +457,7 @@ async def test_where_the_first_password_is_chosen_they_say_where_they_belong(hou
     assert (f"yes:{tenant.id}".encode() in tab.shown.body) is not ticked
 
 
-async def test_a_link_confirms_none_of_another_person_and_nothing_after_the_first_password(house: House) -> None:
+async def test_a_link_confirms_none_of_another_person_and_nothing_after_the_first_password(house: MembershipPageScene) -> None:
     tenant, link = await made_by_directory(house)
     ada, bob = the_person(house), await house.newcomer("bob@example.org")
     theirs = house.list(bob, "umbrella")
@@ -469,7 +469,7 @@ async def test_a_link_confirms_none_of_another_person_and_nothing_after_the_firs
     assert (house.ties(ada), house.ties(bob)) == ({"initech": False}, {"umbrella": False})
 
 
-async def test_of_two_that_choose_the_first_password_at_once_one_is_recorded(house: House) -> None:
+async def test_of_two_that_choose_the_first_password_at_once_one_is_recorded(house: MembershipPageScene) -> None:
     tenant, link = await made_by_directory(house)
     tabs = house.browser()
     first, second = [await tabs.tab().open(link.removeprefix(BASE_URL)) for _ in range(2)]

@@ -29,7 +29,7 @@ _ADD: Final = """
 """
 
 
-class House(Shops):
+class AnalyticsScene(Shops):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.member = self.speaker = self.resident(self.acme, "member")
@@ -69,11 +69,11 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> AnalyticsScene:
+    return AnalyticsScene(postern, people, unlimited(postern), log)
 
 
-async def test_sign_ins_are_told_by_day_service_and_provider(house: House) -> None:
+async def test_sign_ins_are_told_by_day_service_and_provider(house: AnalyticsScene) -> None:
     house.signs_in(3, to=house.shop)
     house.signs_in(2, to=house.app, provider="codehost", at=NOON + timedelta(days=1))
     house.signs_in(of=house.acme, at=NOON + timedelta(days=1))
@@ -95,7 +95,7 @@ async def test_sign_ins_are_told_by_day_service_and_provider(house: House) -> No
     assert await house.count() == 0
 
 
-async def test_days_are_those_of_utc_and_both_ends_count(house: House) -> None:
+async def test_days_are_those_of_utc_and_both_ends_count(house: AnalyticsScene) -> None:
     for at in ("2026-03-10T00:00:00Z", "2026-03-10T23:59:59.999999Z", "2026-03-11T00:30:00+02:00", "2026-03-10T23:30:00-02:00"):
         house.signs_in(to=house.shop, at=datetime.fromisoformat(at))
     await house.count()
@@ -104,7 +104,7 @@ async def test_days_are_those_of_utc_and_both_ends_count(house: House) -> None:
     assert await house.listed("login-trends", "?start_date=0001-01-01&end_date=9999-12-31") != []
 
 
-async def test_thirty_days_unless_somebody_says_otherwise(house: House) -> None:
+async def test_thirty_days_unless_somebody_says_otherwise(house: AnalyticsScene) -> None:
     now = house.postern.foundation.clock.now()
     for days in (0, 30, 31):
         house.signs_in(to=house.shop, at=now - timedelta(days=days))
@@ -123,13 +123,13 @@ async def test_thirty_days_unless_somebody_says_otherwise(house: House) -> None:
         *("?start_date=", "?start_date=2026-03-02&end_date=2026-03-01", "?end_date=2026-03-01T00:00:00Z"),
     ],
 )
-async def test_what_is_no_day_is_refused(house: House, query: str) -> None:
+async def test_what_is_no_day_is_refused(house: AnalyticsScene, query: str) -> None:
     for which in ("login-trends", "logins-by-service", "logins-by-provider"):
         answer = await house.ask(which, query)
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 
 
-async def test_recent_sign_ins_are_the_newest_as_many_as_wanted(house: House) -> None:
+async def test_recent_sign_ins_are_the_newest_as_many_as_wanted(house: AnalyticsScene) -> None:
     now = house.postern.foundation.clock.now()
     for minutes in range(12):
         house.signs_in(to=house.shop, at=now - timedelta(minutes=minutes))
@@ -153,7 +153,7 @@ async def test_recent_sign_ins_are_the_newest_as_many_as_wanted(house: House) ->
         assert (await house.ask("recent-logins", query)).status == 400
 
 
-async def test_members_alone_may_look(house: House) -> None:
+async def test_members_alone_may_look(house: AnalyticsScene) -> None:
     stranger = house.resident(house.globex, "owner")
     for which in ("login-trends", "logins-by-service", "logins-by-provider", "recent-logins"):
         assert (await house.ask(which)).status == 200
@@ -165,7 +165,7 @@ async def test_members_alone_may_look(house: House) -> None:
     assert (await house.ask("login-trends")).error_code == "ORGANIZATION_NOT_ACTIVE"
 
 
-async def test_a_real_sign_in_is_counted_with_its_commit(house: House) -> None:
+async def test_a_real_sign_in_is_counted_with_its_commit(house: AnalyticsScene) -> None:
     person = await house.people.with_password(PASSWORD)
     await Browser(house.client).tokens(person, org_slug="acme", service_slug="shop")
     today = house.postern.foundation.clock.now().date().isoformat()
@@ -175,7 +175,7 @@ async def test_a_real_sign_in_is_counted_with_its_commit(house: House) -> None:
     assert await house.listed("login-trends", "") == [{"date": today, "count": 1}]
 
 
-async def test_a_deleted_service_keeps_its_counts_under_its_last_name(house: House) -> None:
+async def test_a_deleted_service_keeps_its_counts_under_its_last_name(house: AnalyticsScene) -> None:
     house.signs_in(4, to=house.shop)
     await house.count()
     house.signs_in(1, to=house.shop)
@@ -191,7 +191,7 @@ async def test_a_deleted_service_keeps_its_counts_under_its_last_name(house: Hou
     assert await house.listed("logins-by-service") == expected
 
 
-async def test_counts_outlive_their_rows(house: House) -> None:
+async def test_counts_outlive_their_rows(house: AnalyticsScene) -> None:
     house.signs_in(4, to=house.shop)
     house.people.change("delete from login_events")
     assert await house.days() == {"2026-03-10": 4}
@@ -199,7 +199,7 @@ async def test_counts_outlive_their_rows(house: House) -> None:
     assert await house.days() == {"2026-03-10": 4}
 
 
-async def test_a_sign_in_that_commits_late_is_counted_once(house: House, database_url: str) -> None:
+async def test_a_sign_in_that_commits_late_is_counted_once(house: AnalyticsScene, database_url: str) -> None:
     """It began in an hour that has been counted since, and everything after it as well."""
     values = (NOON, house.guest.user, house.acme.id, house.shop.id, "password", True, NOON, 1)
     with psycopg.connect(database_url) as late:
@@ -219,7 +219,7 @@ async def test_a_sign_in_that_commits_late_is_counted_once(house: House, databas
     assert await house.days() == {"2026-03-10": 3, "2026-03-15": 3}
 
 
-def _write(house: House, database_url: str, number: int) -> None:
+def _write(house: AnalyticsScene, database_url: str, number: int) -> None:
     with psycopg.connect(database_url) as connection:
         for turn in range(40):
             at = NOON - timedelta(hours=(number * turn) % 50)
@@ -232,7 +232,7 @@ def _write(house: House, database_url: str, number: int) -> None:
         connection.commit()
 
 
-async def test_sums_equal_the_rows_while_many_write_and_several_count(house: House, database_url: str) -> None:
+async def test_sums_equal_the_rows_while_many_write_and_several_count(house: AnalyticsScene, database_url: str) -> None:
     """Writers that commit in any order, some of which roll back; counters that run all the while; and readers, who never see a sum that was
     not true at some moment: it only grows, up to the number of rows.
     """
@@ -274,7 +274,7 @@ async def test_sums_equal_the_rows_while_many_write_and_several_count(house: Hou
     assert services == {row["id"]: row["logins"] for row in by_row}
 
 
-async def test_the_counter_counts_by_itself(house: House) -> None:
+async def test_the_counter_counts_by_itself(house: AnalyticsScene) -> None:
     house.signs_in(3, to=house.shop)
     counter = login_counter(PostgresLoginCounter(house.postern.foundation.pool), spread=lambda: 0.0, interval=0.01)
     async with trio.open_nursery() as nursery:
@@ -286,7 +286,7 @@ async def test_the_counter_counts_by_itself(house: House) -> None:
     assert await house.days() == {"2026-03-10": 3}
 
 
-async def test_the_sign_ins_of_an_organization_that_is_being_deleted_count_for_the_platform_alone(house: House) -> None:
+async def test_the_sign_ins_of_an_organization_that_is_being_deleted_count_for_the_platform_alone(house: AnalyticsScene) -> None:
     house.signs_in(2, to=house.shop, at=house.postern.foundation.clock.now())
     house.people.change("update all_organizations set deleted_at = now() where id = %s", house.acme.id)
     assert await house.count() == 2
@@ -295,7 +295,7 @@ async def test_the_sign_ins_of_an_organization_that_is_being_deleted_count_for_t
     assert answer["logins_today"] == 2
 
 
-async def test_platform_owners_see_the_installation_in_figures(house: House) -> None:
+async def test_platform_owners_see_the_installation_in_figures(house: AnalyticsScene) -> None:
     now = house.postern.foundation.clock.now()
     today = datetime.combine(now.date(), datetime.min.time(), UTC)
     for days in (0, 6, 7, 29, 30):

@@ -31,7 +31,7 @@ RECORD: Final = {
 Body = dict[str, Any]
 
 
-class House(Cast):
+class GovernanceScene(Cast):
     """A platform owner, and acme with its owner."""
 
     audited_columns = f"{Cast.audited_columns}, success, host(address) as address"
@@ -71,11 +71,11 @@ class House(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> GovernanceScene:
+    return GovernanceScene(postern, people, client, log)
 
 
-async def test_tiers_are_listed_the_cheapest_first(house: House) -> None:
+async def test_tiers_are_listed_the_cheapest_first(house: GovernanceScene) -> None:
     answer = await house.client.get("/api/platform/tiers", token=await house.people.token(house.grace))
     assert answer.json() == [
         {
@@ -97,7 +97,7 @@ async def test_tiers_are_listed_the_cheapest_first(house: House) -> None:
     ]
 
 
-async def test_an_organization_is_approved_and_works_at_once(house: House) -> None:
+async def test_an_organization_is_approved_and_works_at_once(house: GovernanceScene) -> None:
     token = await house.tenants.token(house.ada)
     assert (await house.client.get("/api/organizations/acme/users", token=token)).error_code == "ORGANIZATION_NOT_ACTIVE"
     before = datetime.now(UTC)
@@ -125,18 +125,18 @@ async def test_an_organization_is_approved_and_works_at_once(house: House) -> No
 
 
 @pytest.mark.parametrize(("body", "tier"), [({"tier_id": PROFESSIONAL}, PROFESSIONAL), ({"tier_id": None}, FREE), ({}, FREE), (None, FREE)])
-async def test_an_approval_may_name_the_tier(house: House, body: Any, tier: str) -> None:
+async def test_an_approval_may_name_the_tier(house: GovernanceScene, body: Any, tier: str) -> None:
     assert (await house.decide("approve", body)).status == 200
     assert str(house.row()["tier_id"]) == tier
 
 
-async def test_an_approval_that_names_no_tier_gives_the_free_one_in_place_of_any_other(house: House) -> None:
+async def test_an_approval_that_names_no_tier_gives_the_free_one_in_place_of_any_other(house: GovernanceScene) -> None:
     await house.change_tier({"tier_id": PROFESSIONAL})
     await house.decide("approve")
     assert str(house.row()["tier_id"]) == FREE
 
 
-async def test_an_organization_is_turned_away_with_a_reason_and_for_good(house: House) -> None:
+async def test_an_organization_is_turned_away_with_a_reason_and_for_good(house: GovernanceScene) -> None:
     answer = await house.decide("reject", {"reason": " Not a\ncompany "})
     assert answer.status == 200
     record = answer.json()["organization"]
@@ -152,7 +152,7 @@ async def test_an_organization_is_turned_away_with_a_reason_and_for_good(house: 
     assert house.row()["status"] == "rejected"
 
 
-async def test_a_suspension_is_felt_on_the_next_request_and_so_is_its_end(house: House) -> None:
+async def test_a_suspension_is_felt_on_the_next_request_and_so_is_its_end(house: GovernanceScene) -> None:
     house.set("active")
     tokens = [await house.tenants.token(house.ada), await house.tenants.token_in(house.ada, house.acme)]
     path = "/api/organizations/acme/users"
@@ -176,7 +176,7 @@ async def test_a_suspension_is_felt_on_the_next_request_and_so_is_its_end(house:
 
 
 @pytest.mark.parametrize("body", [None, {}, {"reason": None}, {"reason": " \n "}])
-async def test_a_suspension_needs_no_reason(house: House, body: Any) -> None:
+async def test_a_suspension_needs_no_reason(house: GovernanceScene, body: Any) -> None:
     house.set("active")
     record = (await house.decide("suspend", body)).json()["organization"]
     assert (record["status"], record["suspension_reason"]) == ("suspended", None)
@@ -185,7 +185,7 @@ async def test_a_suspension_needs_no_reason(house: House, body: Any) -> None:
 STARTS: Final = {"approve": "pending", "reject": "pending", "suspend": "active", "activate": "suspended"}
 
 
-async def test_a_decision_from_the_wrong_state_is_refused_and_leaves_no_trace(house: House) -> None:
+async def test_a_decision_from_the_wrong_state_is_refused_and_leaves_no_trace(house: GovernanceScene) -> None:
     for status in OrganizationStatus:
         house.set(status)
         before = house.row()
@@ -200,7 +200,7 @@ async def test_a_decision_from_the_wrong_state_is_refused_and_leaves_no_trace(ho
     assert house.audited() == []
 
 
-async def test_tier_and_limits_are_changed_in_any_state(house: House) -> None:
+async def test_tier_and_limits_are_changed_in_any_state(house: GovernanceScene) -> None:
     for status in OrganizationStatus:
         tenant = house.tenants.add(f"{status}-one", status=status)
         answer = await house.change_tier({"tier_id": PROFESSIONAL, "max_users": 7}, of=tenant)
@@ -212,7 +212,7 @@ async def test_tier_and_limits_are_changed_in_any_state(house: House) -> None:
         assert entry["details"] == {"old_tier": "free", "tier": "professional", "max_users": 7, "max_services": None}
 
 
-async def test_limits_that_are_left_out_stay_and_null_takes_them_away(house: House) -> None:
+async def test_limits_that_are_left_out_stay_and_null_takes_them_away(house: GovernanceScene) -> None:
     async def limits(**body: Any) -> tuple[Any, Any]:
         record = (await house.change_tier({"tier_id": FREE, **body})).json()["organization"]
         return record["max_services"], record["max_users"]
@@ -223,7 +223,7 @@ async def test_limits_that_are_left_out_stay_and_null_takes_them_away(house: Hou
     assert await limits(max_services=None) == (None, None)
 
 
-async def test_a_tier_that_it_has_already_is_no_change(house: House) -> None:
+async def test_a_tier_that_it_has_already_is_no_change(house: GovernanceScene) -> None:
     before = house.row()
     answer = await house.change_tier({"tier_id": FREE, "max_users": None})
     assert (answer.status, answer.json()["organization"]["tier_id"]) == (200, FREE)
@@ -261,7 +261,7 @@ MALFORMED: Final[list[tuple[str, str, Any]]] = [
 ]
 
 
-async def test_what_is_malformed_is_refused_and_changes_nothing(house: House) -> None:
+async def test_what_is_malformed_is_refused_and_changes_nothing(house: GovernanceScene) -> None:
     for method, suffix, body in MALFORMED:
         house.set("active" if suffix == "/suspend" else "pending")
         before = house.row()
@@ -271,14 +271,14 @@ async def test_what_is_malformed_is_refused_and_changes_nothing(house: House) ->
     assert house.audited() == []
 
 
-async def test_what_would_move_a_cursor_or_turn_the_text_round_is_no_part_of_a_reason(house: House) -> None:
+async def test_what_would_move_a_cursor_or_turn_the_text_round_is_no_part_of_a_reason(house: GovernanceScene) -> None:
     house.set("active")
     record = (await house.decide("suspend", {"reason": "Un\x1b[2Jpaid \u202esince May\u200b"})).json()["organization"]
     assert record["suspension_reason"] == "Un[2Jpaid since May"
     assert house.audited()[0]["details"] == {"reason": "Un[2Jpaid since May"}
 
 
-async def test_what_is_written_as_a_reason_stays_what_it_is(house: House) -> None:
+async def test_what_is_written_as_a_reason_stays_what_it_is(house: GovernanceScene) -> None:
     hostile = "'; drop table users; -- <script>%s {0}"
     record = (await house.decide("reject", {"reason": hostile})).json()["organization"]
     assert record["rejection_reason"] == hostile
@@ -295,7 +295,7 @@ EACH: Final[list[tuple[str, str, Any]]] = [
 ]
 
 
-async def test_an_organization_that_is_not_there_is_not_found(house: House) -> None:
+async def test_an_organization_that_is_not_there_is_not_found(house: GovernanceScene) -> None:
     gone = house.tenants.add("gone", status="pending")
     house.people.change("update all_organizations set deleted_at = now() where id = %s", gone.id)
     for method, suffix, body in EACH:
@@ -306,7 +306,7 @@ async def test_an_organization_that_is_not_there_is_not_found(house: House) -> N
     assert house.row()["status"] == "pending"
 
 
-async def test_a_tier_that_is_not_there_is_not_found(house: House) -> None:
+async def test_a_tier_that_is_not_there_is_not_found(house: GovernanceScene) -> None:
     for answer in (
         await house.decide("approve", {"tier_id": str(house.acme.id)}),
         await house.change_tier({"tier_id": str(uuid4())}),
@@ -316,7 +316,7 @@ async def test_a_tier_that_is_not_there_is_not_found(house: House) -> None:
     assert house.row()["status"] == "pending"
 
 
-async def test_a_deleted_organization_is_gone_at_once_and_its_deletion_is_on_record_twice(house: House) -> None:
+async def test_a_deleted_organization_is_gone_at_once_and_its_deletion_is_on_record_twice(house: GovernanceScene) -> None:
     house.set("active")
     token = await house.tenants.token_in(house.ada, house.acme)
     answer = await house.ask("DELETE", f"/{house.acme.id}")
@@ -336,7 +336,7 @@ async def test_a_deleted_organization_is_gone_at_once_and_its_deletion_is_on_rec
     assert job == {"kind": PURGE_JOB, "payload": {"organization": str(house.acme.id)}}
 
 
-async def test_an_organization_is_deleted_in_any_state(house: House) -> None:
+async def test_an_organization_is_deleted_in_any_state(house: GovernanceScene) -> None:
     for status in OrganizationStatus:
         tenant = house.tenants.add(f"{status}-one", status=status)
         assert (await house.ask("DELETE", f"/{tenant.id}")).status == 200
@@ -344,7 +344,7 @@ async def test_an_organization_is_deleted_in_any_state(house: House) -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [*permutations(("approve", "reject")), ("approve", "approve"), ("reject", "reject")])
-async def test_of_decisions_that_exclude_each_other_one_is_taken(house: House, one: str, other: str) -> None:
+async def test_of_decisions_that_exclude_each_other_one_is_taken(house: GovernanceScene, one: str, other: str) -> None:
     for _ in range(3):
         house.set("pending")
         house.people.change("delete from audit_pending")
@@ -365,7 +365,7 @@ async def test_of_decisions_that_exclude_each_other_one_is_taken(house: House, o
         assert (house.row()["status"], entry["action"]) == outcome
 
 
-async def test_of_deletions_at_once_one_deletes(house: House) -> None:
+async def test_of_deletions_at_once_one_deletes(house: GovernanceScene) -> None:
     statuses: list[int] = []
 
     async def delete() -> None:
@@ -388,7 +388,7 @@ async def test_of_deletions_at_once_one_deletes(house: House) -> None:
     ],
 )
 async def test_what_happens_to_it_at_this_moment_is_waited_for(
-    house: House, database_url: str, change: str, what: str, status: int
+    house: GovernanceScene, database_url: str, change: str, what: str, status: int
 ) -> None:
     answers: list[Received] = []
 
@@ -405,7 +405,7 @@ async def test_what_happens_to_it_at_this_moment_is_waited_for(
     assert answers[0].status == status
 
 
-async def test_nobody_else_governs(house: House) -> None:
+async def test_nobody_else_governs(house: GovernanceScene) -> None:
     """Who else gets in is walked by tests/http/test_authorization.py; here the owner of the very organization."""
     house.set("active")
     token = await house.tenants.token_in(house.ada, house.acme)
@@ -418,7 +418,7 @@ async def test_nobody_else_governs(house: House) -> None:
 # What there is.
 
 
-async def test_the_list_tells_of_each_organization_its_owner_and_its_tier(house: House) -> None:
+async def test_the_list_tells_of_each_organization_its_owner_and_its_tier(house: GovernanceScene) -> None:
     house.people.change("update users set created_at = '2026-05-04T12:00:00Z' where id = %s", house.ada.user)
     listed = await house.listing()
     assert set(listed) == {"organizations", "total"}
@@ -436,7 +436,7 @@ async def test_the_list_tells_of_each_organization_its_owner_and_its_tier(house:
     assert listed["total"] == 1
 
 
-async def test_an_owner_who_is_gone_is_unknown(house: House) -> None:
+async def test_an_owner_who_is_gone_is_unknown(house: GovernanceScene) -> None:
     house.people.change("delete from users where id = %s", house.ada.user)
     (one,) = (await house.listing())["organizations"]
     assert one["owner"] == {
@@ -449,16 +449,16 @@ async def test_an_owner_who_is_gone_is_unknown(house: House) -> None:
 
 
 @dataclass(frozen=True)
-class Town:
+class TwelveOrganizations:
     """Twelve organizations, a minute apart: of each state three, of which the last is professional."""
 
-    house: House
+    house: GovernanceScene
     slugs: list[str]
     """The newest first."""
 
 
 @pytest.fixture
-def town(house: House) -> Town:
+def town(house: GovernanceScene) -> TwelveOrganizations:
     house.people.change("delete from all_organizations")
     slugs = []
     for number, status in enumerate(OrganizationStatus):
@@ -472,10 +472,10 @@ def town(house: House) -> Town:
                 tenant.id,
             )
             slugs.append(tenant.slug)
-    return Town(house, slugs[::-1])
+    return TwelveOrganizations(house, slugs[::-1])
 
 
-async def test_the_list_is_filtered_by_status_and_tier(town: Town) -> None:
+async def test_the_list_is_filtered_by_status_and_tier(town: TwelveOrganizations) -> None:
     for status, tier in product([None, *OrganizationStatus], [None, FREE, PROFESSIONAL]):
         expected = [
             slug
@@ -493,11 +493,11 @@ async def test_the_list_is_filtered_by_status_and_tier(town: Town) -> None:
         assert paged == expected
 
 
-async def test_a_tier_that_nobody_has_has_no_organizations(town: Town) -> None:
+async def test_a_tier_that_nobody_has_has_no_organizations(town: TwelveOrganizations) -> None:
     assert await town.house.listing(f"?tier_id={uuid4()}") == {"organizations": [], "total": 0}
 
 
-async def test_of_many_fifty_are_on_a_page_and_a_hundred_at_most(house: House) -> None:
+async def test_of_many_fifty_are_on_a_page_and_a_hundred_at_most(house: GovernanceScene) -> None:
     house.people.change(
         "insert into all_organizations (id, slug, name, created_at, updated_at)"
         " select gen_random_uuid(), 'many-' || n, 'X', now() - n * interval '1 minute', now() from generate_series(1, 120) as n"
@@ -509,7 +509,7 @@ async def test_of_many_fifty_are_on_a_page_and_a_hundred_at_most(house: House) -
     assert (await house.listing("?limit=100&offset=100"))["total"] == 121
 
 
-async def test_organizations_of_the_same_moment_are_listed_once_each(house: House) -> None:
+async def test_organizations_of_the_same_moment_are_listed_once_each(house: GovernanceScene) -> None:
     house.people.change("delete from all_organizations")
     house.people.change(
         "insert into all_organizations (id, slug, name, created_at, updated_at)"
@@ -539,14 +539,14 @@ NONSENSE: Final = [
 ]
 
 
-async def test_a_query_that_makes_no_sense_is_refused(house: House) -> None:
+async def test_a_query_that_makes_no_sense_is_refused(house: GovernanceScene) -> None:
     for query in NONSENSE:
         answer = await house.ask("GET", f"?{query}")
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), query
         assert answer.json()["error"].startswith(query.partition("=")[0])
 
 
-async def test_what_it_costs_in_round_trips(house: House) -> None:
+async def test_what_it_costs_in_round_trips(house: GovernanceScene) -> None:
     token = await house.people.token(house.grace)
     path = f"{PLATFORM}/{house.acme.id}"
     calls: list[tuple[int, str, str, Any]] = [
@@ -567,7 +567,7 @@ async def test_what_it_costs_in_round_trips(house: House) -> None:
         assert house.log.events("request")[-1]["db_round_trips"] == expected, (method, target)
 
 
-async def test_while_the_database_is_away_nothing_is_decided(lonely_client: Client, house: House) -> None:
+async def test_while_the_database_is_away_nothing_is_decided(lonely_client: Client, house: GovernanceScene) -> None:
     token = await house.people.token(house.grace)
     assert (await lonely_client.get(PLATFORM, token=token)).status == 503
     assert (await lonely_client.post(f"{PLATFORM}/{house.acme.id}/approve", token=token)).status == 503

@@ -19,7 +19,7 @@ OWNERS: Final = "/api/platform/owners"
 Body = dict[str, Any]
 
 
-class House(Cast):
+class PlatformOwnerScene(Cast):
     audited_columns = "action, actor_id, organization_id, target_id, details, host(address) as address"
 
     def __post_init__(self) -> None:
@@ -46,11 +46,11 @@ class House(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> PlatformOwnerScene:
+    return PlatformOwnerScene(postern, people, client, log)
 
 
-async def test_a_user_is_put_in_office_and_governs_with_the_next_request(house: House) -> None:
+async def test_a_user_is_put_in_office_and_governs_with_the_next_request(house: PlatformOwnerScene) -> None:
     ada = house.add("Ada@example.org")
     house.people.change("update users set created_at = '2026-05-04T12:00:00Z' where id = %s", ada.user)
     token = await house.people.token(ada)
@@ -74,7 +74,7 @@ async def test_a_user_is_put_in_office_and_governs_with_the_next_request(house: 
     assert house.people.rows("select from events") == []
 
 
-async def test_who_cannot_be_put_in_office(house: House) -> None:
+async def test_who_cannot_be_put_in_office(house: PlatformOwnerScene) -> None:
     stranger, gone = house.people.add(), house.add()
     house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
     for user, status, says in (
@@ -103,7 +103,7 @@ async def test_who_cannot_be_put_in_office(house: House) -> None:
     ],
 )
 async def test_what_happens_to_the_account_at_the_same_moment_counts(
-    house: House, database_url: str, change: LiteralString, status: int, says: str
+    house: PlatformOwnerScene, database_url: str, change: LiteralString, status: int, says: str
 ) -> None:
     ada = house.add("ada@example.org")
     answers: list[Received] = []
@@ -123,7 +123,7 @@ async def test_what_happens_to_the_account_at_the_same_moment_counts(
     assert house.audited() == []
 
 
-async def test_an_owner_is_put_out_of_office_with_what_was_opened_in_others_names(house: House) -> None:
+async def test_an_owner_is_put_out_of_office_with_what_was_opened_in_others_names(house: PlatformOwnerScene) -> None:
     ada, bob = house.add("ada@example.org", owner=True), house.add("bob@example.org")
     token = await house.people.token(ada)
     begun = (await house.client.post(f"/api/platform/impersonate/{bob.user}", {"reason": "Ticket"}, token=token)).json()
@@ -145,7 +145,7 @@ async def test_an_owner_is_put_out_of_office_with_what_was_opened_in_others_name
 
 @pytest.mark.parametrize("way", ["interface", "command line"])
 async def test_an_impersonation_of_a_new_owner_ends_for_good_even_when_they_are_removed_again(
-    house: House, postern: Postern, way: str
+    house: PlatformOwnerScene, postern: Postern, way: str
 ) -> None:
     bob, eve = house.add("bob@example.org"), house.add("eve@example.org")
     token, own = await house.people.token(house.grace), await house.people.token(bob)
@@ -166,7 +166,7 @@ async def test_an_impersonation_of_a_new_owner_ends_for_good_even_when_they_are_
         assert (await house.client.get("/api/user", token=living)).status == 200
 
 
-async def test_an_impersonation_that_begins_at_this_moment_ends_with_the_others(house: House, database_url: str) -> None:
+async def test_an_impersonation_that_begins_at_this_moment_ends_with_the_others(house: PlatformOwnerScene, database_url: str) -> None:
     bob = house.add("bob@example.org")
     answers: list[Received] = []
 
@@ -191,14 +191,14 @@ async def test_an_impersonation_that_begins_at_this_moment_ends_with_the_others(
     assert house.people.rows(living, bob.user) == []
 
 
-async def test_a_deactivated_owner_is_put_out_of_office_too(house: House) -> None:
+async def test_a_deactivated_owner_is_put_out_of_office_too(house: PlatformOwnerScene) -> None:
     gone = house.add(owner=True)
     house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
     assert (await house.demote(gone.user)).status == 200
     assert house.people.rows("select is_platform_owner from users where id = %s", gone.user) == [{"is_platform_owner": False}]
 
 
-async def test_who_cannot_be_put_out_of_office(house: House) -> None:
+async def test_who_cannot_be_put_out_of_office(house: PlatformOwnerScene) -> None:
     ada = house.add()
     for user, status, says in (
         (house.grace.user, 400, "You cannot demote yourself"),
@@ -216,7 +216,7 @@ async def test_who_cannot_be_put_out_of_office(house: House) -> None:
     assert house.audited() == []
 
 
-async def test_of_the_last_two_who_put_each_other_out_at_once_one_remains(house: House) -> None:
+async def test_of_the_last_two_who_put_each_other_out_at_once_one_remains(house: PlatformOwnerScene) -> None:
     for _ in range(10):
         one, other = house.add(owner=True), house.add(owner=True)
         house.people.change("update users set is_platform_owner = false where id <> all(%s)", [one.user, other.user])
@@ -232,7 +232,7 @@ async def test_of_the_last_two_who_put_each_other_out_at_once_one_remains(house:
         assert len(house.owners()) == 1
 
 
-async def test_a_crowd_of_owners_who_put_each_other_out_leaves_one_at_least(house: House) -> None:
+async def test_a_crowd_of_owners_who_put_each_other_out_leaves_one_at_least(house: PlatformOwnerScene) -> None:
     owners = [house.grace, *(house.add(owner=True) for _ in range(4))]
     statuses: list[int] = []
 
@@ -252,7 +252,9 @@ async def test_a_crowd_of_owners_who_put_each_other_out_leaves_one_at_least(hous
 
 @pytest.mark.parametrize("change", ["is_platform_owner = false", "deactivated_at = now()"])
 @pytest.mark.parametrize("what", ["promote", "demote"])
-async def test_an_owner_who_goes_at_this_moment_decides_nothing_more(house: House, database_url: str, what: str, change: str) -> None:
+async def test_an_owner_who_goes_at_this_moment_decides_nothing_more(
+    house: PlatformOwnerScene, database_url: str, what: str, change: str
+) -> None:
     other, ada = house.add(owner=True), house.add()
     answers: list[Received] = []
 
@@ -273,7 +275,7 @@ async def test_an_owner_who_goes_at_this_moment_decides_nothing_more(house: Hous
     assert house.audited() == []
 
 
-async def test_a_user_whom_the_command_line_promotes_at_this_moment_is_promoted_once(house: House, database_url: str) -> None:
+async def test_a_user_whom_the_command_line_promotes_at_this_moment_is_promoted_once(house: PlatformOwnerScene, database_url: str) -> None:
     ada = house.add()
     answers: list[Received] = []
 
@@ -291,7 +293,7 @@ async def test_a_user_whom_the_command_line_promotes_at_this_moment_is_promoted_
     assert house.audited() == []
 
 
-async def test_several_who_promote_the_same_user_make_one_entry(house: House) -> None:
+async def test_several_who_promote_the_same_user_make_one_entry(house: PlatformOwnerScene) -> None:
     ada = house.add()
     statuses: list[int] = []
 
@@ -306,7 +308,7 @@ async def test_several_who_promote_the_same_user_make_one_entry(house: House) ->
 
 
 async def test_of_an_operator_who_deactivates_the_one_and_the_one_who_demotes_the_other_one_owner_is_left(
-    house: House, postern: Postern
+    house: PlatformOwnerScene, postern: Postern
 ) -> None:
     for _ in range(5):
         one, other = house.add(owner=True), house.add(owner=True)

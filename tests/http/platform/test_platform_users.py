@@ -21,7 +21,7 @@ SEARCH: Final = "/api/platform/users/search"
 Body = dict[str, Any]
 
 
-class House(Cast):
+class PlatformUserScene(Cast):
     audited_columns = "actor_id, target_id, details, success, host(address) as address"
 
     def __post_init__(self) -> None:
@@ -52,11 +52,11 @@ class House(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> PlatformUserScene:
+    return PlatformUserScene(postern, people, unlimited(postern), log)
 
 
-async def test_a_user_is_found_with_their_organizations_and_whether_they_have_a_second_factor(house: House) -> None:
+async def test_a_user_is_found_with_their_organizations_and_whether_they_have_a_second_factor(house: PlatformUserScene) -> None:
     ada = house.people.add("Ada@one.example")
     house.people.change("update users set created_at = '2026-05-04T12:00:00Z' where id = %s", ada.user)
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at) values (%s, 'x', now())", ada.user)
@@ -83,7 +83,7 @@ async def test_a_user_is_found_with_their_organizations_and_whether_they_have_a_
     assert (grace["is_platform_owner"], grace["organizations"]) == (True, [])
 
 
-async def test_any_part_of_an_address_finds_it_in_any_case(house: House) -> None:
+async def test_any_part_of_an_address_finds_it_in_any_case(house: PlatformUserScene) -> None:
     for email in ("ada@one.example", "ADA.b@two.example", "bob@one.example", "Zoë@drei.example"):
         person = house.people.add(email)
         house.people.change("update users set email_key = %s where id = %s", email.casefold(), person.user)
@@ -97,7 +97,7 @@ async def test_any_part_of_an_address_finds_it_in_any_case(house: House) -> None
     assert len(await house.emails("email=example")) == 5
 
 
-async def test_nothing_in_a_part_is_a_wildcard(house: House) -> None:
+async def test_nothing_in_a_part_is_a_wildcard(house: PlatformUserScene) -> None:
     for email in ("a_b@x.example", "axb@x.example", "100%@x.example", "back\\slash@x.example"):
         house.people.add(email)
     assert await house.emails("email=a_b") == ["a_b@x.example"]
@@ -107,14 +107,14 @@ async def test_nothing_in_a_part_is_a_wildcard(house: House) -> None:
         assert await house.emails("email=" + quote(hostile)) == []
 
 
-async def test_both_given_both_must_hold(house: House) -> None:
+async def test_both_given_both_must_hold(house: PlatformUserScene) -> None:
     ada = house.people.add("ada@one.example")
     assert await house.emails(f"email=one&user_id={ada.user}") == ["ada@one.example"]
     assert await house.emails(f"email=two&user_id={ada.user}") == []
     assert await house.emails(f"user_id={uuid4()}") == []
 
 
-async def test_without_either_the_newest_are_listed(house: House) -> None:
+async def test_without_either_the_newest_are_listed(house: PlatformUserScene) -> None:
     people = [house.people.add() for _ in range(25)]
     newest = [person.email for person in people[::-1]]
     assert await house.emails("") == newest[:20]
@@ -127,12 +127,12 @@ async def test_without_either_the_newest_are_listed(house: House) -> None:
     "query",
     ["limit=0", "limit=101", "limit=x", "user_id=x", "user_id=", "email=" + "a" * 321, "email=a&email=b", "email=a%00b", "email=%ff"],
 )
-async def test_a_search_that_makes_no_sense_is_refused(house: House, query: str) -> None:
+async def test_a_search_that_makes_no_sense_is_refused(house: PlatformUserScene, query: str) -> None:
     answer = await house.request("GET", f"{SEARCH}?{query}")
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 
 
-async def test_a_person_in_very_many_organizations_is_listed_with_the_first(house: House) -> None:
+async def test_a_person_in_very_many_organizations_is_listed_with_the_first(house: PlatformUserScene) -> None:
     ada = house.people.add("ada@one.example")
     house.people.change(
         "with made as (insert into all_organizations (id, slug, name, created_at, updated_at)"
@@ -144,7 +144,7 @@ async def test_a_person_in_very_many_organizations_is_listed_with_the_first(hous
     assert [one["slug"] for one in found["organizations"]] == [f"many-{n:04}" for n in range(1, MOST_ORGANIZATIONS + 1)]
 
 
-async def test_the_second_factor_of_a_user(house: House) -> None:
+async def test_the_second_factor_of_a_user(house: PlatformUserScene) -> None:
     ada = house.people.add("ada@one.example")
     nothing = {
         "user_id": str(ada.user),
@@ -175,7 +175,7 @@ async def test_the_second_factor_of_a_user(house: House) -> None:
     }
 
 
-async def test_a_user_who_is_not_there_is_not_found(house: House) -> None:
+async def test_a_user_who_is_not_there_is_not_found(house: PlatformUserScene) -> None:
     for user in (uuid4(), house.grace.session, "not-an-id"):
         for method, path, body in (
             ("GET", f"/api/platform/users/{user}/mfa/status", None),
@@ -185,7 +185,7 @@ async def test_a_user_who_is_not_there_is_not_found(house: House) -> None:
             assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
 
 
-async def test_a_lost_second_factor_is_taken_away_on_record_and_its_owner_is_told(house: House, postern: Postern) -> None:
+async def test_a_lost_second_factor_is_taken_away_on_record_and_its_owner_is_told(house: PlatformUserScene, postern: Postern) -> None:
     ada = house.people.add("ada@one.example")
     house.people.change("delete from sessions where user_id = %s", ada.user)
     await enable_mfa(house.client, house.people, ada)
@@ -219,7 +219,7 @@ async def test_a_lost_second_factor_is_taken_away_on_record_and_its_owner_is_tol
     assert len(house.audited("security.mfa.disabled")) == 1
 
 
-async def test_the_reason_may_come_in_the_query(house: House) -> None:
+async def test_the_reason_may_come_in_the_query(house: PlatformUserScene) -> None:
     ada = house.people.add("ada@one.example")
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now())", ada.user)
     assert (await house.request("DELETE", f"/api/platform/users/{ada.user}/mfa?reason=Telephone%20lost")).status == 200
@@ -245,7 +245,7 @@ async def test_the_reason_may_come_in_the_query(house: House) -> None:
         (b"{", ""),
     ],
 )
-async def test_without_a_reason_nothing_is_taken_away(house: House, body: Any, query: str) -> None:
+async def test_without_a_reason_nothing_is_taken_away(house: PlatformUserScene, body: Any, query: str) -> None:
     ada = house.people.add("ada@one.example")
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now())", ada.user)
     answer = await house.request("DELETE", f"/api/platform/users/{ada.user}/mfa{query}", body)
@@ -253,7 +253,7 @@ async def test_without_a_reason_nothing_is_taken_away(house: House, body: Any, q
     assert len(house.people.rows("select from mfa_secrets")) == 1
 
 
-async def test_ones_own_is_not_taken_away_here(house: House) -> None:
+async def test_ones_own_is_not_taken_away_here(house: PlatformUserScene) -> None:
     """Nor by the last platform owner: the command line can."""
     enabled = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')"
     house.people.change(enabled, house.grace.user)
@@ -264,7 +264,7 @@ async def test_ones_own_is_not_taken_away_here(house: House) -> None:
     assert len(house.people.rows("select from mfa_secrets")) == 1
 
 
-async def test_how_many_have_a_second_factor_and_how_it_goes(house: House) -> None:
+async def test_how_many_have_a_second_factor_and_how_it_goes(house: PlatformUserScene) -> None:
     people = [house.people.add() for _ in range(5)]
     gone = house.people.add()
     for person in (people[0], people[1], gone):
@@ -289,7 +289,7 @@ async def test_how_many_have_a_second_factor_and_how_it_goes(house: House) -> No
     }
 
 
-async def test_nobody_else_sees_users(house: House) -> None:
+async def test_nobody_else_sees_users(house: PlatformUserScene) -> None:
     owner = house.tenants.member(house.tenants.add("acme"), "owner")
     for method, path in (
         ("GET", SEARCH),
@@ -304,7 +304,7 @@ async def test_nobody_else_sees_users(house: House) -> None:
         assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
 
 
-async def test_an_application_that_a_platform_owner_is_signed_in_to_does_not_govern_in_their_name(house: House) -> None:
+async def test_an_application_that_a_platform_owner_is_signed_in_to_does_not_govern_in_their_name(house: PlatformUserScene) -> None:
     """Its tenant may be anybody."""
     service = house.tenants.service(house.tenants.add("acme"), "shop")
     token = await house.tenants.token_in(house.grace, service)
@@ -318,7 +318,7 @@ async def test_an_application_that_a_platform_owner_is_signed_in_to_does_not_gov
             assert (answer.status, answer.error_code) == (403, "FORBIDDEN"), one
 
 
-async def test_what_it_costs_in_round_trips(house: House) -> None:
+async def test_what_it_costs_in_round_trips(house: PlatformUserScene) -> None:
     ada = house.people.add("ada@one.example")
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now())", ada.user)
     house.people.change("update users set email_verified_at = now() where id = %s", ada.user)

@@ -23,7 +23,7 @@ from tests.http.tenants import Tenant
 LIST: Final = "/api/organizations/acme/audit-log"
 
 
-class House(Neighbours):
+class AuditScene(Neighbours):
     """And a log of what is done in them, which acme's admin reads."""
 
     def __post_init__(self) -> None:
@@ -65,11 +65,11 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> AuditScene:
+    return AuditScene(postern, people, client, log)
 
 
-async def test_an_entry_says_who_did_what_to_whom_from_where(house: House) -> None:
+async def test_an_entry_says_who_did_what_to_whom_from_where(house: AuditScene) -> None:
     before = house.postern.foundation.clock.now()
     owner = house.people.add("owner@postern.example", platform_owner=True)
     actor = Actor(UserId(house.admin.user), UserId(owner.user), "2001:db8::7", "Mozilla/5.0")
@@ -97,13 +97,13 @@ async def test_an_entry_says_who_did_what_to_whom_from_where(house: House) -> No
         }
 
 
-async def test_what_the_system_did_has_no_actor_and_no_address(house: House) -> None:
+async def test_what_the_system_did_has_no_actor_and_no_address(house: AuditScene) -> None:
     await house.record("invitation.expired", Target("invitation", "1"), actor=SYSTEM, success=False)
     (entry,) = (await house.page())["logs"]
     assert [entry[name] for name in ("actor", "impersonator", "ip_address", "user_agent", "success")] == [None, None, None, None, False]
 
 
-async def test_an_actor_who_is_gone_is_named_so(house: House) -> None:
+async def test_an_actor_who_is_gone_is_named_so(house: AuditScene) -> None:
     gone = UserId(uuid4())
     await house.record(actor=Actor(gone, gone))
     (entry,) = (await house.page())["logs"]
@@ -111,7 +111,7 @@ async def test_an_actor_who_is_gone_is_named_so(house: House) -> None:
     assert entry["actor"] == entry["impersonator"] == nobody
 
 
-async def test_what_was_forgotten_of_an_entry_is_named_so(house: House) -> None:
+async def test_what_was_forgotten_of_an_entry_is_named_so(house: AuditScene) -> None:
     await house.record(details={"role": "member"}, personal={"invited_email": "new@example.org"})
     await house.link()
     house.people.change("delete from audit_personal")
@@ -123,7 +123,7 @@ async def test_what_was_forgotten_of_an_entry_is_named_so(house: House) -> None:
     ]
 
 
-async def test_the_newest_come_first_linked_or_not(house: House) -> None:
+async def test_the_newest_come_first_linked_or_not(house: AuditScene) -> None:
     recorded = await house.record(times=3)
     await house.link()
     recorded += await house.record(times=4)
@@ -134,7 +134,7 @@ async def test_the_newest_come_first_linked_or_not(house: House) -> None:
 
 
 @pytest.mark.parametrize("waiting", [0, 1, 3, 4, 7, 10])
-async def test_pages_join_without_a_gap_or_a_repetition(house: House, waiting: int) -> None:
+async def test_pages_join_without_a_gap_or_a_repetition(house: AuditScene, waiting: int) -> None:
     recorded = await house.record(times=10 - waiting)
     await house.link()
     recorded += await house.record(times=waiting)
@@ -160,7 +160,7 @@ async def test_pages_join_without_a_gap_or_a_repetition(house: House, waiting: i
         assert beyond["pagination"]["has_next"] is False
 
 
-async def test_an_empty_log_is_an_empty_page(house: House) -> None:
+async def test_an_empty_log_is_an_empty_page(house: AuditScene) -> None:
     for query in ("", "?success=false"):
         assert await house.page(query) == {
             "logs": [],
@@ -168,13 +168,13 @@ async def test_an_empty_log_is_an_empty_page(house: House) -> None:
         }
 
 
-async def test_a_page_far_beyond_the_end_is_empty(house: House) -> None:
+async def test_a_page_far_beyond_the_end_is_empty(house: AuditScene) -> None:
     await house.record()
     page = await house.page("?page=10000000&limit=100")
     assert (page["logs"], page["pagination"]["total"]) == ([], 1)
 
 
-async def test_filters_find_what_matches_all_of_them(house: House) -> None:
+async def test_filters_find_what_matches_all_of_them(house: AuditScene) -> None:
     other = UserId(house.people.add().user)
     invited = await house.record("user.invited", Target("user", "7"))
     removed = await house.record("user.removed", Target("user", "8"))
@@ -204,14 +204,14 @@ async def test_filters_find_what_matches_all_of_them(house: House) -> None:
             assert page["pagination"]["total"] == len(found), query
 
 
-async def test_each_type_of_target_can_be_asked_for(house: House) -> None:
+async def test_each_type_of_target_can_be_asked_for(house: AuditScene) -> None:
     written = {one.value: await house.record("organization.updated", Target(one.value, "7")) for one in TargetType}
     for kind, found in written.items():
         assert [one["id"] for one in (await house.page(f"?target_type={kind}&target_id=7"))["logs"]] == found, kind
     assert "upstream_provider" in written
 
 
-async def test_a_span_of_time_has_its_beginning_and_not_its_end(house: House) -> None:
+async def test_a_span_of_time_has_its_beginning_and_not_its_end(house: AuditScene) -> None:
     recorded = [(await house.record())[0] for _ in range(4)]
     times = {one["id"]: one["created_at"] for one in (await house.page())["logs"]}
     first, second, third, fourth = recorded
@@ -224,7 +224,7 @@ async def test_a_span_of_time_has_its_beginning_and_not_its_end(house: House) ->
     assert await house.listed("?since=0001-01-01T00:00:00%2B14:00&until=9999-12-31T23:59:59-14:00") == recorded[::-1]
 
 
-async def test_filtered_pages_join_too(house: House) -> None:
+async def test_filtered_pages_join_too(house: AuditScene) -> None:
     recorded = await house.record("user.invited", times=7)
     await house.record("user.removed", times=3)
     read: list[str] = []
@@ -235,7 +235,7 @@ async def test_filtered_pages_join_too(house: House) -> None:
     assert read == recorded[::-1]
 
 
-async def test_a_filtered_list_ends_where_counting_ends(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_filtered_list_ends_where_counting_ends(house: AuditScene, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("core.domain.record.audit", "adapters.postgres.record.audit"):
         monkeypatch.setattr(f"{module}.MOST_COUNTED", 20)
     recorded = await house.record("user.invited", times=25)
@@ -292,7 +292,7 @@ REFUSED: Final = (
 
 
 @pytest.mark.parametrize("query", REFUSED)
-async def test_a_query_that_makes_no_sense_is_refused(house: House, query: str) -> None:
+async def test_a_query_that_makes_no_sense_is_refused(house: AuditScene, query: str) -> None:
     answer = await house.ask(f"?{query}")
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 
@@ -310,7 +310,7 @@ HOSTILE: Final = (
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_hostile_filters_find_just_what_they_say(house: House, text: str) -> None:
+async def test_hostile_filters_find_just_what_they_say(house: AuditScene, text: str) -> None:
     await house.record()
     recorded = await house.record("user.joined", Target("user", text), actor=Actor(user_agent=text), details={text: text})
     (entry,) = (await house.page(f"?target_type=user&target_id={quote(text)}"))["logs"]
@@ -320,7 +320,7 @@ async def test_hostile_filters_find_just_what_they_say(house: House, text: str) 
     assert (await house.page(f"?action={quote(text)}"))["logs"] == []
 
 
-async def test_another_organizations_log_is_not_seen(house: House) -> None:
+async def test_another_organizations_log_is_not_seen(house: AuditScene) -> None:
     theirs = await house.record(tenant=house.globex, times=3)
     entries = await house.record(times=2)
     await house.link()
@@ -334,14 +334,14 @@ async def test_another_organizations_log_is_not_seen(house: House) -> None:
     assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
 
 
-async def test_what_is_about_the_platform_is_in_no_organizations_log(house: House) -> None:
+async def test_what_is_about_the_platform_is_in_no_organizations_log(house: AuditScene) -> None:
     async with house.postern.foundation.unit_of_work() as uow:
         await uow.record(Event("user.logout", Actor(UserId(house.admin.user)), Target("user", str(house.admin.user))))
         await uow.commit()
     assert await house.listed() == await house.listed("?success=true") == []
 
 
-async def test_only_who_may_see_it_does(house: House) -> None:
+async def test_only_who_may_see_it_does(house: AuditScene) -> None:
     tenants = house.tenants
     allowed = tenants.role(house.acme, "auditor", {Capability.AUDIT_LOGS_VIEW})
     others = tenants.role(house.acme, "all_but", set(Capability) - {Capability.AUDIT_LOGS_VIEW})
@@ -358,7 +358,7 @@ async def test_only_who_may_see_it_does(house: House) -> None:
     assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
 
 
-async def test_every_action_of_the_interface_is_named_with_label_and_category(house: House) -> None:
+async def test_every_action_of_the_interface_is_named_with_label_and_category(house: AuditScene) -> None:
     answer = await house.ask("/event-types")
     assert answer.status == 200
     types = {one["value"]: one for one in answer.json()}
@@ -384,7 +384,7 @@ OF_THE_INTERFACE: Final = {
 ROUND_TRIPS: Final = {"": 2, "?page=3&limit=2": 2, "?action=role.created": 2, "/event-types": 1}
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: AuditScene) -> None:
     await house.record(times=4)
     await house.link()
     await house.record(times=3)

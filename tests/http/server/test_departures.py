@@ -10,7 +10,7 @@ from quart_trio import QuartTrio
 
 from entrypoints.http.server.protocol import FINISH, Application
 from entrypoints.http.server.settings import ServerSettings
-from tests.http.running_server import GET, Certificate, Client, Receive, Send, answer, application, echo, running
+from tests.http.running_server import GET, Certificate, Receive, Send, WireClient, answer, application, echo, running
 from tests.patience import PATIENCE
 from tests.tools import place_of
 
@@ -18,11 +18,11 @@ HOST = b"Host: postern.test\r\n"
 SOON = ServerSettings(watch_interval=0.05)
 
 
-async def leave(client: Client) -> None:
+async def leave(client: WireClient) -> None:
     await client.stream.aclose()
 
 
-async def reset(client: Client) -> None:
+async def reset(client: WireClient) -> None:
     assert isinstance(client.stream, trio.SocketStream)
     client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     await client.stream.aclose()

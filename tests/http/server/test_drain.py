@@ -13,7 +13,7 @@ from entrypoints.http.server.connection import Connection, Worker
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.settings import ServerSettings
 from tests.conftest import CapturedLog
-from tests.http.running_server import GET, Client, Receive, RunningServer, Send, answer, application, greet, running, until
+from tests.http.running_server import GET, Receive, RunningServer, Send, WireClient, answer, application, greet, running, until
 from tests.patience import PATIENCE
 
 HOST = b"Host: postern.test\r\n"
@@ -190,7 +190,7 @@ async def test_under_load_no_accepted_request_fails() -> None:
 
 async def _keep_asking(server: RunningServer, failures: list[str], reuse: bool) -> None:
     """A client as a proxy is one: what it may try again without harm is no failure, anything else is."""
-    client: Client | None = None
+    client: WireClient | None = None
     fresh = True
     while True:
         if client is None:

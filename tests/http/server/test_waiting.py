@@ -17,11 +17,11 @@ from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import (
     GET,
     Certificate,
-    Client,
     Handler,
     Receive,
     RunningServer,
     Send,
+    WireClient,
     answer,
     application,
     echo,
@@ -38,7 +38,7 @@ OTHER = "127.0.0.2"
 THIRD = "127.0.0.3"
 
 
-async def connected(server: RunningServer, count: int, source: str | None = None, sending: bytes = b"") -> list[Client]:
+async def connected(server: RunningServer, count: int, source: str | None = None, sending: bytes = b"") -> list[WireClient]:
     clients = [await server.connect(source) for _ in range(count)]
     for client in clients:
         await client.send(sending)
@@ -57,9 +57,9 @@ class Counted:
         self.begun += 1
         await self._handler(scope, receive, send)
 
-    async def crowd(self, server: RunningServer, count: int, source: str | None = None, sending: bytes = SLOW) -> list[Client]:
+    async def crowd(self, server: RunningServer, count: int, source: str | None = None, sending: bytes = SLOW) -> list[WireClient]:
         """Clients whose requests begin one after the other."""
-        clients: list[Client] = []
+        clients: list[WireClient] = []
         for _ in range(count):
             wanted = self.begun + 1
             clients += await connected(server, 1, source, sending)
@@ -74,7 +74,7 @@ async def send_large(scope: Any, _receive: Receive, send: Send) -> None:
     await answer(send, b"ok" if scope["path"] == "/small" else LARGE)
 
 
-async def open_ones(clients: Sequence[Client]) -> list[int]:
+async def open_ones(clients: Sequence[WireClient]) -> list[int]:
     """Which of them the server has not closed, in their order."""
     opened = []
     for number, client in enumerate(clients):
@@ -145,7 +145,7 @@ async def test_a_unix_socket_may_have_any_number_of_connections(tmp_path: Path) 
             streams = [await trio.open_unix_socket(path) for _ in range(3)]
             for stream in streams:
                 async with stream:
-                    assert (await Client(stream).ask()).status == 200
+                    assert (await WireClient(stream).ask()).status == 200
             shutdown.set()
 
 

@@ -45,7 +45,7 @@ NEEDED: Final = {
 }
 
 
-class House(Shops):
+class ApiKeyScene(Shops):
     their_slug = "shop"
 
     def __post_init__(self) -> None:
@@ -95,11 +95,11 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> ApiKeyScene:
+    return ApiKeyScene(postern, people, unlimited(postern), log)
 
 
-async def test_a_key_is_shown_once_and_kept_as_a_digest(house: House) -> None:
+async def test_a_key_is_shown_once_and_kept_as_a_digest(house: ApiKeyScene) -> None:
     answer = await house.make(["write:users", "read:users"], "  Back\nend ")
     assert answer.status == 201
     assert answer.header("cache-control") == "no-store"
@@ -124,12 +124,12 @@ async def test_a_key_is_shown_once_and_kept_as_a_digest(house: House) -> None:
     assert (one.status, one.json()) == (200, record)
 
 
-async def test_two_keys_have_nothing_in_common(house: House) -> None:
+async def test_two_keys_have_nothing_in_common(house: ApiKeyScene) -> None:
     keys = [(await house.made())["key"] for _ in range(20)]
     assert len({key.split("_")[1] for key in keys}) == len({key.split("_")[2] for key in keys}) == 20
 
 
-async def test_both_ends_are_told_to_webhooks_and_to_the_audit_log_and_neither_hears_the_key(house: House) -> None:
+async def test_both_ends_are_told_to_webhooks_and_to_the_audit_log_and_neither_hears_the_key(house: ApiKeyScene) -> None:
     key = await house.made(["read:users", "read:service"], expires_in_days=30)
     assert (await house.ask("DELETE", f"/{key['id']}")).status == 204
     details = {
@@ -154,7 +154,7 @@ async def test_both_ends_are_told_to_webhooks_and_to_the_audit_log_and_neither_h
     assert not any(key["key"].rpartition("_")[2] in one["details"] for one in told)
 
 
-async def test_a_key_lives_as_many_days_as_it_was_given_or_without_end(house: House) -> None:
+async def test_a_key_lives_as_many_days_as_it_was_given_or_without_end(house: ApiKeyScene) -> None:
     for days in (1, 30, 3650):
         before = house.postern.foundation.clock.now()
         key = await house.made(expires_in_days=days)
@@ -192,7 +192,7 @@ WRONG: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
-async def test_what_cannot_be_is_refused(house: House) -> None:
+async def test_what_cannot_be_is_refused(house: ApiKeyScene) -> None:
     whole = {"name": "Backend", "permissions": ["read:users"]}
     for wrong in WRONG:
         answer = await house.ask("POST", body={**whole, **wrong})
@@ -207,17 +207,17 @@ async def test_what_cannot_be_is_refused(house: House) -> None:
     assert (await house.make()).status == 201
 
 
-async def test_a_permission_that_is_said_twice_is_one(house: House) -> None:
+async def test_a_permission_that_is_said_twice_is_one(house: ApiKeyScene) -> None:
     key = await house.made(["read:service", "read:users", "read:service"])
     assert key["permissions"] == ["read:service", "read:users"]
 
 
-async def test_every_permission_can_be_given_and_takes_what_the_interface_says(house: House) -> None:
+async def test_every_permission_can_be_given_and_takes_what_the_interface_says(house: ApiKeyScene) -> None:
     assert {permission.value: permission.capability.value for permission in Permission} == NEEDED
     assert (await house.made(NEEDED))["permissions"] == list(NEEDED)
 
 
-async def test_nobody_gives_a_key_what_they_may_not_do_themselves(house: House) -> None:
+async def test_nobody_gives_a_key_what_they_may_not_do_themselves(house: ApiKeyScene) -> None:
     """Each permission, given by a person who may manage services and has one further capability: they can give exactly what that one
     covers.
     """
@@ -241,14 +241,14 @@ async def test_nobody_gives_a_key_what_they_may_not_do_themselves(house: House) 
         assert (await house.make(given, by=clerk)).status == 201
 
 
-async def test_owner_and_admin_hold_all_and_members_make_none(house: House) -> None:
+async def test_owner_and_admin_hold_all_and_members_make_none(house: ApiKeyScene) -> None:
     for role, status in (("owner", 201), ("admin", 201), ("member", 403)):
         person = house.tenants.member(house.acme, role)
         assert (await house.make(NEEDED, by=person)).status == status, role
         assert (await house.make(["read:users"], by=person)).status == status, role
 
 
-async def test_making_and_deleting_take_the_capability_to_manage_services_and_seeing_to_view_them(house: House) -> None:
+async def test_making_and_deleting_take_the_capability_to_manage_services_and_seeing_to_view_them(house: ApiKeyScene) -> None:
     key = await house.made()
     for capability in Capability:
         role = house.tenants.role(house.acme, capability.value.replace(".", "-"), [capability])
@@ -265,7 +265,7 @@ async def test_making_and_deleting_take_the_capability_to_manage_services_and_se
     assert (await house.ask("DELETE", f"/{key['id']}", by=manager)).status == 204
 
 
-async def test_members_see_keys_and_never_the_secret(house: House) -> None:
+async def test_members_see_keys_and_never_the_secret(house: ApiKeyScene) -> None:
     key = await house.made()
     member = house.tenants.member(house.acme)
     for path in ("", f"/{key['id']}"):
@@ -277,7 +277,7 @@ async def test_members_see_keys_and_never_the_secret(house: House) -> None:
 
 
 @pytest.mark.parametrize(("taken", "permission"), [("end_users.manage", "write:users"), ("services.manage", "write:users")])
-async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_it(house: House, taken: str, permission: str) -> None:
+async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_it(house: ApiKeyScene, taken: str, permission: str) -> None:
     """The request was let in before; what it may give is asked once more while the organization is held."""
     own = house.tenants.role(house.acme, "clerk", [Capability.SERVICES_MANAGE, Capability.END_USERS_MANAGE])
     clerk = house.tenants.member(house.acme, own)
@@ -299,7 +299,7 @@ async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_i
     assert house.count() == 0
 
 
-async def test_a_caller_who_is_removed_while_asking_leaves_no_key_behind(house: House) -> None:
+async def test_a_caller_who_is_removed_while_asking_leaves_no_key_behind(house: ApiKeyScene) -> None:
     answers: list[Received] = []
 
     async def make() -> None:
@@ -316,7 +316,7 @@ async def test_a_caller_who_is_removed_while_asking_leaves_no_key_behind(house: 
     assert house.count() == 0
 
 
-async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(house: House) -> None:
+async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(house: ApiKeyScene) -> None:
     answers: list[Received] = []
 
     async def make() -> None:
@@ -333,7 +333,7 @@ async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(house: Hous
     assert house.count() == 0
 
 
-async def test_the_list_is_in_pages_the_youngest_first(house: House) -> None:
+async def test_the_list_is_in_pages_the_youngest_first(house: ApiKeyScene) -> None:
     ids = [(await house.made(name=f"Key {number}"))["id"] for number in range(5)]
     # Made in the same moment, their ids say which is younger.
     house.people.change("update api_keys set created_at = '2026-01-01'")
@@ -351,17 +351,17 @@ async def test_the_list_is_in_pages_the_youngest_first(house: House) -> None:
     assert await house.listed(of="app") == {"api_keys": [], "total": 0}
 
 
-async def test_fifty_are_a_page_when_nothing_is_said_and_a_hundred_at_most(house: House) -> None:
+async def test_fifty_are_a_page_when_nothing_is_said_and_a_hundred_at_most(house: ApiKeyScene) -> None:
     fill(house, 120)
     assert [len((await house.listed(query))["api_keys"]) for query in ("", "?limit=100", "?limit=100&offset=100")] == [50, 100, 20]
 
 
-async def test_a_page_that_cannot_be_is_refused(house: House) -> None:
+async def test_a_page_that_cannot_be_is_refused(house: ApiKeyScene) -> None:
     for query in ("?limit=0", "?limit=101", "?limit=-1", "?limit=x", "?offset=-1", "?offset=1.5", "?offset=10000000001", "?limit="):
         assert refused(await house.ask("GET", query)) == (400, "BAD_REQUEST"), query
 
 
-async def test_one_that_has_expired_stays_listed_until_it_is_deleted(house: House) -> None:
+async def test_one_that_has_expired_stays_listed_until_it_is_deleted(house: ApiKeyScene) -> None:
     key = await house.made(["read:subscriptions"], expires_in_days=1)
     assert await house.use(key["key"]) == 200
     house.people.change("update api_keys set expires_at = now()")
@@ -373,7 +373,7 @@ async def test_one_that_has_expired_stays_listed_until_it_is_deleted(house: Hous
     assert await house.listed() == {"api_keys": [], "total": 0}
 
 
-async def test_a_deleted_key_is_refused_with_the_next_request_and_is_gone(house: House) -> None:
+async def test_a_deleted_key_is_refused_with_the_next_request_and_is_gone(house: ApiKeyScene) -> None:
     key, other = await house.made(["read:subscriptions"]), await house.made(["read:subscriptions"])
     assert await house.use(key["key"]) == 200
     answer = await house.ask("DELETE", f"/{key['id']}")
@@ -385,7 +385,7 @@ async def test_a_deleted_key_is_refused_with_the_next_request_and_is_gone(house:
     assert [one["id"] for one in (await house.listed())["api_keys"]] == [other["id"]]
 
 
-async def test_of_those_who_delete_one_at_once_one_does(house: House) -> None:
+async def test_of_those_who_delete_one_at_once_one_does(house: ApiKeyScene) -> None:
     key = await house.made()
     statuses: Counter[int] = Counter()
 
@@ -399,7 +399,7 @@ async def test_of_those_who_delete_one_at_once_one_does(house: House) -> None:
     assert [event["name"] for event in house.told("audit_log")] == ["api_key.created", "api_key.deleted"]
 
 
-async def test_keys_of_others_are_unknown_here(house: House) -> None:
+async def test_keys_of_others_are_unknown_here(house: ApiKeyScene) -> None:
     mine, of_app = await house.made(), await house.made(of="app")
     their_admin = house.tenants.member(house.globex, "admin")
     theirs = (
@@ -433,7 +433,7 @@ async def test_keys_of_others_are_unknown_here(house: House) -> None:
     assert house.people.rows("select * from api_keys order by id") == kept
 
 
-async def test_the_keys_of_a_deleted_service_are_nowhere(house: House) -> None:
+async def test_the_keys_of_a_deleted_service_are_nowhere(house: ApiKeyScene) -> None:
     key = await house.made(["read:subscriptions"])
     house.people.change("update all_services set deleted_at = now() where id = %s", house.shop.id)
     for method, path in (("GET", ""), ("GET", f"/{key['id']}"), ("DELETE", f"/{key['id']}")):
@@ -446,7 +446,7 @@ async def test_the_keys_of_a_deleted_service_are_nowhere(house: House) -> None:
     assert await house.use(key["key"]) == 401
 
 
-async def test_an_organization_that_is_not_active_makes_shows_and_deletes_none(house: House) -> None:
+async def test_an_organization_that_is_not_active_makes_shows_and_deletes_none(house: ApiKeyScene) -> None:
     key = await house.made()
     for status in ("pending", "suspended", "rejected"):
         house.people.change("update all_organizations set status = %s where slug = 'acme'", status)
@@ -460,7 +460,7 @@ async def test_an_organization_that_is_not_active_makes_shows_and_deletes_none(h
     assert house.count() == 1
 
 
-def fill(house: House, keys: int) -> None:
+def fill(house: ApiKeyScene, keys: int) -> None:
     house.people.change(
         "insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)"
         " select gen_random_uuid(), %s, 'key', 'sk_' || lpad(number::text, 6, '0'), sha256(number::text::bytea), '{read:users}', %s, now()"
@@ -471,7 +471,7 @@ def fill(house: House, keys: int) -> None:
     )
 
 
-async def test_a_service_has_a_thousand_at_most_however_many_are_made_at_once(house: House) -> None:
+async def test_a_service_has_a_thousand_at_most_however_many_are_made_at_once(house: ApiKeyScene) -> None:
     fill(house, MOST_KEYS - 3)
     statuses: Counter[int] = Counter()
 
@@ -490,7 +490,7 @@ async def test_a_service_has_a_thousand_at_most_however_many_are_made_at_once(ho
     assert (await house.make(of="app")).status == 201
 
 
-async def test_a_prefix_that_is_taken_is_drawn_again(house: House, postern: Postern) -> None:
+async def test_a_prefix_that_is_taken_is_drawn_again(house: ApiKeyScene, postern: Postern) -> None:
     taken = await house.made(of="app")
     secret, free = "x" * 43, "sk_zzzzzz_" + "y" * 43
     drawn = [f"{taken['prefix']}_{secret}", taken["key"], free]
@@ -524,7 +524,7 @@ async def test_a_prefix_that_is_taken_is_drawn_again(house: House, postern: Post
     assert [event["details"]["prefix"] for event in house.told("audit_log")] == [taken["prefix"], "sk_zzzzzz"]
 
 
-async def test_a_key_outlives_the_account_of_its_maker(house: House) -> None:
+async def test_a_key_outlives_the_account_of_its_maker(house: ApiKeyScene) -> None:
     """It is the service's. The list says who it was, whom the audit log may have forgotten."""
     maker = house.tenants.member(house.acme, "admin")
     key = await house.made(["read:subscriptions"], by=maker)
@@ -544,7 +544,7 @@ def test_views_are_what_members_hold() -> None:
 ROUND_TRIPS: Final = {("POST", ""): 5, ("GET", ""): 2, ("GET", "/{}"): 2, ("DELETE", "/{}"): 3}
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: ApiKeyScene) -> None:
     measured: dict[tuple[str, str], int] = {}
     for _ in ("warm", "measured"):
         key = ""
@@ -558,7 +558,7 @@ async def test_round_trips(house: House) -> None:
     assert measured == ROUND_TRIPS
 
 
-async def test_keys_and_secrets_of_one_address_count_together_and_are_deleted_without_end(house: House, client: Client) -> None:
+async def test_keys_and_secrets_of_one_address_count_together_and_are_deleted_without_end(house: ApiKeyScene, client: Client) -> None:
     """`client` stands under the limits."""
     token = await house.people.token(house.tenants.member(house.acme, "owner"))
     statuses = Counter[int]()

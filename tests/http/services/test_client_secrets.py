@@ -20,7 +20,7 @@ from tests.http.signing_in import unlimited
 ORGANIZATION: Final = "/api/organizations/acme"
 
 
-class House(Shops):
+class ClientSecretScene(Shops):
     """And a service of acme's that cannot keep secrets."""
 
     their_slug = "shop"
@@ -47,11 +47,11 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> ClientSecretScene:
+    return ClientSecretScene(postern, people, unlimited(postern), log)
 
 
-async def test_a_secret_is_shown_once_and_kept_as_a_digest(house: House) -> None:
+async def test_a_secret_is_shown_once_and_kept_as_a_digest(house: ClientSecretScene) -> None:
     secret = await house.made()
     assert set(secret) == {"id", "prefix", "client_secret", "created_at"}
     assert re.fullmatch(r"cs_[a-z0-9]{6}_[0-9A-Za-z]{43}", secret["client_secret"])
@@ -68,7 +68,7 @@ async def test_a_secret_is_shown_once_and_kept_as_a_digest(house: House) -> None
     assert not any(secret["client_secret"] in one["details"] for one in told)
 
 
-async def test_both_ends_are_audited(house: House) -> None:
+async def test_both_ends_are_audited(house: ClientSecretScene) -> None:
     secret = await house.made()
     assert (await house.ask("DELETE", f"/{secret['id']}")).status == 204
     entries = house.people.rows("select organization_id, actor_id, action, target_type, target_id, details from audit_log order by id")
@@ -83,7 +83,7 @@ async def test_both_ends_are_audited(house: House) -> None:
     assert entries == [{"action": "client_secret.created", **common}, {"action": "client_secret.deleted", **common}]
 
 
-async def test_two_may_be_in_force_so_that_one_can_replace_the_other(house: House) -> None:
+async def test_two_may_be_in_force_so_that_one_can_replace_the_other(house: ClientSecretScene) -> None:
     first, second = await house.made(), await house.made()
     assert first["client_secret"] != second["client_secret"]
     third = await house.ask("POST")
@@ -95,7 +95,7 @@ async def test_two_may_be_in_force_so_that_one_can_replace_the_other(house: Hous
     assert await house.listed() == [second["id"], third_after_all["id"]]
 
 
-async def test_of_twenty_made_at_once_two_are(house: House) -> None:
+async def test_of_twenty_made_at_once_two_are(house: ClientSecretScene) -> None:
     statuses: Counter[int] = Counter()
 
     async def make() -> None:
@@ -108,7 +108,7 @@ async def test_of_twenty_made_at_once_two_are(house: House) -> None:
     assert len(await house.listed()) == 2
 
 
-async def test_of_those_who_delete_one_at_once_one_does(house: House) -> None:
+async def test_of_those_who_delete_one_at_once_one_does(house: ClientSecretScene) -> None:
     secret = await house.made()
     statuses: Counter[int] = Counter()
 
@@ -122,7 +122,7 @@ async def test_of_those_who_delete_one_at_once_one_does(house: House) -> None:
     assert house.people.rows("select count(*) as n from audit_log where action = 'client_secret.deleted'") == [{"n": 1}]
 
 
-async def test_who_becomes_public_and_who_makes_a_secret_do_not_pass_each_other(house: House) -> None:
+async def test_who_becomes_public_and_who_makes_a_secret_do_not_pass_each_other(house: ClientSecretScene) -> None:
     """In either order: never a public service with a secret."""
     token = await house.tenants.token(house.admin)
     for _ in range(5):
@@ -141,7 +141,7 @@ async def test_who_becomes_public_and_who_makes_a_secret_do_not_pass_each_other(
         house.people.change("update services set service_type = 'web' where id = %s", house.shop.id)
 
 
-async def test_a_service_in_everybodys_hands_has_none(house: House) -> None:
+async def test_a_service_in_everybodys_hands_has_none(house: ClientSecretScene) -> None:
     for kind in ("mobile", "desktop"):
         house.people.change("update services set service_type = %s where slug = 'phone'", kind)
         answer = await house.ask("POST", of="phone")
@@ -150,7 +150,7 @@ async def test_a_service_in_everybodys_hands_has_none(house: House) -> None:
         assert (await house.ask("GET", of="phone")).json() == []
 
 
-async def test_secrets_of_others_are_unknown_here(house: House) -> None:
+async def test_secrets_of_others_are_unknown_here(house: ClientSecretScene) -> None:
     theirs, mine = uuid4(), await house.made()
     house.people.change(
         "insert into client_secrets (id, service_id, prefix, digest, created_at) values (%s, %s, 'cs_abcdef', 'x', now())",
@@ -169,7 +169,7 @@ async def test_secrets_of_others_are_unknown_here(house: House) -> None:
     assert house.people.rows("select count(*) as n from client_secrets") == [{"n": 2}]
 
 
-async def test_members_see_them_and_whoever_manages_services_makes_and_deletes_them(house: House) -> None:
+async def test_members_see_them_and_whoever_manages_services_makes_and_deletes_them(house: ClientSecretScene) -> None:
     secret = await house.made()
     roles = {one: house.tenants.role(house.acme, one.value.replace(".", "-"), [one]) for one in Capability}
     for capability, role in roles.items():
@@ -192,7 +192,7 @@ async def test_members_see_them_and_whoever_manages_services_makes_and_deletes_t
 ROUND_TRIPS: Final = {("POST", ""): 5, ("GET", ""): 2, ("DELETE", "/{}"): 4}
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: ClientSecretScene) -> None:
     measured: dict[tuple[str, str], int] = {}
     for _ in ("warm", "measured"):
         secret = ""

@@ -23,7 +23,7 @@ LIST: Final = "/api/organizations/acme/users"
 HOUR: Final = timedelta(hours=1)
 
 
-class House(Shops):
+class EndUserScene(Shops):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.now = self.postern.foundation.clock.now()
@@ -43,11 +43,11 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> EndUserScene:
+    return EndUserScene(postern, people, client, log)
 
 
-async def test_the_list_has_everybody_once_with_the_organizations_own_services(house: House) -> None:
+async def test_the_list_has_everybody_once_with_the_organizations_own_services(house: EndUserScene) -> None:
     ada = house.user(house.shop, house.app, email="ada@example.org", first=house.now - 5 * HOUR, last=house.now - 2 * HOUR)
     house.people.change("update service_users set last_login_at = %s where service_id = %s", house.now - HOUR, house.app.id)
     # What she does elsewhere is nobody's business here.
@@ -71,21 +71,21 @@ async def test_the_list_has_everybody_once_with_the_organizations_own_services(h
     assert set(newest) == {"id", "email", "created_at", "last_login_at", "mfa_enabled", "services"}
 
 
-async def test_a_factor_that_is_only_being_set_up_does_not_count(house: House) -> None:
+async def test_a_factor_that_is_only_being_set_up_does_not_count(house: EndUserScene) -> None:
     ada = house.user(house.shop, email="ada@example.org")
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at) values (%s, '', now())", ada.user)
     assert (await house.ask()).json()["users"][0]["mfa_enabled"] is False
     assert (await house.ask(f"/{ada.user}")).json()["mfa_enabled"] is False
 
 
-async def test_members_are_no_end_users_and_end_users_no_members(house: House) -> None:
+async def test_members_are_no_end_users_and_end_users_no_members(house: EndUserScene) -> None:
     ada = house.user(house.shop, email="ada@example.org")
     assert await house.listed() == ["ada@example.org"]
     assert (await house.ask(f"/{house.admin.user}")).status == 404
     assert (await house.ask(by=ada)).status == 403
 
 
-async def test_pages_hang_together(house: House) -> None:
+async def test_pages_hang_together(house: EndUserScene) -> None:
     everybody = [house.user(house.shop, house.app, email=f"u{number}@example.org").email for number in range(7)][::-1]
     pages = [await house.listed(f"?limit=3&page={number}") for number in (1, 2, 3, 4)]
     assert pages == [everybody[:3], everybody[3:6], everybody[6:], []]
@@ -94,20 +94,20 @@ async def test_pages_hang_together(house: House) -> None:
 
 
 # Cases in one test where setting the house up takes longer than they do.
-async def test_what_is_no_page_is_refused(house: House) -> None:
+async def test_what_is_no_page_is_refused(house: EndUserScene) -> None:
     for query in ("page=0", "page=-1", "page=x", f"page={10**30}", "limit=0", f"limit={LARGEST_LIMIT + 1}", "service_id=x"):
         answer = await house.ask(f"?{query}")
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), query
 
 
-async def test_the_last_page_that_can_be_asked_for_is_empty(house: House) -> None:
+async def test_the_last_page_that_can_be_asked_for_is_empty(house: EndUserScene) -> None:
     house.user(house.shop, email="ada@example.org")
     for query in ("page=10000000&limit=100", f"page={MOST_COUNTED // 100}&limit=100&search=a"):
         assert await house.listed(f"?{query}") == []
         assert await house.total(f"?{query}") == 1
 
 
-async def test_a_search_ends_where_no_more_are_counted(house: House) -> None:
+async def test_a_search_ends_where_no_more_are_counted(house: EndUserScene) -> None:
     house.user(house.shop, email="ada@example.org")
     for page in (MOST_COUNTED // 100 + 1, 10_000_000):
         answer = await house.ask(f"?page={page}&limit=100&search=a")
@@ -115,7 +115,9 @@ async def test_a_search_ends_where_no_more_are_counted(house: House) -> None:
 
 
 @pytest.mark.parametrize("query", ["search=a", "page=10000000"])
-async def test_an_expensive_caller_leaves_connections_to_others(house: House, postern: Postern, database_url: str, query: str) -> None:
+async def test_an_expensive_caller_leaves_connections_to_others(
+    house: EndUserScene, postern: Postern, database_url: str, query: str
+) -> None:
     most = postern.foundation.database.pool_state().max_size
     token = await house.tenants.token(house.tenants.member(house.acme))
     others = await house.tenants.token(house.tenants.member(house.globex))
@@ -139,7 +141,7 @@ async def test_an_expensive_caller_leaves_connections_to_others(house: House, po
     assert sorted(statuses) == [200] * (MOST_WAITING + 1) + [503] * (2 * most - MOST_WAITING - 1)
 
 
-async def test_one_service_has_its_own_users_and_shows_all_that_they_use(house: House) -> None:
+async def test_one_service_has_its_own_users_and_shows_all_that_they_use(house: EndUserScene) -> None:
     house.user(house.shop, house.app, email="both@example.org")
     house.user(house.shop, email="shop@example.org")
     assert await house.listed(f"?service_id={house.app.id}") == ["both@example.org"]
@@ -166,7 +168,7 @@ FOUND: Final = {
 }
 
 
-async def test_a_search_finds_what_was_typed_letter_by_letter(house: House) -> None:
+async def test_a_search_finds_what_was_typed_letter_by_letter(house: EndUserScene) -> None:
     for email in ("ada@example.org", "100%@percent.example", "under_score@example.org"):
         house.user(house.shop, email=email)
     for search, found in FOUND.items():
@@ -175,19 +177,19 @@ async def test_a_search_finds_what_was_typed_letter_by_letter(house: House) -> N
         assert await house.total(f"?search={quote(search)}") == len(found), search
 
 
-async def test_a_search_that_no_address_can_match_is_refused(house: House) -> None:
+async def test_a_search_that_no_address_can_match_is_refused(house: EndUserScene) -> None:
     for search in ("x" * 321, "\ufdfa" * 20, "a\x00b"):
         assert (await house.ask(f"?search={quote(search)}")).status == 400
 
 
-async def test_a_search_stays_within_the_organization(house: House) -> None:
+async def test_a_search_stays_within_the_organization(house: EndUserScene) -> None:
     house.user(house.theirs, email="ada@example.org")
     house.people.add("adam@example.org")
     for query in ("", "?search=ada", "?search=ada%40example.org", "?search=a"):
         assert (await house.listed(query), await house.total(query)) == ([], 0)
 
 
-async def test_the_detail_is_of_this_organization_alone(house: House) -> None:
+async def test_the_detail_is_of_this_organization_alone(house: EndUserScene) -> None:
     ada = house.user(house.shop, email="ada@example.org", first=house.now - 2 * HOUR, last=house.now - HOUR)
     house.tenants.uses(ada, house.app)
     house.tenants.uses(ada, house.theirs, first=house.now, last=house.now)
@@ -218,13 +220,13 @@ async def test_the_detail_is_of_this_organization_alone(house: House) -> None:
     }
 
 
-async def test_a_person_who_was_never_there_has_no_last_time(house: House) -> None:
+async def test_a_person_who_was_never_there_has_no_last_time(house: EndUserScene) -> None:
     ada = house.user(house.shop, email="ada@example.org")
     body = (await house.ask(f"/{ada.user}")).json()
     assert (body["last_login_at"], body["email_verified"], body["sessions"]) == (None, False, {"active_count": 0, "last_created_at": None})
 
 
-async def test_strangers_and_other_organizations_users_do_not_exist_here(house: House) -> None:
+async def test_strangers_and_other_organizations_users_do_not_exist_here(house: EndUserScene) -> None:
     theirs = house.user(house.theirs, email="ada@example.org")
     house.tenants.session(theirs, house.theirs)
     for who in (theirs.user, uuid4()):
@@ -238,13 +240,13 @@ async def test_strangers_and_other_organizations_users_do_not_exist_here(house: 
     assert house.people.rows("select from sessions where revoked_at is not null") == []
 
 
-async def test_what_is_no_id_names_nobody(house: House) -> None:
+async def test_what_is_no_id_names_nobody(house: EndUserScene) -> None:
     for who in ("x", "0", "%00", "..%2F..", "{0199d3a0-0000-7000-8000-000000000001}"):
         assert (await house.ask(f"/{who}")).status == 404, who
         assert (await house.ask(f"/{who}/sessions", method="DELETE")).status == 404, who
 
 
-async def test_revoking_ends_the_sessions_in_the_organizations_services_and_no_others(house: House) -> None:
+async def test_revoking_ends_the_sessions_in_the_organizations_services_and_no_others(house: EndUserScene) -> None:
     ada = house.user(house.shop, house.app, email="ada@example.org")
     house.tenants.uses(ada, house.theirs)
     house.tenants.join(ada, house.acme)
@@ -276,7 +278,7 @@ async def test_revoking_ends_the_sessions_in_the_organizations_services_and_no_o
     }
 
 
-async def test_a_service_that_is_being_deleted_has_no_users_and_no_sessions(house: House) -> None:
+async def test_a_service_that_is_being_deleted_has_no_users_and_no_sessions(house: EndUserScene) -> None:
     gone = house.user(house.shop, email="gone@example.org")
     both = house.user(house.shop, house.app, email="both@example.org")
     house.user(house.app, email="app@example.org")
@@ -301,7 +303,7 @@ async def test_a_service_that_is_being_deleted_has_no_users_and_no_sessions(hous
     assert [one["email"] for one in listed.json()["users"]] == ["gone@example.org"]
 
 
-async def test_looking_takes_one_capability_and_revoking_another(house: House) -> None:
+async def test_looking_takes_one_capability_and_revoking_another(house: EndUserScene) -> None:
     ada = house.user(house.shop, email="ada@example.org")
     viewer = house.tenants.member(house.acme, house.tenants.role(house.acme, "viewer", [Capability.END_USERS_VIEW]))
     manager = house.tenants.member(house.acme, house.tenants.role(house.acme, "manager", [Capability.END_USERS_MANAGE]))
@@ -316,7 +318,7 @@ async def test_looking_takes_one_capability_and_revoking_another(house: House) -
         assert tuple(answer.status for answer in answers) == statuses, who.email
 
 
-async def test_who_is_deactivated_is_still_seen(house: House) -> None:
+async def test_who_is_deactivated_is_still_seen(house: EndUserScene) -> None:
     ada = house.user(house.shop, email="ada@example.org")
     house.people.change("update users set deactivated_at = now() where id = %s", ada.user)
     assert await house.listed() == ["ada@example.org"]
@@ -327,7 +329,7 @@ async def test_who_is_deactivated_is_still_seen(house: House) -> None:
 ROUND_TRIPS: Final = {("GET", ""): 2, ("GET", "/{}"): 2, ("DELETE", "/{}/sessions"): 3}
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: EndUserScene) -> None:
     measured: dict[tuple[str, str], int] = {}
     for _ in ("warm", "measured"):
         ada = house.user(house.shop, email=f"{uuid4()}@example.org")

@@ -73,7 +73,7 @@ class Made:
     text: str
 
 
-class Street(Shops):
+class KeyAuthorizationScene(Shops):
     their_slug = "shop"
 
     def __post_init__(self) -> None:
@@ -126,12 +126,12 @@ def with_permissions(*held: Permission) -> Mapping[CallerRule, Answer]:
 
 
 @pytest.fixture
-def street(postern: Postern, people: People, log: CapturedLog) -> Street:
+def street(postern: Postern, people: People, log: CapturedLog) -> KeyAuthorizationScene:
     client = Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), Endpoints(DOORS)))
-    return Street(postern, people, client, log)
+    return KeyAuthorizationScene(postern, people, client, log)
 
 
-async def test_each_permission_opens_what_asks_for_it_and_nothing_else(street: Street) -> None:
+async def test_each_permission_opens_what_asks_for_it_and_nothing_else(street: KeyAuthorizationScene) -> None:
     for permission in Permission:
         await street.walk(street.make([permission]).text, with_permissions(permission), permission)
         others = [one for one in Permission if one is not permission]
@@ -142,7 +142,7 @@ async def test_each_permission_opens_what_asks_for_it_and_nothing_else(street: S
     await street.walk(street.make(["*", "read:users"]).text, with_permissions(Permission.READ_USERS), "one of them a word")
 
 
-async def test_a_key_opens_the_service_interface_alone(street: Street) -> None:
+async def test_a_key_opens_the_service_interface_alone(street: KeyAuthorizationScene) -> None:
     mightiest = street.make().text
     expected: dict[CallerRule, Answer] = {one.caller: UNAUTHORIZED for one in DOORS}
     # They ask nobody, or read later who it is: clients say so in their forms.
@@ -158,7 +158,7 @@ async def test_a_key_opens_the_service_interface_alone(street: Street) -> None:
     await street.walk([("authorization", f"Bearer {mightiest}")], in_place_of_a_token, "a key as a token", doors=DOORS)
 
 
-async def test_each_key_is_of_its_own_service(street: Street) -> None:
+async def test_each_key_is_of_its_own_service(street: KeyAuthorizationScene) -> None:
     for service in (street.shop, street.app, street.theirs):
         made = street.make(of=service)
         arrived = await street.walk(made.text, ADMITTED, service.slug)
@@ -168,7 +168,7 @@ async def test_each_key_is_of_its_own_service(street: Street) -> None:
         }
 
 
-async def test_what_is_no_key_of_ours_opens_nothing(street: Street, log: CapturedLog) -> None:
+async def test_what_is_no_key_of_ours_opens_nothing(street: KeyAuthorizationScene, log: CapturedLog) -> None:
     text = street.make().text
     token = await street.tenants.token_in(street.maker, street.shop)
     altered = text[:-1] + ("a" if text[-1] != "a" else "b")
@@ -201,7 +201,7 @@ async def test_what_is_no_key_of_ours_opens_nothing(street: Street, log: Capture
     assert not log.events("request_failed")
 
 
-async def test_a_key_in_the_address_is_none(street: Street) -> None:
+async def test_a_key_in_the_address_is_none(street: KeyAuthorizationScene) -> None:
     """It would stand in every log on the way."""
     text = street.make().text
     for one in KEY_DOORS:
@@ -210,7 +210,7 @@ async def test_a_key_in_the_address_is_none(street: Street) -> None:
             assert (await street.client.request(one.method, f"{path}?{name}={text}")).status == 401
 
 
-async def test_what_ends_a_key_is_seen_by_the_next_request(street: Street) -> None:
+async def test_what_ends_a_key_is_seen_by_the_next_request(street: KeyAuthorizationScene) -> None:
     """Each is good, is ended, is refused, and the key beside it is good all the while."""
     other = street.make().text
     everything = f"{{{','.join(Permission)}}}"
@@ -234,7 +234,7 @@ async def test_what_ends_a_key_is_seen_by_the_next_request(street: Street) -> No
     await street.walk(other, ADMITTED, "beside: deleted")
 
 
-async def test_what_ends_a_service_ends_its_keys_and_no_others(street: Street) -> None:
+async def test_what_ends_a_service_ends_its_keys_and_no_others(street: KeyAuthorizationScene) -> None:
     of_shop, of_app = street.make().text, street.make(of=street.app).text
     street.people.change("update all_services set deleted_at = now() where id = %s", street.shop.id)
     await street.walk(of_shop, UNAUTHORIZED, "of a service that is being deleted")
@@ -243,7 +243,7 @@ async def test_what_ends_a_service_ends_its_keys_and_no_others(street: Street) -
     await street.walk(of_shop, UNAUTHORIZED, "of a service that is gone")
 
 
-async def test_what_halts_an_organization_halts_the_keys_of_all_its_services_and_no_others(street: Street) -> None:
+async def test_what_halts_an_organization_halts_the_keys_of_all_its_services_and_no_others(street: KeyAuthorizationScene) -> None:
     own, theirs = [street.make().text, street.make(of=street.app).text], street.make(of=street.theirs).text
     weak, expired = street.make([]).text, street.make()
     street.people.change("update api_keys set expires_at = now() where id = %s", expired.id)
@@ -263,7 +263,7 @@ async def test_what_halts_an_organization_halts_the_keys_of_all_its_services_and
     await street.walk(theirs, ADMITTED, "not being deleted")
 
 
-async def test_every_key_is_one_question_to_the_database(street: Street, log: CapturedLog) -> None:
+async def test_every_key_is_one_question_to_the_database(street: KeyAuthorizationScene, log: CapturedLog) -> None:
     good, weak = street.make().text, street.make([]).text
     for text in (good, weak, "sk_abcdef_nobodys", good):
         log.entries.clear()
@@ -276,7 +276,7 @@ async def test_every_key_is_one_question_to_the_database(street: Street, log: Ca
     assert line["db_round_trips"] == 0
 
 
-async def test_the_log_names_the_key_that_called_and_none_that_is_not_ours(street: Street, log: CapturedLog) -> None:
+async def test_the_log_names_the_key_that_called_and_none_that_is_not_ours(street: KeyAuthorizationScene, log: CapturedLog) -> None:
     good, weak, expired = street.make(), street.make([]), street.make()
     street.people.change("update api_keys set expires_at = now() where id = %s", expired.id)
     for text, named in ((good.text, str(good.id)), (weak.text, str(weak.id)), (expired.text, None), ("sk_abcdef_nobodys", None)):
@@ -287,7 +287,7 @@ async def test_the_log_names_the_key_that_called_and_none_that_is_not_ours(stree
         assert (line.get("api_key_id"), line.get("user")) == (named, None)
 
 
-async def test_a_caller_without_a_key_is_asked_for_one_and_not_for_a_token(street: Street) -> None:
+async def test_a_caller_without_a_key_is_asked_for_one_and_not_for_a_token(street: KeyAuthorizationScene) -> None:
     for headers in ([], [("x-api-key", "sk_abcdef_nobodys")], [("authorization", f"Bearer {street.make().text}")]):
         for one in KEY_DOORS:
             answer = await street.call(one, headers)

@@ -19,7 +19,7 @@ from tests.http.people import People, Person
 SERVICES: Final = "/api/organizations/acme/services"
 
 
-class House(Shops):
+class ServiceDeletionScene(Shops):
     """And somebody who uses both of acme's."""
 
     def __post_init__(self) -> None:
@@ -32,11 +32,11 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> ServiceDeletionScene:
+    return ServiceDeletionScene(postern, people, client, log)
 
 
-async def test_it_is_gone_at_once(house: House) -> None:
+async def test_it_is_gone_at_once(house: ServiceDeletionScene) -> None:
     in_shop, in_app = [await house.tenants.token_in(house.end_user, place) for place in (house.shop, house.app)]
     answer = await house.ask("DELETE", "/shop")
     assert (answer.status, answer.body) == (204, b"")
@@ -56,7 +56,7 @@ async def test_it_is_gone_at_once(house: House) -> None:
     assert (await house.client.get("/api/user", token=await house.tenants.token(house.end_user))).status == 200
 
 
-async def test_its_slug_and_its_place_are_free_again(house: House) -> None:
+async def test_its_slug_and_its_place_are_free_again(house: ServiceDeletionScene) -> None:
     house.people.change("update all_organizations set max_services = 2")
     assert (await house.ask("POST", body={"slug": "new", "name": "New", "service_type": "web"})).error_code == "SERVICE_LIMIT_EXCEEDED"
     assert (await house.ask("DELETE", "/shop")).status == 204
@@ -67,7 +67,7 @@ async def test_its_slug_and_its_place_are_free_again(house: House) -> None:
     assert (await house.ask("GET")).json()["services"][1]["subscription_count"] == 0
 
 
-async def test_it_is_audited_and_its_data_is_queued_to_go(house: House) -> None:
+async def test_it_is_audited_and_its_data_is_queued_to_go(house: ServiceDeletionScene) -> None:
     (before,) = house.people.rows("select client_id from services where id = %s", house.shop.id)
     assert (await house.ask("DELETE", "/shop")).status == 204
     (entry,) = house.people.rows("select organization_id, actor_id, action, target_type, target_id, details from audit_log")
@@ -83,7 +83,7 @@ async def test_it_is_audited_and_its_data_is_queued_to_go(house: House) -> None:
     assert job == {"kind": "service.purge", "payload": {"service": str(house.shop.id)}}
 
 
-async def test_nobody_but_the_owner_deletes_one(house: House) -> None:
+async def test_nobody_but_the_owner_deletes_one(house: ServiceDeletionScene) -> None:
     for role in ("admin", "member"):
         who = house.tenants.member(house.acme, role)
         answer = await house.ask("DELETE", "/shop", by=who)
@@ -91,7 +91,7 @@ async def test_nobody_but_the_owner_deletes_one(house: House) -> None:
     assert (await house.ask("GET", "/shop")).status == 200
 
 
-async def test_of_those_who_delete_it_at_once_one_does(house: House) -> None:
+async def test_of_those_who_delete_it_at_once_one_does(house: ServiceDeletionScene) -> None:
     statuses: Counter[int] = Counter()
 
     async def delete() -> None:
@@ -104,7 +104,7 @@ async def test_of_those_who_delete_it_at_once_one_does(house: House) -> None:
     assert house.people.rows("select count(*) as n from jobs") == [{"n": 1}]
 
 
-async def test_who_has_just_handed_the_organization_over_deletes_nothing(house: House, postern: Postern) -> None:
+async def test_who_has_just_handed_the_organization_over_deletes_nothing(house: ServiceDeletionScene, postern: Postern) -> None:
     """The request came in before; by the time that it is done, somebody else owns it."""
     other = house.tenants.member(house.acme, "admin")
     member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)

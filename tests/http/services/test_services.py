@@ -21,7 +21,7 @@ from tests.http.people import People, Person
 SERVICES: Final = "/api/organizations/acme/services"
 
 
-class House(Neighbours):
+class ServiceScene(Neighbours):
     """Acme has its owner and no service yet, globex has one."""
 
     audited_columns = f"{Neighbours.audited_columns}, success"
@@ -49,11 +49,11 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> ServiceScene:
+    return ServiceScene(postern, people, client, log)
 
 
-async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: House) -> None:
+async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: ServiceScene) -> None:
     answer = await house.create(
         "shop",
         name="  The\tShop ",
@@ -104,14 +104,14 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: House) -
     assert kept == {"name": "Free", "currency": "usd", "price_cents": 0, "features": []}
 
 
-async def test_what_is_not_said_is_nothing(house: House) -> None:
+async def test_what_is_not_said_is_nothing(house: ServiceScene) -> None:
     service = await house.created()
     empty = ("codehost_scopes", "websuite_scopes", "officesuite_scopes", "device_activation_uri")
     assert [service[name] for name in empty] == [None] * 4
     assert service["redirect_uris"] == []
 
 
-async def test_creation_is_audited_with_its_client_id(house: House) -> None:
+async def test_creation_is_audited_with_its_client_id(house: ServiceScene) -> None:
     service = await house.created("shop", name="Shop")
     created, planned = house.audited()
     assert created == {
@@ -165,7 +165,7 @@ REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
 }
 
 
-async def test_creation_is_refused(house: House) -> None:
+async def test_creation_is_refused(house: ServiceScene) -> None:
     for case, (said, complaint) in REFUSED.items():
         answer = await house.create(**{"slug": "app", **said})
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), case
@@ -173,7 +173,7 @@ async def test_creation_is_refused(house: House) -> None:
     assert house.people.rows("select from all_services where org_id = %s", house.acme.id) == []
 
 
-async def test_what_a_service_needs(house: House) -> None:
+async def test_what_a_service_needs(house: ServiceScene) -> None:
     whole = {"slug": "app", "name": "App", "service_type": "web"}
     for missing in whole:
         answer = await house.ask("POST", body={name: value for name, value in whole.items() if name != missing})
@@ -181,7 +181,7 @@ async def test_what_a_service_needs(house: House) -> None:
         assert missing in answer.json()["error"]
 
 
-async def test_a_slug_is_taken_once_in_an_organization(house: House) -> None:
+async def test_a_slug_is_taken_once_in_an_organization(house: ServiceScene) -> None:
     # Of globex's service of this slug nobody here learns anything.
     assert (await house.create("app")).status == 200
     again = await house.create("app", name="Other")
@@ -189,7 +189,7 @@ async def test_a_slug_is_taken_once_in_an_organization(house: House) -> None:
     assert len(house.audited()) == 2
 
 
-async def test_the_tier_says_how_many(house: House) -> None:
+async def test_the_tier_says_how_many(house: ServiceScene) -> None:
     for slug in ("one", "two", "three"):
         assert (await house.create(slug)).status == 200
     full = await house.create("four")
@@ -211,7 +211,7 @@ async def test_the_tier_says_how_many(house: House) -> None:
     assert (await house.create("five")).json()["usage"] == {"current_services": 5, "max_services": 10, "tier": "Professional"}
 
 
-async def test_of_twenty_creations_at_once_for_the_last_place_one_wins(house: House) -> None:
+async def test_of_twenty_creations_at_once_for_the_last_place_one_wins(house: ServiceScene) -> None:
     await house.created("one")
     await house.created("two")
     answers: list[Received] = []
@@ -228,7 +228,7 @@ async def test_of_twenty_creations_at_once_for_the_last_place_one_wins(house: Ho
     assert house.people.rows("select count(*) as n from plans") == [{"n": 3}]
 
 
-async def test_of_ten_creations_at_once_with_one_slug_one_wins(house: House) -> None:
+async def test_of_ten_creations_at_once_with_one_slug_one_wins(house: ServiceScene) -> None:
     house.allow(100)
     answers: list[int] = []
 
@@ -241,7 +241,7 @@ async def test_of_ten_creations_at_once_with_one_slug_one_wins(house: House) -> 
     assert sorted(answers) == [200, *[409] * 9]
 
 
-async def test_the_list_counts_what_each_has(house: House) -> None:
+async def test_the_list_counts_what_each_has(house: ServiceScene) -> None:
     house.allow(10)
     services = [await house.created(slug, service_type=kind) for slug, kind in (("b", "web"), ("a", "api"), ("c", "mobile"))]
     first = UUID(services[0]["id"])
@@ -278,7 +278,7 @@ async def test_the_list_counts_what_each_has(house: House) -> None:
     assert (await house.ask("GET", "/a")).json() == services[1]
 
 
-async def test_the_list_is_filtered_and_cut_and_its_usage_is_of_all(house: House) -> None:
+async def test_the_list_is_filtered_and_cut_and_its_usage_is_of_all(house: ServiceScene) -> None:
     house.allow(10)
     for number, kind in enumerate(("web", "api", "web", "desktop", "web")):
         await house.created(f"s{number}", service_type=kind)
@@ -300,17 +300,17 @@ async def test_the_list_is_filtered_and_cut_and_its_usage_is_of_all(house: House
     assert await slugs("?offset=2147483647&limit=2147483647") == []
 
 
-async def test_an_odd_list_is_refused(house: House) -> None:
+async def test_an_odd_list_is_refused(house: ServiceScene) -> None:
     for query in ("service_type=spa", "service_type=", "limit=0", "limit=-1", "limit=x", "offset=-1", "offset=2147483648"):
         answer = await house.ask("GET", f"?{query}")
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), query
 
 
-async def test_an_empty_organization_has_an_empty_list(house: House) -> None:
+async def test_an_empty_organization_has_an_empty_list(house: ServiceScene) -> None:
     assert (await house.ask("GET")).json() == {"services": [], "usage": {"current_services": 0, "max_services": 3, "tier": "Free"}}
 
 
-async def test_change_replaces_what_is_said_and_leaves_the_rest(house: House) -> None:
+async def test_change_replaces_what_is_said_and_leaves_the_rest(house: ServiceScene) -> None:
     before = await house.created(
         codehost_scopes=["a", "b"],
         websuite_scopes=["c"],
@@ -328,7 +328,7 @@ async def test_change_replaces_what_is_said_and_leaves_the_rest(house: House) ->
     assert (await house.ask("GET", "/app")).json() == after
 
 
-async def test_a_change_is_audited_with_what_changed(house: House) -> None:
+async def test_a_change_is_audited_with_what_changed(house: ServiceScene) -> None:
     service = await house.created(name="App", redirect_uris=["https://a.example/", "https://b.example/"], codehost_scopes=["a"])
     await house.change(name="Shop", redirect_uris=["https://b.example/", "https://c.example/"], codehost_scopes=["a"])
     await house.change(service_type="desktop", device_activation_uri="https://c.example/activate", officesuite_scopes=["x"])
@@ -361,7 +361,7 @@ async def test_a_change_is_audited_with_what_changed(house: House) -> None:
     }
 
 
-async def test_slug_and_client_id_cannot_change(house: House) -> None:
+async def test_slug_and_client_id_cannot_change(house: ServiceScene) -> None:
     service = await house.created()
     answer = await house.ask("PATCH", "/app", {"slug": "other", "client_id": str(uuid4())})
     # Unknown fields are no fields.
@@ -381,7 +381,7 @@ CHANGES_REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
 }
 
 
-async def test_a_change_is_refused(house: House) -> None:
+async def test_a_change_is_refused(house: ServiceScene) -> None:
     before = await house.created()
     for case, (said, complaint) in CHANGES_REFUSED.items():
         answer = await house.change(**said)
@@ -391,7 +391,7 @@ async def test_a_change_is_refused(house: House) -> None:
     assert len(house.audited()) == 2
 
 
-async def test_what_a_service_has_must_suit_its_new_type(house: House) -> None:
+async def test_what_a_service_has_must_suit_its_new_type(house: ServiceScene) -> None:
     await house.created(service_type="mobile", redirect_uris=["com.example.app:/callback"])
     answer = await house.change(service_type="web")
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "redirect_uris[0]")
@@ -404,7 +404,7 @@ async def test_what_a_service_has_must_suit_its_new_type(house: House) -> None:
     assert (await house.change(service_type="api")).status == 200
 
 
-async def test_changes_at_once_do_not_undo_each_other(house: House) -> None:
+async def test_changes_at_once_do_not_undo_each_other(house: ServiceScene) -> None:
     await house.created()
     said: list[dict[str, Any]] = [
         {"name": "Other"},
@@ -428,7 +428,7 @@ async def test_changes_at_once_do_not_undo_each_other(house: House) -> None:
             assert after[name] == value
 
 
-async def test_services_of_others_are_unknown_here(house: House) -> None:
+async def test_services_of_others_are_unknown_here(house: ServiceScene) -> None:
     await house.created("mine")
     for slug in ("app", "nothing", "%00", "..", "%F0%9F%A6%84", "MINE", "a" * 300):
         for method in ("GET", "PATCH", "DELETE"):
@@ -443,7 +443,7 @@ async def test_services_of_others_are_unknown_here(house: House) -> None:
     assert house.people.rows("select name from services where org_id = %s", house.globex.id) == [{"name": "App"}]
 
 
-async def test_each_thing_takes_its_own_capability(house: House) -> None:
+async def test_each_thing_takes_its_own_capability(house: ServiceScene) -> None:
     house.allow(100)
     await house.created()
 
@@ -472,7 +472,7 @@ async def test_each_thing_takes_its_own_capability(house: House) -> None:
         assert tuple(answer.status for answer in answers) == statuses, who.email
 
 
-async def test_an_organization_that_is_not_active_has_no_services(house: House) -> None:
+async def test_an_organization_that_is_not_active_has_no_services(house: ServiceScene) -> None:
     await house.created()
     house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
     for method, path, body in (("GET", "", None), ("GET", "/app", None), ("PATCH", "/app", {"name": "X"}), ("DELETE", "/app", None)):
@@ -481,7 +481,7 @@ async def test_an_organization_that_is_not_active_has_no_services(house: House) 
     assert (await house.create("new")).error_code == "ORGANIZATION_NOT_ACTIVE"
 
 
-async def test_what_became_of_the_organization_meanwhile_is_seen(house: House, postern: Postern) -> None:
+async def test_what_became_of_the_organization_meanwhile_is_seen(house: ServiceScene, postern: Postern) -> None:
     """The request came in when it was active; by the time that it is done, somebody has decided otherwise."""
     await house.created()
     member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)
@@ -508,7 +508,7 @@ HOSTILE_TEXT: Final = (
 )
 
 
-async def test_a_name_with_any_text_stays_a_name(house: House) -> None:
+async def test_a_name_with_any_text_stays_a_name(house: ServiceScene) -> None:
     await house.created()
     for text in HOSTILE_TEXT:
         name = (await house.change(name=text)).json()["name"]
@@ -517,7 +517,7 @@ async def test_a_name_with_any_text_stays_a_name(house: House) -> None:
         assert not {"\r", "\n", "\u202e"} & set(name)
 
 
-async def test_the_longest_that_is_allowed_fits_into_a_body(house: House) -> None:
+async def test_the_longest_that_is_allowed_fits_into_a_body(house: ServiceScene) -> None:
     def long(number: int, length: int) -> str:
         return f"https://a.example/{number}/".ljust(length, "x")
 
@@ -532,7 +532,7 @@ async def test_the_longest_that_is_allowed_fits_into_a_body(house: House) -> Non
 ROUND_TRIPS: Final = {("POST", ""): 5, ("GET", ""): 2, ("GET", "/{}"): 2, ("PATCH", "/{}"): 4, ("DELETE", "/{}"): 4}
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: ServiceScene) -> None:
     house.allow(100)
     measured: dict[tuple[str, str], int] = {}
     for slug in ("warm", "measured"):
@@ -558,7 +558,7 @@ _KEY: Final = {
 }
 
 
-async def test_what_a_service_says_of_itself_as_a_client(house: House) -> None:
+async def test_what_a_service_says_of_itself_as_a_client(house: ServiceScene) -> None:
     said: dict[str, Any] = {
         "sign_in_policy": "members",
         "trusted": True,
@@ -599,7 +599,7 @@ async def test_what_a_service_says_of_itself_as_a_client(house: House) -> None:
     }
 
 
-async def test_what_a_client_may_not_say(house: House) -> None:
+async def test_what_a_client_may_not_say(house: ServiceScene) -> None:
     await house.created()
     refused: list[tuple[dict[str, Any], str]] = [
         ({"sign_in_policy": "nobody"}, "sign_in_policy: "),
@@ -621,7 +621,7 @@ async def test_what_a_client_may_not_say(house: House) -> None:
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "jwks")
 
 
-async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(house: House) -> None:
+async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(house: ServiceScene) -> None:
     await house.created(redirect_uris=["https://app.example.com/cb"], trusted=True, jwks={"keys": [_KEY]})
     governor = await house.people.token(house.people.add(platform_owner=True), is_platform_owner=True)
     admin = house.resident(house.acme, "admin")

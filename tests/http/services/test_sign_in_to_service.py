@@ -28,7 +28,7 @@ REGISTER = "/api/auth/register"
 FAR_AHEAD = datetime(2099, 1, 1, tzinfo=UTC)
 
 
-class House(Shops):
+class ServiceSignInScene(Shops):
     """Ada has a password, and has been nowhere."""
 
     async def move_in(self) -> None:
@@ -88,8 +88,8 @@ class House(Shops):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    house = House(postern, people, unlimited(postern), log)
+async def house(postern: Postern, people: People, log: CapturedLog) -> ServiceSignInScene:
+    house = ServiceSignInScene(postern, people, unlimited(postern), log)
     await house.move_in()
     return house
 
@@ -99,7 +99,7 @@ def paid(token: str) -> tuple[Any, ...]:
     return claims["plan"], claims["features"], claims["subscription_status"]
 
 
-async def test_the_tokens_are_for_the_service(house: House) -> None:
+async def test_the_tokens_are_for_the_service(house: ServiceSignInScene) -> None:
     tokens = await house.browser.tokens(house.ada, **SHOP)
     claims = claims_of(tokens["access_token"])
     assert (claims["sub"], claims["aud"], claims["org"], claims["service"]) == (
@@ -119,7 +119,7 @@ async def test_the_tokens_are_for_the_service(house: House) -> None:
         assert (await house.client.get(path, token=tokens["access_token"])).status == 403
 
 
-async def test_by_the_first_sign_in_one_becomes_a_user_of_the_service_and_every_further_one_is_noted(house: House) -> None:
+async def test_by_the_first_sign_in_one_becomes_a_user_of_the_service_and_every_further_one_is_noted(house: ServiceSignInScene) -> None:
     before = house.postern.foundation.clock.now()
     await house.browser.tokens(house.ada, **SHOP)
     (first,) = house.users()
@@ -133,7 +133,7 @@ async def test_by_the_first_sign_in_one_becomes_a_user_of_the_service_and_every_
     assert (house.users(house.app), house.users(house.theirs), house.user_count(house.app)) == ([], [], 0)
 
 
-async def test_a_person_who_was_added_to_the_service_still_comes_for_the_first_time(house: House) -> None:
+async def test_a_person_who_was_added_to_the_service_still_comes_for_the_first_time(house: ServiceSignInScene) -> None:
     house.tenants.uses(house.ada, house.shop)
     (made,) = house.users()
     await house.browser.tokens(house.ada, **SHOP)
@@ -142,7 +142,7 @@ async def test_a_person_who_was_added_to_the_service_still_comes_for_the_first_t
     assert (came["created_at"], house.user_count()) == (made["created_at"], 1)
 
 
-async def test_a_member_of_the_organization_is_a_user_like_others(house: House) -> None:
+async def test_a_member_of_the_organization_is_a_user_like_others(house: ServiceSignInScene) -> None:
     house.tenants.join(house.ada, house.acme, "owner")
     tokens = await house.browser.tokens(house.ada, **SHOP)
     assert len(house.users()) == 1
@@ -150,7 +150,7 @@ async def test_a_member_of_the_organization_is_a_user_like_others(house: House) 
     assert (await house.client.get("/api/organizations/acme", token=tokens["access_token"])).status == 403
 
 
-async def test_a_sign_in_to_the_platform_makes_nobody_a_user_of_anything(house: House) -> None:
+async def test_a_sign_in_to_the_platform_makes_nobody_a_user_of_anything(house: ServiceSignInScene) -> None:
     for more in ({}, {"org_slug": "acme"}, {"org_slug": "nowhere"}, {"org_slug": None, "service_slug": None}, {"service_slug": ""}):
         tokens = await house.browser.tokens(house.ada, **more)
         assert claims_of(tokens["access_token"])["aud"] == "platform"
@@ -159,7 +159,7 @@ async def test_a_sign_in_to_the_platform_makes_nobody_a_user_of_anything(house: 
     assert {(row["organization_id"], row["service_id"]) for row in house.sessions()} == {(None, None)}
 
 
-async def test_the_token_says_what_was_paid_for_and_so_does_the_next_one(house: House) -> None:
+async def test_the_token_says_what_was_paid_for_and_so_does_the_next_one(house: ServiceSignInScene) -> None:
     house.tenants.uses(house.ada, house.shop)
     house.subscribe(house.ada, "Pro", features="{export,api}")
     tokens = await house.browser.tokens(house.ada, **SHOP)
@@ -179,7 +179,9 @@ async def test_the_token_says_what_was_paid_for_and_so_does_the_next_one(house: 
     assert claims_of(tokens["access_token"])["aud"] == "service:acme/shop"
 
 
-async def test_it_costs_four_round_trips_a_refresh_two_and_a_request_one(postern: Postern, house: House, log: CapturedLog) -> None:
+async def test_it_costs_four_round_trips_a_refresh_two_and_a_request_one(
+    postern: Postern, house: ServiceSignInScene, log: CapturedLog
+) -> None:
     browser = Browser(unlimited(postern, SETTINGS))
     house.subscribe(house.ada, "Pro")
     # The first on a connection prepares its statements.
@@ -203,7 +205,7 @@ async def test_it_costs_four_round_trips_a_refresh_two_and_a_request_one(postern
         assert last_trips(log) <= 4
 
 
-async def test_a_renewed_hash_leads_to_the_same_place(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_renewed_hash_leads_to_the_same_place(house: ServiceSignInScene, monkeypatch: pytest.MonkeyPatch) -> None:
     house.tenants.uses(house.ada, house.shop)
     house.subscribe(house.ada, "Pro")
     monkeypatch.setattr(house.postern.identity.passwords, "is_outdated", lambda _encoded: True)
@@ -215,8 +217,8 @@ async def test_a_renewed_hash_leads_to_the_same_place(house: House, monkeypatch:
     assert (await house.client.get("/api/user", token=tokens["access_token"])).status == 200
 
 
-class TestSecondFactor:
-    async def test_it_leads_where_the_password_was_given(self, house: House) -> None:
+class TestSecondFactorOfService:
+    async def test_it_leads_where_the_password_was_given(self, house: ServiceSignInScene) -> None:
         totp = await enable_mfa(house.client, house.people, house.ada)
         house.subscribe(house.ada, "Pro")
         awaiting = (await house.browser.login(house.ada, **SHOP)).json()
@@ -238,14 +240,14 @@ class TestSecondFactor:
         assert claims_of(refreshed["access_token"])["aud"] == "service:acme/shop"
         assert (await house.client.get("/api/user", token=refreshed["access_token"])).json()["service"] == "shop"
 
-    async def test_it_cannot_be_taken_elsewhere(self, house: House) -> None:
+    async def test_it_cannot_be_taken_elsewhere(self, house: ServiceSignInScene) -> None:
         totp = await enable_mfa(house.client, house.people, house.ada)
         preauth = (await house.browser.login(house.ada)).json()["access_token"]
         tokens = (await house.verify(preauth, totp.now(), **SHOP)).json()
         assert claims_of(tokens["access_token"])["aud"] == "platform"
         assert house.users() == []
 
-    async def test_a_trusted_device_is_let_in_to_the_service_at_once(self, house: House) -> None:
+    async def test_a_trusted_device_is_let_in_to_the_service_at_once(self, house: ServiceSignInScene) -> None:
         totp = await enable_mfa(house.client, house.people, house.ada)
         preauth = (await house.browser.login(house.ada)).json()["access_token"]
         await house.verify(preauth, totp.now(), trust_device=True)
@@ -262,7 +264,9 @@ class TestSecondFactor:
             ("update organizations set status = 'suspended' where slug = 'acme'", 403, "ORGANIZATION_NOT_ACTIVE"),
         ],
     )
-    async def test_what_closed_meanwhile_is_closed_and_costs_no_code(self, house: House, change: str, status: int, code: str) -> None:
+    async def test_what_closed_meanwhile_is_closed_and_costs_no_code(
+        self, house: ServiceSignInScene, change: str, status: int, code: str
+    ) -> None:
         totp = await enable_mfa(house.client, house.people, house.ada)
         preauth = (await house.browser.login(house.ada, **SHOP)).json()["access_token"]
         house.people.change(change)
@@ -298,7 +302,7 @@ class TestRefused:
         ],
     )
     async def test_by_either_door_and_without_a_trace(
-        self, house: House, named: dict[str, Any], change: str, status: int, code: str
+        self, house: ServiceSignInScene, named: dict[str, Any], change: str, status: int, code: str
     ) -> None:
         if change:
             house.people.change(change)
@@ -313,7 +317,7 @@ class TestRefused:
         assert len(house.people.rows("select id from users")) == 1
         assert not house.browser.cookies
 
-    async def test_knocking_where_nothing_is_neither_costs_a_try_nor_brings_one_back(self, house: House) -> None:
+    async def test_knocking_where_nothing_is_neither_costs_a_try_nor_brings_one_back(self, house: ServiceSignInScene) -> None:
         for _ in range(TRIES_FROM_ANYWHERE.burst + 2):
             assert (await house.browser.login(house.ada, org_slug="acme", service_slug="none")).status == 404
         assert house.tries_left() == pytest.approx(TRIES_FROM_ANYWHERE.burst)
@@ -323,7 +327,7 @@ class TestRefused:
             assert (await house.browser.login(house.ada, org_slug="acme", service_slug="none")).status == 404
         assert statuses == [401] * TRIES_FROM_ANYWHERE.burst + [429] * 5
 
-    async def test_nobody_learns_at_a_services_door_who_has_an_account_or_is_its_user(self, house: House) -> None:
+    async def test_nobody_learns_at_a_services_door_who_has_an_account_or_is_its_user(self, house: ServiceSignInScene) -> None:
         user = await house.people.with_password(PASSWORD)
         house.tenants.uses(user, house.shop)
         without, gone = house.people.add(), await house.people.with_password(PASSWORD)
@@ -342,7 +346,7 @@ class TestRefused:
         assert len({tuple((name, value) for name, value in answer.headers if name != "x-request-id") for answer in answers}) == 1
         assert len(house.users()) == 1
 
-    async def test_a_person_without_a_verified_address_gets_in_nowhere(self, house: House) -> None:
+    async def test_a_person_without_a_verified_address_gets_in_nowhere(self, house: ServiceSignInScene) -> None:
         person = await house.people.with_password(PASSWORD, verified=False)
         answer = await house.browser.login(person, **SHOP)
         assert (answer.status, answer.json()["error"]) == (401, "The e-mail address is not verified: open the link that was mailed to it")
@@ -350,21 +354,21 @@ class TestRefused:
 
 
 class TestWhoHears:
-    async def test_the_organization_of_every_sign_in_to_its_service(self, house: House) -> None:
+    async def test_the_organization_of_every_sign_in_to_its_service(self, house: ServiceSignInScene) -> None:
         await house.browser.tokens(house.ada, **SHOP)
         assert house.login_events() == [(house.ada.user, house.acme.id, house.shop.id, True)]
         (event,) = house.events("user.login.success")
         assert (event["organization_id"], event["target_id"]) == (house.acme.id, str(house.ada.user))
         assert (event["details"]["provider"], event["details"]["service_id"]) == ("password", str(house.shop.id))
 
-    async def test_nobody_of_a_sign_in_to_the_platform(self, house: House) -> None:
+    async def test_nobody_of_a_sign_in_to_the_platform(self, house: ServiceSignInScene) -> None:
         house.tenants.uses(house.ada, house.shop)
         await house.browser.tokens(house.ada)
         (event,) = house.events("user.login.success")
         assert (event["organization_id"], "service_id" in event["details"]) == (None, False)
         assert house.login_events() == [(house.ada.user, None, None, True)]
 
-    async def test_the_organization_of_tries_that_failed_for_those_alone_who_have_been_there(self, house: House) -> None:
+    async def test_the_organization_of_tries_that_failed_for_those_alone_who_have_been_there(self, house: ServiceSignInScene) -> None:
         """It could try any address at its own door, and would be told whose it is and how they sign in elsewhere."""
         user = await house.people.with_password(PASSWORD)
         house.came(user)
@@ -384,7 +388,7 @@ class TestWhoHears:
         assert [(event["target_id"], event["details"]["service_id"]) for event in heard] == [(str(user.user), str(house.shop.id))]
         assert not any("service_id" in event["details"] for event in house.events("user.login.failed")[1:])
 
-    async def test_of_wrong_codes_likewise(self, house: House) -> None:
+    async def test_of_wrong_codes_likewise(self, house: ServiceSignInScene) -> None:
         await enable_mfa(house.client, house.people, house.ada)
 
         async def try_code() -> None:
@@ -397,7 +401,7 @@ class TestWhoHears:
         await try_code()
         assert house.login_events() == [(house.ada.user, None, None, False), (house.ada.user, house.acme.id, house.shop.id, False)]
 
-    async def test_of_too_many_tries_likewise(self, house: House) -> None:
+    async def test_of_too_many_tries_likewise(self, house: ServiceSignInScene) -> None:
         house.came(house.ada)
         for _ in range(TRIES_FROM_ANYWHERE.burst):
             await house.browser.login(house.ada, "a wrong one")
@@ -406,11 +410,11 @@ class TestWhoHears:
 
 
 class TestRegistration:
-    async def account(self, house: House) -> dict[str, Any]:
+    async def account(self, house: ServiceSignInScene) -> dict[str, Any]:
         (row,) = house.people.rows("select id, origin_service_id, email_verified_at from users where email = 'new@example.org'")
         return row
 
-    async def test_it_remembers_the_service_whose_user_one_becomes_by_signing_in(self, house: House) -> None:
+    async def test_it_remembers_the_service_whose_user_one_becomes_by_signing_in(self, house: ServiceSignInScene) -> None:
         answer = await house.register(**SHOP)
         assert answer.status == 200, answer.body
         account = await self.account(house)
@@ -428,13 +432,13 @@ class TestRegistration:
         assert [user["user_id"] for user in house.users()] == [account["id"]]
 
     @pytest.mark.parametrize("named", [{}, {"org_slug": "acme"}, {"org_slug": "nowhere"}, {"org_slug": "acme", "service_slug": None}])
-    async def test_without_a_service_it_comes_from_nowhere(self, house: House, named: dict[str, Any]) -> None:
+    async def test_without_a_service_it_comes_from_nowhere(self, house: ServiceSignInScene, named: dict[str, Any]) -> None:
         assert (await house.register(**named)).status == 200
         assert (await self.account(house))["origin_service_id"] is None
         (event,) = house.events("user.signup.success")
         assert (event["organization_id"], event["details"]) == (None, {"provider": "password"})
 
-    async def test_a_stranger_who_registers_an_address_gives_no_service_a_hold_on_its_owner(self, house: House) -> None:
+    async def test_a_stranger_who_registers_an_address_gives_no_service_a_hold_on_its_owner(self, house: ServiceSignInScene) -> None:
         """What a service may do with accounts that came through it must not reach somebody who never came."""
         await house.register(**SHOP)
         postbox = Postbox(house.postern)
@@ -445,7 +449,9 @@ class TestRegistration:
         assert (await self.account(house))["origin_service_id"] is None
 
     @pytest.mark.parametrize("verified", [True, False], ids=["verified", "made by the service"])
-    async def test_whoever_came_through_a_service_themselves_did_so_after_a_reset_too(self, house: House, verified: bool) -> None:
+    async def test_whoever_came_through_a_service_themselves_did_so_after_a_reset_too(
+        self, house: ServiceSignInScene, verified: bool
+    ) -> None:
         await house.register(**SHOP)
         change = "email_verified_at = now()" if verified else "password_hash = null"
         house.people.change(f"update users set {change} where email = 'new@example.org'")
@@ -456,32 +462,34 @@ class TestRegistration:
         assert (await house.browser.post("/api/auth/reset-password", body)).status == 200
         assert (await self.account(house))["origin_service_id"] == house.shop.id
 
-    async def test_an_account_that_exists_stays_what_it_was(self, house: House) -> None:
+    async def test_an_account_that_exists_stays_what_it_was(self, house: ServiceSignInScene) -> None:
         await house.register()
         assert (await house.register(**SHOP)).status == 409
         assert (await self.account(house))["origin_service_id"] is None
         assert len(house.events("user.signup.success")) == 1
 
-    async def test_a_service_that_goes_away_meanwhile_is_the_origin_of_nothing(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_service_that_goes_away_meanwhile_is_the_origin_of_nothing(
+        self, house: ServiceSignInScene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         delete = "delete from all_services where id = %s"
         meanwhile(monkeypatch, house.postern.identity.passwords, "hash", lambda: house.people.change(delete, house.shop.id))
         assert (await house.register(**SHOP)).status == 200
         assert (await self.account(house))["origin_service_id"] is None
 
-    async def test_of_many_at_once_one_is_registered(self, house: House) -> None:
+    async def test_of_many_at_once_one_is_registered(self, house: ServiceSignInScene) -> None:
         answers = await all_at_once(*[lambda: house.register(**SHOP)] * 8)
         assert sorted(answer.status for answer in answers) == [200] + [409] * 7
         assert (await self.account(house))["origin_service_id"] == house.shop.id
 
 
 class TestMeanwhile:
-    async def test_of_many_first_sign_ins_at_once_all_get_in_and_one_user_comes_of_it(self, house: House) -> None:
+    async def test_of_many_first_sign_ins_at_once_all_get_in_and_one_user_comes_of_it(self, house: ServiceSignInScene) -> None:
         answers = await all_at_once(*[lambda: house.browser.login(house.ada, **SHOP)] * TRIES_FROM_ANYWHERE.burst)
         assert {answer.status for answer in answers} == {200}
         assert len(house.users()) == house.user_count() == 1
         assert len(house.sessions()) == TRIES_FROM_ANYWHERE.burst
 
-    async def test_many_newcomers_at_once_are_all_counted(self, house: House) -> None:
+    async def test_many_newcomers_at_once_are_all_counted(self, house: ServiceSignInScene) -> None:
         newcomers = [await house.people.with_password(PASSWORD) for _ in range(20)]
         answers = await all_at_once(*[(lambda one=one: Browser(house.client).login(one, **SHOP)) for one in newcomers])
         assert {answer.status for answer in answers} == {200}
@@ -499,7 +507,7 @@ class TestMeanwhile:
     )
     @pytest.mark.parametrize("mfa", [False, True], ids=["password", "second factor awaited"])
     async def test_what_closes_while_the_password_is_checked_is_closed(
-        self, house: House, change: str, status: int, code: str, mfa: bool, monkeypatch: pytest.MonkeyPatch
+        self, house: ServiceSignInScene, change: str, status: int, code: str, mfa: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if mfa:
             await enable_mfa(house.client, house.people, house.ada)
@@ -510,7 +518,9 @@ class TestMeanwhile:
         assert house.people.rows("select * from service_users") == house.people.rows("select * from preauthentications") == []
         assert house.sessions() == before
 
-    async def test_a_service_whose_row_is_on_its_way_out_is_waited_for_and_is_gone(self, house: House, database_url: str) -> None:
+    async def test_a_service_whose_row_is_on_its_way_out_is_waited_for_and_is_gone(
+        self, house: ServiceSignInScene, database_url: str
+    ) -> None:
         answers: list[Received] = []
 
         async def sign_in() -> None:
@@ -524,7 +534,7 @@ class TestMeanwhile:
                 connection.commit()
         assert [(answer.status, answer.error_code) for answer in answers] == [(404, "NOT_FOUND")]
 
-    async def test_newcomers_and_the_deletion_of_the_service_do_not_wait_for_each_other(self, house: House) -> None:
+    async def test_newcomers_and_the_deletion_of_the_service_do_not_wait_for_each_other(self, house: ServiceSignInScene) -> None:
         newcomers = [await house.people.with_password(PASSWORD) for _ in range(10)]
         for _ in range(3):
             service = house.tenants.service(house.acme, "fleeting")
@@ -544,7 +554,9 @@ class TestMeanwhile:
             for table in ("service_users", "sessions"):
                 assert house.people.rows(f"select * from {table} where service_id = %s", service.id) == []
 
-    async def test_the_claims_are_of_the_account_as_it_is_when_it_gets_in(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_the_claims_are_of_the_account_as_it_is_when_it_gets_in(
+        self, house: ServiceSignInScene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         move = "update users set email = 'ada@new.example', email_key = 'ada@new.example' where id = %s"
         meanwhile(monkeypatch, house.postern.identity.passwords, "verify", lambda: house.people.change(move, house.ada.user))
         tokens = await house.browser.tokens(house.ada, **SHOP)
@@ -561,7 +573,9 @@ class TestAfterwards:
             ("update organizations set status = 'suspended' where slug = 'acme'", (403, 403)),
         ],
     )
-    async def test_what_closes_is_closed_on_the_next_request(self, house: House, change: str, statuses: tuple[int, int]) -> None:
+    async def test_what_closes_is_closed_on_the_next_request(
+        self, house: ServiceSignInScene, change: str, statuses: tuple[int, int]
+    ) -> None:
         elsewhere = await house.browser.tokens(house.ada, org_slug="globex", service_slug="app")
         tokens = await house.browser.tokens(house.ada, **SHOP)
         house.people.change(change)
@@ -573,21 +587,21 @@ class TestAfterwards:
         assert (await house.client.get("/api/user", token=elsewhere["access_token"])).status == 200
         assert (await house.browser.refresh(elsewhere["refresh_token"])).status == 200
 
-    async def test_a_new_service_of_the_same_slug_is_another_one(self, house: House) -> None:
+    async def test_a_new_service_of_the_same_slug_is_another_one(self, house: ServiceSignInScene) -> None:
         tokens = await house.browser.tokens(house.ada, org_slug="globex", service_slug="app")
         house.people.change("update all_services set deleted_at = now() where id = %s", house.theirs.id)
         house.tenants.service(house.globex, "app")
         assert (await house.client.get("/api/user", token=tokens["access_token"])).status == 401
         assert (await house.browser.refresh(tokens["refresh_token"])).status == 401
 
-    async def test_signing_out_ends_this_session_and_no_other(self, house: House) -> None:
+    async def test_signing_out_ends_this_session_and_no_other(self, house: ServiceSignInScene) -> None:
         in_shop = await house.browser.tokens(house.ada, **SHOP)
         in_app = await house.browser.tokens(house.ada, org_slug="acme", service_slug="app")
         assert (await house.browser.post("/api/auth/logout", token=in_shop["access_token"])).status == 200
         assert (await house.client.get("/api/user", token=in_shop["access_token"])).status == 401
         assert (await house.client.get("/api/user", token=in_app["access_token"])).status == 200
 
-    async def test_the_token_of_one_service_says_nothing_for_another(self, house: House) -> None:
+    async def test_the_token_of_one_service_says_nothing_for_another(self, house: ServiceSignInScene) -> None:
         tokens = await house.browser.tokens(house.ada, **SHOP)
         claims = claims_of(tokens["access_token"])
         person = Person(house.ada.user, UUID(claims["sid"]), house.ada.email)
@@ -601,7 +615,7 @@ def test_an_account_knows_nothing_of_services() -> None:
     assert not [name for name in names_of(Account) if "service" in name]
 
 
-async def test_only_members_sign_in_where_only_they_may(house: House) -> None:
+async def test_only_members_sign_in_where_only_they_may(house: ServiceSignInScene) -> None:
     house.people.change("update services set sign_in_policy = 'members' where id = %s", house.shop.id)
     given = {"email": house.ada.email, "password": PASSWORD, **SHOP}
     answer = await house.browser.post(LOGIN, given)

@@ -26,7 +26,7 @@ from tests.name_server import name_server
 PUBLIC: Final = "93.184.215.14"
 
 
-class Leading(httpcore.AsyncNetworkBackend):
+class LoopbackNetwork(httpcore.AsyncNetworkBackend):
     """Every address leads to this port on loopback, if plain HTTP is spoken there."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Provers(Neighbours):
     records: dict[tuple[str, str], Sequence[str]]
     failing: set[str]
     """The names of which no name server says anything."""
-    network: Leading
+    network: LoopbackNetwork
 
     def publish(self, *told: Mapping[str, Any]) -> None:
         """As TXT records."""
@@ -54,17 +54,17 @@ class Provers(Neighbours):
         del self.records[told["txt_name"], "TXT"]
 
 
-House = TypeVar("House", bound=Provers)
+ProvingScene = TypeVar("ProvingScene", bound=Provers)
 
 
 @asynccontextmanager
 async def proving(
-    kind: type[House], postern: Postern, people: People, log: CapturedLog, tmp_path: Path, *names: str
-) -> AsyncIterator[House]:
+    kind: type[ProvingScene], postern: Postern, people: People, log: CapturedLog, tmp_path: Path, *names: str
+) -> AsyncIterator[ProvingScene]:
     """A house in which these names lead to a public address."""
     records: dict[tuple[str, str], Sequence[str]] = {(name, "A"): [PUBLIC] for name in names}
     failing: set[str] = set()
-    network = Leading()
+    network = LoopbackNetwork()
     foundation = postern.foundation
     made: dict[str, Any] = {"clock": foundation.clock, "ids": foundation.ids, "secrets": foundation.secrets}
     async with name_server(records, failing) as resolver:

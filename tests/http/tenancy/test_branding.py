@@ -23,7 +23,7 @@ from tests.receiver import CRUMBS, answering, hanging_up, receiving
 UNSET: Final = {"logo_url": None, "primary_color": None}
 
 
-class House(Neighbours):
+class BrandingScene(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.speaker = self.resident(self.acme, "admin")
@@ -40,15 +40,15 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> BrandingScene:
+    return BrandingScene(postern, people, unlimited(postern), log)
 
 
 def url(port: int, path: str = "/logo.png") -> str:
     return f"http://127.0.0.1:{port}{path}"
 
 
-async def test_looks_are_changed_part_by_part_and_removed(house: House) -> None:
+async def test_looks_are_changed_part_by_part_and_removed(house: BrandingScene) -> None:
     assert (await house.ask("GET", by=house.member)).ok(200) == UNSET
     assert (await house.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, "primary_color": "#a01040"}
     async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
@@ -66,7 +66,7 @@ async def test_looks_are_changed_part_by_part_and_removed(house: House) -> None:
     assert changes == [["primary_color"], ["logo_url"], ["logo_url"], ["primary_color"]]
 
 
-async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(house: House) -> None:
+async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(house: BrandingScene) -> None:
     async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
         (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
     shown = await house.client.get(f"/logos/{house.digest()}")
@@ -81,7 +81,7 @@ async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(house: House
     assert branding.logo == f"/logos/{house.digest()}"
 
 
-async def test_pages_show_it_and_nothing_of_another_address(house: House) -> None:
+async def test_pages_show_it_and_nothing_of_another_address(house: BrandingScene) -> None:
     from core.domain.languages import DEFAULT  # noqa: PLC0415
     from entrypoints.http.pages import shipped_pages  # noqa: PLC0415
 
@@ -94,7 +94,7 @@ async def test_pages_show_it_and_nothing_of_another_address(house: House) -> Non
     assert "127.0.0.1" not in page
 
 
-async def test_sending_the_address_again_brings_the_new_picture(house: House) -> None:
+async def test_sending_the_address_again_brings_the_new_picture(house: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
         (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
     before = house.digest()
@@ -106,7 +106,7 @@ async def test_sending_the_address_again_brings_the_new_picture(house: House) ->
     assert len(house.people.rows("select from logos")) == 1
 
 
-async def test_two_organizations_may_have_the_same_logo(house: House) -> None:
+async def test_two_organizations_may_have_the_same_logo(house: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
         (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
         (await house.ask("PATCH", {"logo_url": url(receiver.port)}, of="globex", by=house.stranger)).ok(200)
@@ -116,11 +116,11 @@ async def test_two_organizations_may_have_the_same_logo(house: House) -> None:
 
 
 @pytest.mark.parametrize("digest", ["x", "0" * 64, "..", "%00"])
-async def test_there_is_no_other_logo(house: House, digest: str) -> None:
+async def test_there_is_no_other_logo(house: BrandingScene, digest: str) -> None:
     assert (await house.client.get(f"/logos/{digest}")).status in {400, 404}
 
 
-async def test_a_suspended_organization_shows_none(house: House) -> None:
+async def test_a_suspended_organization_shows_none(house: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
         (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
     house.people.change("update organizations set status = 'suspended' where slug = 'acme'")
@@ -138,7 +138,7 @@ async def test_a_suspended_organization_shows_none(house: House) -> None:
         *((crumbs, "no answer in HTTP") for crumbs in CRUMBS.values()),
     ],
 )
-async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(house: House, answer: Any, words: str) -> None:
+async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(house: BrandingScene, answer: Any, words: str) -> None:
     async with receiving(answer) as receiver:
         refused = await house.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "#000000"})
     assert (refused.status, words in refused.json()["error"]) == (400, True), refused.body
@@ -146,24 +146,24 @@ async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(house: Ho
     assert house.audited("branding.updated") == []
 
 
-async def test_where_nobody_answers_is_refused_in_words(house: House) -> None:
+async def test_where_nobody_answers_is_refused_in_words(house: BrandingScene) -> None:
     for there, words in ((url(1), "could not be reached"), ("https://nobody.invalid/", "no such host")):
         refused = await house.ask("PATCH", {"logo_url": there})
         assert (refused.status, words in refused.json()["error"]) == (400, True), refused.body
 
 
 @pytest.mark.parametrize("body", [{}, {"primary_color": "red"}, {"primary_color": 5}, {"logo_url": ""}, {"logo_url": "x"}])
-async def test_what_is_wrong_is_refused(house: House, body: Any) -> None:
+async def test_what_is_wrong_is_refused(house: BrandingScene, body: Any) -> None:
     assert (await house.ask("PATCH", body)).status == 400
 
 
-async def test_a_wrong_colour_is_told_before_anything_is_fetched(house: House) -> None:
+async def test_a_wrong_colour_is_told_before_anything_is_fetched(house: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
         assert (await house.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "red"})).status == 400
         assert receiver.calls == []
 
 
-async def test_no_address_leads_inside(house: House) -> None:
+async def test_no_address_leads_inside(house: BrandingScene) -> None:
     """Postern is allowed 127.0.0.1 here, and nothing else of ours."""
     hosts = [f"[{one}]" if ":" in one else one for one in HOSTILE_ADDRESSES]
     allowed = {"127.0.0.1", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"}
@@ -173,7 +173,7 @@ async def test_no_address_leads_inside(house: House) -> None:
     assert house.log.events("outbound_refused")
 
 
-async def test_others_neither_see_nor_change_them(house: House) -> None:
+async def test_others_neither_see_nor_change_them(house: BrandingScene) -> None:
     (await house.ask("PATCH", {"primary_color": "#000000"})).ok(200)
     assert (await house.ask("GET", of="globex", by=house.stranger)).ok(200) == UNSET
     assert (await house.ask("GET", by=house.stranger)).status == 403
@@ -182,7 +182,7 @@ async def test_others_neither_see_nor_change_them(house: House) -> None:
     assert (await house.ask("GET")).ok(200)["primary_color"] == "#000000"
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
         for body in ({"primary_color": "#123456"}, {"logo_url": url(receiver.port)}, {"logo_url": None}):
             (await house.ask("PATCH", body)).ok(200)
@@ -191,7 +191,7 @@ async def test_round_trips(house: House) -> None:
     assert house.log.events("request")[-1]["db_round_trips"] <= 2
 
 
-async def test_an_organization_that_is_gone_meanwhile_has_no_looks(house: House) -> None:
+async def test_an_organization_that_is_gone_meanwhile_has_no_looks(house: BrandingScene) -> None:
     caller = SimpleNamespace(organization=OrganizationId(uuid4()))
     with pytest.raises(NotFound):
         await house.postern.tenancy.branding.get(cast(Member, caller))

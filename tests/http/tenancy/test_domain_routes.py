@@ -29,7 +29,7 @@ NAME: Final = "acme.example"
 NOWHERE: Final = str(uuid4())
 
 
-class House(Provers):
+class DomainRouteScene(Provers):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.owner = self.resident(self.acme, "owner")
@@ -85,12 +85,12 @@ class House(Provers):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[House]:
-    async with proving(House, postern, people, log, tmp_path, NAME, "acme.test") as made:
+async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[DomainRouteScene]:
+    async with proving(DomainRouteScene, postern, people, log, tmp_path, NAME, "acme.test") as made:
         yield made
 
 
-async def test_a_route_is_made_listed_changed_and_deleted(house: House) -> None:
+async def test_a_route_is_made_listed_changed_and_deleted(house: DomainRouteScene) -> None:
     assert await house.shown() == []
     route = await house.make(" Acme.example. ", upstream_provider_id="websuite")
     token = route["verification_token"]
@@ -163,7 +163,7 @@ async def test_a_route_is_made_listed_changed_and_deleted(house: House) -> None:
         ({}, "domain"),
     ],
 )
-async def test_what_is_no_route_is_refused(house: House, body: dict[str, Any], field: str) -> None:
+async def test_what_is_no_route_is_refused(house: DomainRouteScene, body: dict[str, Any], field: str) -> None:
     answer = await house.ask("POST", "", body)
     assert (answer.status, field in answer.json()["error"]) == (400, True)
 
@@ -179,25 +179,25 @@ async def test_what_is_no_route_is_refused(house: House, body: dict[str, Any], f
         ({"upstream_provider_id": "officesuite", "login_policy": "upstream_only"}, "upstream_provider_id"),
     ],
 )
-async def test_a_change_that_cannot_be_is_refused(house: House, body: dict[str, Any], field: str) -> None:
+async def test_a_change_that_cannot_be_is_refused(house: DomainRouteScene, body: dict[str, Any], field: str) -> None:
     route = await house.make()
     answer = await house.change(route, **body)
     assert (answer.status, field in answer.json()["error"]) == (400, True)
     assert await house.shown() == [route]
 
 
-async def test_a_route_without_its_provider_would_lead_nowhere(house: House) -> None:
+async def test_a_route_without_its_provider_would_lead_nowhere(house: DomainRouteScene) -> None:
     route = await house.make(upstream_provider_id="websuite", login_policy="upstream_only")
     assert refused(await house.change(route, upstream_provider_id=None)) == (400, "BAD_REQUEST")
 
 
-async def test_an_organization_has_one_route_for_a_domain(house: House) -> None:
+async def test_an_organization_has_one_route_for_a_domain(house: DomainRouteScene) -> None:
     outcomes = await all_at_once(*[partial(house.ask, "POST", "", {"domain": NAME})] * 2)
     assert sorted(one.status for one in outcomes) == [201, 409]
     await house.make(of="globex")
 
 
-async def test_an_organization_has_only_so_many(house: House) -> None:
+async def test_an_organization_has_only_so_many(house: DomainRouteScene) -> None:
     house.people.change(
         """
         insert into domain_routes (id, org_id, domain, token, login_policy, join_policy, created_at, updated_at)
@@ -210,7 +210,7 @@ async def test_an_organization_has_only_so_many(house: House) -> None:
     assert (answer.status, str(MOST_ROUTES) in answer.json()["error"]) == (400, True)
 
 
-async def test_a_record_proves_it(house: House) -> None:
+async def test_a_record_proves_it(house: DomainRouteScene) -> None:
     route = await house.make()
     assert (await house.verify(route))["verified"] is False
     house.publish(route)
@@ -221,14 +221,14 @@ async def test_a_record_proves_it(house: House) -> None:
     assert [action for action, _ in house.recorded()] == ["domain_route.created", "domain_route.verified"]
 
 
-async def test_a_file_proves_it(house: House) -> None:
+async def test_a_file_proves_it(house: DomainRouteScene) -> None:
     route = await house.make()
     async with receiving(answering(200, route["file_content"].encode())) as receiver:
         house.network.port = receiver.port
         assert (await house.verify(route))["verified"]
 
 
-async def test_one_proof_is_enough_for_the_domain_and_its_route(house: House) -> None:
+async def test_one_proof_is_enough_for_the_domain_and_its_route(house: DomainRouteScene) -> None:
     domain = (await house.request("POST", "/api/organizations/acme/domain", {"domain": NAME})).ok(200)
     house.publish(domain)
     assert (await house.request("POST", "/api/organizations/acme/domain/verify")).ok(200)["verified"]
@@ -237,7 +237,7 @@ async def test_one_proof_is_enough_for_the_domain_and_its_route(house: House) ->
     assert (await house.verify(route))["verified"]
 
 
-async def test_a_route_does_not_get_the_token_of_another_organizations_domain(house: House) -> None:
+async def test_a_route_does_not_get_the_token_of_another_organizations_domain(house: DomainRouteScene) -> None:
     token = uuid4().hex
     # Whoever publishes it has proved the domain for that organization, and for no other.
     house.people.change(
@@ -250,7 +250,7 @@ async def test_a_route_does_not_get_the_token_of_another_organizations_domain(ho
     assert (await house.make())["verification_token"] != token
 
 
-async def test_of_two_who_prove_it_one_has_it(house: House) -> None:
+async def test_of_two_who_prove_it_one_has_it(house: DomainRouteScene) -> None:
     ours, theirs = await house.make(), await house.make(of="globex")
     house.publish(ours, theirs)
     outcomes = await all_at_once(partial(house.verify, ours), partial(house.verify, theirs, of="globex"))
@@ -266,7 +266,7 @@ async def test_of_two_who_prove_it_one_has_it(house: House) -> None:
 
 
 @pytest.mark.parametrize("first", ["domain", "route"])
-async def test_a_domain_of_one_organization_is_no_route_of_another(house: House, first: str) -> None:
+async def test_a_domain_of_one_organization_is_no_route_of_another(house: DomainRouteScene, first: str) -> None:
     domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
     route = await house.make()
     house.publish(domain, route)
@@ -283,7 +283,7 @@ async def test_a_domain_of_one_organization_is_no_route_of_another(house: House,
         assert not await verify_domain()
 
 
-async def test_of_a_domain_and_a_route_at_once_one_is_verified(house: House) -> None:
+async def test_of_a_domain_and_a_route_at_once_one_is_verified(house: DomainRouteScene) -> None:
     domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
     route = await house.make()
     house.publish(domain, route)
@@ -296,7 +296,7 @@ async def test_of_a_domain_and_a_route_at_once_one_is_verified(house: House) -> 
     assert sorted(one["verified"] for one in outcomes) == [False, True]
 
 
-async def test_whoever_verifies_waits_for_another_that_does(house: House, database_url: str) -> None:
+async def test_whoever_verifies_waits_for_another_that_does(house: DomainRouteScene, database_url: str) -> None:
     domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
     route = await house.make()
     house.publish(route)
@@ -316,7 +316,7 @@ async def test_whoever_verifies_waits_for_another_that_does(house: House, databa
     assert [one["verified"] for one in outcomes] == [False]
 
 
-async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> None:
+async def test_it_is_looked_at_again_when_its_time_has_come(house: DomainRouteScene) -> None:
     await house.verified()
     metrics = house.postern.foundation.metrics
     assert (
@@ -331,7 +331,7 @@ async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> Non
     assert house.log.events("domains_checked")[-1]["actor"] == "domain_route_checker"
 
 
-async def test_a_lost_proof_is_told_twice_and_ends_the_route(house: House, postern: Postern) -> None:
+async def test_a_lost_proof_is_told_twice_and_ends_the_route(house: DomainRouteScene, postern: Postern) -> None:
     route = await house.verified()
     house.withdraw(route)
     await house.check()
@@ -352,7 +352,7 @@ async def test_a_lost_proof_is_told_twice_and_ends_the_route(house: House, poste
     assert (await house.verify(route))["verified"]
 
 
-async def test_a_proof_that_comes_back_in_time_is_as_before(house: House) -> None:
+async def test_a_proof_that_comes_back_in_time_is_as_before(house: DomainRouteScene) -> None:
     route = await house.verified()
     house.withdraw(route)
     await house.check()
@@ -361,7 +361,7 @@ async def test_a_proof_that_comes_back_in_time_is_as_before(house: House) -> Non
     assert house.people.rows("select misses from domain_routes") == [{"misses": 0}]
 
 
-async def test_a_route_that_was_deleted_during_its_check_is_left_alone(house: House) -> None:
+async def test_a_route_that_was_deleted_during_its_check_is_left_alone(house: DomainRouteScene) -> None:
     route = await house.verified()
     house.people.change("update domain_routes set next_check_at = now() - interval '1 s'")
     (claimed,) = await house.postern.tenancy.domain_routes.claim_due(10)
@@ -371,7 +371,7 @@ async def test_a_route_that_was_deleted_during_its_check_is_left_alone(house: Ho
     assert house.audited("domain_route.lost") == []
 
 
-async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(house: House) -> None:
+async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(house: DomainRouteScene) -> None:
     route = await house.make()
     found = answering(200, route["file_content"].encode())
 
@@ -385,7 +385,7 @@ async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(hou
     assert house.people.rows("select verified_at from domain_routes") == [{"verified_at": None}]
 
 
-async def test_others_neither_see_nor_change_it(house: House) -> None:
+async def test_others_neither_see_nor_change_it(house: DomainRouteScene) -> None:
     route = await house.make()
     one = f"/{route['id']}"
     asks: list[tuple[str, str, Any]] = [
@@ -406,7 +406,7 @@ async def test_others_neither_see_nor_change_it(house: House) -> None:
     assert await house.shown() == [route]
 
 
-async def test_whoever_lets_people_become_members_may_invite_them(house: House) -> None:
+async def test_whoever_lets_people_become_members_may_invite_them(house: DomainRouteScene) -> None:
     """Otherwise a second account of theirs would see what the first may not."""
     settings = house.resident(house.acme, house.tenants.role(house.acme, "settings", [Capability.SETTINGS_MANAGE]))
     both = house.tenants.role(house.acme, "managing", [Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE])
@@ -429,7 +429,7 @@ async def test_whoever_lets_people_become_members_may_invite_them(house: House) 
             assert (await house.ask("PATCH", f"/{route['id']}", body, by=person)).status == 200
 
 
-async def test_it_takes_a_fresh_proof(house: House) -> None:
+async def test_it_takes_a_fresh_proof(house: DomainRouteScene) -> None:
     route = await house.make()
     house.people.change("update sessions set proved_at = now() - interval '1 hour'")
     for method, path, body in (("POST", "", {"domain": "acme.test"}), ("PATCH", f"/{route['id']}", {"join_policy": "on"})):
@@ -437,7 +437,7 @@ async def test_it_takes_a_fresh_proof(house: House) -> None:
     assert refused(await house.ask("DELETE", f"/{route['id']}")) == (401, "REAUTHENTICATION_REQUIRED")
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: DomainRouteScene) -> None:
     route = await house.make()
     house.publish(route)
     for method, path, body, most in (

@@ -33,7 +33,7 @@ UNSET: Final = {
 }
 
 
-class House(Provers):
+class DomainScene(Provers):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.owner = self.resident(self.acme, "owner")
@@ -75,12 +75,12 @@ class House(Provers):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[House]:
-    async with proving(House, postern, people, log, tmp_path, NAME) as made:
+async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[DomainScene]:
+    async with proving(DomainScene, postern, people, log, tmp_path, NAME) as made:
         yield made
 
 
-async def test_a_domain_is_set_shown_replaced_and_removed(house: House) -> None:
+async def test_a_domain_is_set_shown_replaced_and_removed(house: DomainScene) -> None:
     assert (await house.ask("GET")).ok(200) == UNSET
     told = await house.set(" Login.Acme.example. ")
     token = told["verification_token"]
@@ -109,12 +109,12 @@ async def test_a_domain_is_set_shown_replaced_and_removed(house: House) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "localhost", "127.0.0.1", "*.acme.example", "http://acme.example", "ключ.example", None, 1])
-async def test_what_is_no_domain_is_refused(house: House, name: Any) -> None:
+async def test_what_is_no_domain_is_refused(house: DomainScene, name: Any) -> None:
     answer = await house.ask("POST", "", {"domain": name})
     assert (answer.status, "domain" in answer.json()["error"]) == (400, True)
 
 
-async def test_a_record_proves_it(house: House) -> None:
+async def test_a_record_proves_it(house: DomainScene) -> None:
     told = await house.set()
     house.records[told["txt_name"], "TXT"] = ['"v=spf1 -all"', f'"{told["txt_value"]}"']
     assert (await house.verify())["verified"]
@@ -126,7 +126,7 @@ async def test_a_record_proves_it(house: House) -> None:
     assert house.network.connects == []
 
 
-async def test_a_file_proves_it(house: House) -> None:
+async def test_a_file_proves_it(house: DomainScene) -> None:
     told = await house.set()
     async with receiving(answering(200, f"{told['file_content']}\n".encode())) as receiver:
         house.network.port = receiver.port
@@ -147,7 +147,7 @@ async def test_a_file_proves_it(house: House) -> None:
         (200, "\xff{token}", ""),
     ],
 )
-async def test_nothing_else_does(house: House, status: int, content: str, line: str) -> None:
+async def test_nothing_else_does(house: DomainScene, status: int, content: str, line: str) -> None:
     told = await house.set()
     house.records[told["txt_name"], "TXT"] = [f'"x{told["txt_value"]}"']
     body = content.replace("{token}", told["file_content"]).encode("latin-1")
@@ -161,7 +161,7 @@ async def test_nothing_else_does(house: House, status: int, content: str, line: 
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
-async def test_no_domain_leads_inside(house: House, address: str) -> None:
+async def test_no_domain_leads_inside(house: DomainScene, address: str) -> None:
     await house.set()
     kind = "AAAA" if ":" in address else "A"
     house.records[NAME, kind] = [address] if kind == "AAAA" else [PUBLIC, address]
@@ -170,7 +170,7 @@ async def test_no_domain_leads_inside(house: House, address: str) -> None:
     assert house.log.events("outbound_refused")[-1]["address"] == str(ip_address(address))
 
 
-async def test_of_two_who_prove_it_one_has_it(house: House) -> None:
+async def test_of_two_who_prove_it_one_has_it(house: DomainScene) -> None:
     house.publish(await house.set(), await house.set(of="globex"))
     outcomes = await all_at_once(house.verify, partial(house.verify, of="globex"))
     assert sorted(one["verified"] for one in outcomes) == [False, True]
@@ -185,21 +185,21 @@ async def test_of_two_who_prove_it_one_has_it(house: House) -> None:
     assert (await house.verify(of=waiting))["verified"]
 
 
-async def test_a_proof_for_another_organization_is_none(house: House) -> None:
+async def test_a_proof_for_another_organization_is_none(house: DomainScene) -> None:
     theirs = await house.set(of="globex")
     await house.set()
     house.publish(theirs)
     assert not (await house.verify())["verified"]
 
 
-async def test_another_domain_has_to_be_proved_anew(house: House) -> None:
+async def test_another_domain_has_to_be_proved_anew(house: DomainScene) -> None:
     await house.verified()
     changed = await house.set("id.acme.example")
     assert changed["verified"] is False
     assert [one["action"] for one in house.audited("domain.%")] == ["domain.set", "domain.verified", "domain.deleted", "domain.set"]
 
 
-async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> None:
+async def test_it_is_looked_at_again_when_its_time_has_come(house: DomainScene) -> None:
     await house.verified()
     checker = domain_checker("domain_checker", house.domains, metrics=house.postern.foundation.metrics, spread=lambda: 0.0)
     assert await checker.sweep() == 0
@@ -210,14 +210,14 @@ async def test_it_is_looked_at_again_when_its_time_has_come(house: House) -> Non
     assert house.log.events("domains_checked")[-1]["domains"] == 1
 
 
-async def test_of_two_who_look_one_checks(house: House) -> None:
+async def test_of_two_who_look_one_checks(house: DomainScene) -> None:
     await house.verified()
     house.people.change("update domains set next_check_at = now() - interval '1 s'")
     claimed = await all_at_once(partial(house.domains.claim_due, 10), partial(house.domains.claim_due, 10))
     assert sorted(map(len, claimed)) == [0, 1]
 
 
-async def test_a_missing_proof_is_told_once_and_lost_after_three_days(house: House, postern: Postern) -> None:
+async def test_a_missing_proof_is_told_once_and_lost_after_three_days(house: DomainScene, postern: Postern) -> None:
     told = await house.verified()
     del house.records[told["txt_name"], "TXT"]
     await house.check()
@@ -238,7 +238,7 @@ async def test_a_missing_proof_is_told_once_and_lost_after_three_days(house: Hou
     assert (await house.verify())["verified"]
 
 
-async def test_a_name_server_that_fails_for_days_costs_no_proof(house: House, postern: Postern, log: CapturedLog) -> None:
+async def test_a_name_server_that_fails_for_days_costs_no_proof(house: DomainScene, postern: Postern, log: CapturedLog) -> None:
     """Ours may be the one that fails, and then no domain of any organization could be looked for."""
     told = await house.verified()
     house.failing.add(told["txt_name"])
@@ -254,13 +254,13 @@ async def test_a_name_server_that_fails_for_days_costs_no_proof(house: House, po
     assert house.row()["next_check_at"] - house.row()["checked_at"] == timedelta(days=7)
 
 
-async def test_it_is_told_that_no_name_server_answers(house: House) -> None:
+async def test_it_is_told_that_no_name_server_answers(house: DomainScene) -> None:
     told = await house.set()
     house.failing.add(told["txt_name"])
     assert (await house.verify())["message"].startswith(f"No name server answered for {told['txt_name']}")
 
 
-async def test_a_proof_that_comes_back_in_time_is_as_before(house: House) -> None:
+async def test_a_proof_that_comes_back_in_time_is_as_before(house: DomainScene) -> None:
     told = await house.verified()
     del house.records[told["txt_name"], "TXT"]
     for _ in range(MOST_MISSES - 1):
@@ -272,7 +272,7 @@ async def test_a_proof_that_comes_back_in_time_is_as_before(house: House) -> Non
     assert house.audited("domain.lost") == []
 
 
-async def test_a_domain_that_was_changed_during_its_check_is_left_alone(house: House) -> None:
+async def test_a_domain_that_was_changed_during_its_check_is_left_alone(house: DomainScene) -> None:
     told = await house.verified()
     del house.records[told["txt_name"], "TXT"]
     house.people.change("update domains set next_check_at = now() - interval '1 s'")
@@ -283,7 +283,7 @@ async def test_a_domain_that_was_changed_during_its_check_is_left_alone(house: H
     assert house.row()["misses"] == 0
 
 
-async def test_a_check_that_missed_what_was_published_meanwhile_says_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_check_that_missed_what_was_published_meanwhile_says_nothing(house: DomainScene, monkeypatch: pytest.MonkeyPatch) -> None:
     told = await house.verified()
     del house.records[told["txt_name"], "TXT"]
     mails = house.people.rows("select from jobs")
@@ -299,7 +299,7 @@ async def test_a_check_that_missed_what_was_published_meanwhile_says_nothing(hou
     assert house.people.rows("select from jobs") == mails
 
 
-async def test_of_several_who_verify_it_at_once_one_has_verified_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_several_who_verify_it_at_once_one_has_verified_it(house: DomainScene, monkeypatch: pytest.MonkeyPatch) -> None:
     house.publish(await house.set())
     looks, all_have_looked = count(1), trio.Event()
 
@@ -313,7 +313,9 @@ async def test_of_several_who_verify_it_at_once_one_has_verified_it(house: House
     assert len(house.audited("domain.verified")) == len([event for event in house.told() if event["name"] == "domain.verified"]) == 1
 
 
-async def test_a_verification_that_was_lost_while_it_was_looked_for_is_told_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_verification_that_was_lost_while_it_was_looked_for_is_told_again(
+    house: DomainScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await house.verified()
     lose = "update domains set verified_at = null, next_check_at = null, misses = 4"
     meanwhile(monkeypatch, DomainProofs, "_look", lambda: house.people.change(lose))
@@ -321,7 +323,7 @@ async def test_a_verification_that_was_lost_while_it_was_looked_for_is_told_agai
     assert len(house.audited("domain.verified")) == 2
 
 
-async def test_a_sweep_takes_them_a_few_at_a_time(house: House) -> None:
+async def test_a_sweep_takes_them_a_few_at_a_time(house: DomainScene) -> None:
     house.people.change(
         """
         insert into organizations (id, slug, name, status, created_at, updated_at)
@@ -339,7 +341,7 @@ async def test_a_sweep_takes_them_a_few_at_a_time(house: House) -> None:
     assert {row["misses"] for row in house.people.rows("select misses from domains")} == {1}
 
 
-async def test_others_neither_see_nor_change_it(house: House) -> None:
+async def test_others_neither_see_nor_change_it(house: DomainScene) -> None:
     await house.set()
     assert (await house.ask("GET", of="globex")).ok(200) == UNSET
     for method, path, body in (("GET", "", None), ("POST", "", {"domain": NAME}), ("POST", "/verify", None), ("DELETE", "", None)):
@@ -347,7 +349,7 @@ async def test_others_neither_see_nor_change_it(house: House) -> None:
             assert (await house.ask(method, path, body, by=person)).status == 403
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: DomainScene) -> None:
     house.publish(await house.set())
     for method, path, body, most in (
         ("POST", "", {"domain": NAME}, 5),
@@ -359,7 +361,7 @@ async def test_round_trips(house: House) -> None:
         assert house.log.events("request")[-1]["db_round_trips"] <= most, (method, path)
 
 
-async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(house: House) -> None:
+async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(house: DomainScene) -> None:
     told = await house.set()
     found = answering(200, told["file_content"].encode())
 

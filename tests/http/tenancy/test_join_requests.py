@@ -32,7 +32,7 @@ NOWHERE: Final = str(uuid4())
 BAD_REQUEST, FORBIDDEN, NOT_FOUND = (400, "BAD_REQUEST"), (403, "FORBIDDEN"), (404, "NOT_FOUND")
 
 
-class House(Shops):
+class JoinRequestScene(Shops):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.owner = self.resident(self.acme, "owner")
@@ -83,11 +83,11 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> JoinRequestScene:
+    return JoinRequestScene(postern, people, unlimited(postern), log)
 
 
-async def test_where_it_is_on_a_sign_in_makes_a_member(house: House) -> None:
+async def test_where_it_is_on_a_sign_in_makes_a_member(house: JoinRequestScene) -> None:
     house.route("on")
     person = await house.newcomer()
     tokens = (await house.sign_in(person)).json()
@@ -107,7 +107,7 @@ async def test_where_it_is_on_a_sign_in_makes_a_member(house: House) -> None:
     assert await house.listed() == []
 
 
-async def test_where_it_is_on_a_link_makes_a_member_too(house: House) -> None:
+async def test_where_it_is_on_a_link_makes_a_member_too(house: JoinRequestScene) -> None:
     house.route("on", provider=None)
     person = await house.newcomer()
     await house.client.post("/api/auth/magic-link", {"email": person.email})
@@ -119,7 +119,7 @@ async def test_where_it_is_on_a_link_makes_a_member_too(house: House) -> None:
     assert house.belongs(person) == "member"
 
 
-async def test_whoever_owes_a_second_factor_joins_with_it_or_before(house: House) -> None:
+async def test_whoever_owes_a_second_factor_joins_with_it_or_before(house: JoinRequestScene) -> None:
     house.route("on")
     person = await house.newcomer()
     totp = await enable_mfa(house.client, house.people, person)
@@ -129,7 +129,7 @@ async def test_whoever_owes_a_second_factor_joins_with_it_or_before(house: House
     assert house.belongs(person) == "member"
 
 
-async def test_a_service_for_members_alone_lets_them_in_at_once(house: House) -> None:
+async def test_a_service_for_members_alone_lets_them_in_at_once(house: JoinRequestScene) -> None:
     house.route("on")
     house.people.change("update services set sign_in_policy = 'members'")
     person = await house.newcomer()
@@ -137,14 +137,14 @@ async def test_a_service_for_members_alone_lets_them_in_at_once(house: House) ->
     assert house.belongs(person) == "member"
 
 
-async def test_where_it_is_off_nothing_happens(house: House) -> None:
+async def test_where_it_is_off_nothing_happens(house: JoinRequestScene) -> None:
     house.route("off")
     person = await house.newcomer()
     await house.sign_in(person)
     assert (house.belongs(person), await house.listed(), house.recorded()) == (None, [], [])
 
 
-async def test_where_they_have_to_ask_a_request_is_made_once(house: House) -> None:
+async def test_where_they_have_to_ask_a_request_is_made_once(house: JoinRequestScene) -> None:
     house.route("ask")
     person = await house.newcomer()
     await house.sign_in(person)
@@ -168,7 +168,7 @@ async def test_where_they_have_to_ask_a_request_is_made_once(house: House) -> No
     assert all(person.email in mail.text for mail in mails)
 
 
-async def test_of_the_requests_of_a_day_the_first_is_mailed(house: House) -> None:
+async def test_of_the_requests_of_a_day_the_first_is_mailed(house: JoinRequestScene) -> None:
     house.route("ask")
     for name in ("ada", "grace"):
         await house.sign_in(await house.newcomer(name))
@@ -178,7 +178,7 @@ async def test_of_the_requests_of_a_day_the_first_is_mailed(house: House) -> Non
     assert len([mail for mail in await house.box.empty() if "join" in mail.subject]) == 2
 
 
-async def test_two_sign_ins_at_once_ask_or_join_once(house: House) -> None:
+async def test_two_sign_ins_at_once_ask_or_join_once(house: JoinRequestScene) -> None:
     for join in ("ask", "on"):
         house.people.change("delete from domain_routes")
         house.route(join)
@@ -188,7 +188,7 @@ async def test_two_sign_ins_at_once_ask_or_join_once(house: House) -> None:
     assert [action for action, _, _ in house.recorded()] == ["join_request.created", "user.joined"]
 
 
-async def test_an_approved_request_makes_a_member(house: House) -> None:
+async def test_an_approved_request_makes_a_member(house: JoinRequestScene) -> None:
     house.route("ask")
     person, request = await house.asked()
     await house.box.empty()
@@ -208,7 +208,7 @@ async def test_an_approved_request_makes_a_member(house: House) -> None:
         assert refused(await house.ask("POST", f"/{request['id']}/{path}")) == BAD_REQUEST
 
 
-async def test_a_declined_request_stays_declined(house: House) -> None:
+async def test_a_declined_request_stays_declined(house: JoinRequestScene) -> None:
     house.route("ask")
     person, request = await house.asked()
     assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
@@ -222,7 +222,7 @@ async def test_a_declined_request_stays_declined(house: House) -> None:
     assert len(await house.listed()) == 1
 
 
-async def test_of_two_who_answer_one_does(house: House) -> None:
+async def test_of_two_who_answer_one_does(house: JoinRequestScene) -> None:
     house.route("ask")
     _, request = await house.asked()
     answers = await all_at_once(
@@ -232,7 +232,7 @@ async def test_of_two_who_answer_one_does(house: House) -> None:
     assert sorted(one.status for one in answers) == [200, 400]
 
 
-async def test_a_full_organization_gets_a_request_instead(house: House) -> None:
+async def test_a_full_organization_gets_a_request_instead(house: JoinRequestScene) -> None:
     house.route("on")
     house.limit(3)
     person = await house.newcomer()
@@ -250,7 +250,7 @@ async def test_a_full_organization_gets_a_request_instead(house: House) -> None:
     assert [(one["status"], one["decided_by"]) for one in await house.listed()] == [("approved", None)]
 
 
-async def test_the_last_place_is_given_once(house: House) -> None:
+async def test_the_last_place_is_given_once(house: JoinRequestScene) -> None:
     house.route("on")
     house.limit(4)
     newcomers = [await house.newcomer(name) for name in ("ada", "grace", "edsger")]
@@ -270,7 +270,9 @@ DELETED = "delete from users where id = %s"
 
 @pytest.mark.parametrize("change", [FORGOTTEN, DELETED], ids=["forgotten", "deleted"])
 @pytest.mark.parametrize("join", ["on", "ask"])
-async def test_whoever_is_gone_on_the_way_neither_joins_nor_asks(house: House, database_url: str, join: str, change: LiteralString) -> None:
+async def test_whoever_is_gone_on_the_way_neither_joins_nor_asks(
+    house: JoinRequestScene, database_url: str, join: str, change: LiteralString
+) -> None:
     house.route(join)
     person = await house.newcomer()
     answers: list[Received] = []
@@ -290,7 +292,7 @@ async def test_whoever_is_gone_on_the_way_neither_joins_nor_asks(house: House, d
 
 
 @pytest.mark.parametrize("change", [FORGOTTEN, DELETED], ids=["forgotten", "deleted"])
-async def test_nobody_lets_in_whoever_is_gone(house: House, database_url: str, change: LiteralString) -> None:
+async def test_nobody_lets_in_whoever_is_gone(house: JoinRequestScene, database_url: str, change: LiteralString) -> None:
     house.route("ask")
     person, request = await house.asked()
     before, answers = house.recorded(), list[Received]()
@@ -308,7 +310,7 @@ async def test_nobody_lets_in_whoever_is_gone(house: House, database_url: str, c
     assert (house.belongs(person), house.recorded()) == (None, before)
 
 
-async def test_a_membership_that_appears_past_everybody_is_not_told_of(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_membership_that_appears_past_everybody_is_not_told_of(house: JoinRequestScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody adds a member without holding the organization, or takes an account away that is held; should somebody, nothing is said."""
     house.route("ask")
     _, request = await house.asked()
@@ -325,7 +327,7 @@ async def test_a_membership_that_appears_past_everybody_is_not_told_of(house: Ho
     assert house.log.events("joined_by_domain")[-1]["outcome"] == "asked"
 
 
-async def test_whoever_joins_otherwise_need_not_be_answered(house: House) -> None:
+async def test_whoever_joins_otherwise_need_not_be_answered(house: JoinRequestScene) -> None:
     house.route("ask")
     person, request = await house.asked()
     invited = await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})
@@ -335,7 +337,7 @@ async def test_whoever_joins_otherwise_need_not_be_answered(house: House) -> Non
 
 
 @pytest.mark.parametrize("join", ["ask", "on"])
-async def test_whoever_was_removed_does_not_come_back_by_the_domain(house: House, join: str) -> None:
+async def test_whoever_was_removed_does_not_come_back_by_the_domain(house: JoinRequestScene, join: str) -> None:
     house.route(join)
     person = house.resident(house.acme, "member", "gone")
     house.people.change(
@@ -348,7 +350,7 @@ async def test_whoever_was_removed_does_not_come_back_by_the_domain(house: House
     assert (house.belongs(person), await house.listed()) == (None, [])
 
 
-class Turned(House):
+class Turned(JoinRequestScene):
     """Ada was removed or declined, and has her address in another account now."""
 
     async def away(self, how: str, *, moves: str = "afterwards") -> tuple[Person, Person]:
@@ -431,7 +433,7 @@ async def test_whoever_is_forgotten_takes_it_along(turned: Turned, how: str) -> 
 
 @pytest.mark.parametrize("join", ["ask", "on"])
 @pytest.mark.parametrize("ends", ["accepted", "cancelled", "expired"])
-async def test_whoever_is_offered_more_is_not_made_a_plain_member_first(house: House, join: str, ends: str) -> None:
+async def test_whoever_is_offered_more_is_not_made_a_plain_member_first(house: JoinRequestScene, join: str, ends: str) -> None:
     house.route(join)
     person = await house.newcomer()
     invitations = "/api/organizations/acme/invitations"
@@ -451,7 +453,7 @@ async def test_whoever_is_offered_more_is_not_made_a_plain_member_first(house: H
         assert (house.belongs(person), len(await house.listed())) == (("member", 0) if join == "on" else (None, 1))
 
 
-async def test_whoever_is_invited_as_a_member_joins_at_once(house: House) -> None:
+async def test_whoever_is_invited_as_a_member_joins_at_once(house: JoinRequestScene) -> None:
     house.route("on")
     person = await house.newcomer()
     (await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})).ok()
@@ -459,7 +461,7 @@ async def test_whoever_is_invited_as_a_member_joins_at_once(house: House) -> Non
     assert house.belongs(person) == "member"
 
 
-async def test_a_request_of_somebody_who_is_offered_more_is_not_approved(house: House) -> None:
+async def test_a_request_of_somebody_who_is_offered_more_is_not_approved(house: JoinRequestScene) -> None:
     house.route("ask")
     person, request = await house.asked()
     made = (await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "admin"})).ok()
@@ -470,7 +472,7 @@ async def test_a_request_of_somebody_who_is_offered_more_is_not_approved(house: 
 
 
 @pytest.mark.parametrize("join", ["ask", "full"])
-async def test_whoever_has_another_address_of_the_domain_by_now_asks_with_that(house: House, join: str) -> None:
+async def test_whoever_has_another_address_of_the_domain_by_now_asks_with_that(house: JoinRequestScene, join: str) -> None:
     house.route("ask")
     person, request = await house.asked()
     if join == "full":
@@ -491,7 +493,7 @@ async def test_whoever_has_another_address_of_the_domain_by_now_asks_with_that(h
 
 
 @pytest.mark.parametrize("why", ["unverified", "platform owner", "other domain", "lost", "suspended", "member"])
-async def test_who_does_not_join(house: House, why: str) -> None:
+async def test_who_does_not_join(house: JoinRequestScene, why: str) -> None:
     house.route("on")
     person = await house.newcomer(domain="mail.acme.example" if why == "other domain" else NAME)
     if why == "platform owner":
@@ -511,7 +513,7 @@ async def test_who_does_not_join(house: House, why: str) -> None:
     assert house.people.rows("select from join_requests") == []
 
 
-async def test_a_sign_in_does_not_wait_for_an_organization_that_is_held(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sign_in_does_not_wait_for_an_organization_that_is_held(house: JoinRequestScene, monkeypatch: pytest.MonkeyPatch) -> None:
     house.route("on")
     person = await house.newcomer()
 
@@ -528,7 +530,7 @@ async def test_a_sign_in_does_not_wait_for_an_organization_that_is_held(house: H
 
 
 @pytest.mark.parametrize("email", [f"work@{NAME}", "ada@example.org", "ada@"])
-async def test_nobody_joins_by_an_address_that_is_not_that_of_the_account(house: House, email: str) -> None:
+async def test_nobody_joins_by_an_address_that_is_not_that_of_the_account(house: JoinRequestScene, email: str) -> None:
     house.route("on")
     person = await house.newcomer("ada", "example.org")
     async with house.postern.foundation.unit_of_work() as uow:
@@ -537,7 +539,7 @@ async def test_nobody_joins_by_an_address_that_is_not_that_of_the_account(house:
 
 
 @pytest.mark.parametrize("why", ["removed", "declined", "asked", "member", "platform owner"])
-async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_is_held(house: House, why: str) -> None:
+async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_is_held(house: JoinRequestScene, why: str) -> None:
     """A sign-in through a provider has not looked before."""
     house.route("ask" if why == "asked" else "on")
     person = await house.newcomer()
@@ -564,7 +566,7 @@ async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_
     assert house.recorded() == []
 
 
-async def test_an_account_that_was_deactivated_does_not_join(house: House) -> None:
+async def test_an_account_that_was_deactivated_does_not_join(house: JoinRequestScene) -> None:
     house.route("on")
     person = await house.newcomer()
     house.people.change("update users set deactivated_at = now() where id = %s", person.user)
@@ -572,7 +574,7 @@ async def test_an_account_that_was_deactivated_does_not_join(house: House) -> No
     assert house.belongs(person) is None
 
 
-async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: House) -> None:
+async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: JoinRequestScene) -> None:
     house.route("ask")
     person, request = await house.asked()
     house.people.change("update users set deactivated_at = now() where id = %s", person.user)
@@ -580,7 +582,7 @@ async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: Hous
     assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
 
 
-async def test_a_request_of_somebody_who_owns_the_platform_by_now_cannot_be_approved(house: House) -> None:
+async def test_a_request_of_somebody_who_owns_the_platform_by_now_cannot_be_approved(house: JoinRequestScene) -> None:
     """They would come under the rules of a tenant, and nobody has asked them."""
     house.route("ask")
     person, request = await house.asked()
@@ -590,7 +592,7 @@ async def test_a_request_of_somebody_who_owns_the_platform_by_now_cannot_be_appr
     assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
 
 
-async def test_whoever_approves_gives_nothing_that_they_do_not_hold(house: House) -> None:
+async def test_whoever_approves_gives_nothing_that_they_do_not_hold(house: JoinRequestScene) -> None:
     house.route("ask")
     views = BuiltInRole.MEMBER.capabilities
     manages = Capability.MEMBERS_MANAGE
@@ -607,7 +609,7 @@ async def test_whoever_approves_gives_nothing_that_they_do_not_hold(house: House
             assert (await house.ask("POST", f"/{request['id']}/decline", by=by)).status == 403
 
 
-async def test_others_neither_see_nor_answer_it(house: House) -> None:
+async def test_others_neither_see_nor_answer_it(house: JoinRequestScene) -> None:
     house.route("ask")
     _, request = await house.asked()
     for person in (house.member, house.stranger):
@@ -621,7 +623,7 @@ async def test_others_neither_see_nor_answer_it(house: House) -> None:
     assert [one["status"] for one in await house.listed()] == ["pending"]
 
 
-async def test_the_list_has_pages(house: House) -> None:
+async def test_the_list_has_pages(house: JoinRequestScene) -> None:
     house.route("ask")
     for name in ("ada", "grace", "edsger"):
         await house.sign_in(await house.newcomer(name))
@@ -630,7 +632,7 @@ async def test_the_list_has_pages(house: House) -> None:
     assert refused(await house.ask("GET", "?status=none")) == BAD_REQUEST
 
 
-async def test_whoever_asked_sees_it_among_their_organizations(house: House) -> None:
+async def test_whoever_asked_sees_it_among_their_organizations(house: JoinRequestScene) -> None:
     house.route("ask")
     person = await house.newcomer()
     tabs = Tabs(house.client)
@@ -648,7 +650,7 @@ async def test_whoever_asked_sees_it_among_their_organizations(house: House) -> 
     assert "Acme" not in tab.page.text
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: JoinRequestScene) -> None:
     house.route("ask")
     _, first = await house.asked()
     _, second = await house.asked("grace")
@@ -662,7 +664,7 @@ async def test_round_trips(house: House) -> None:
         assert trips <= most, (method, path, trips)
 
 
-async def test_what_a_sign_in_costs(house: House) -> None:
+async def test_what_a_sign_in_costs(house: JoinRequestScene) -> None:
     house.route("on")
     person = await house.newcomer()
     await house.sign_in(await house.newcomer("warm"))
@@ -675,7 +677,7 @@ async def test_what_a_sign_in_costs(house: House) -> None:
 
 
 @pytest.mark.parametrize("join", ["ask", "on"])
-async def test_whoever_left_by_any_other_way_stays_out_too(house: House, join: str) -> None:
+async def test_whoever_left_by_any_other_way_stays_out_too(house: JoinRequestScene, join: str) -> None:
     """A directory removes members by statements of its own."""
     house.route(join)
     person = await house.newcomer()
@@ -689,7 +691,7 @@ async def test_whoever_left_by_any_other_way_stays_out_too(house: House, join: s
     assert len(house.people.rows("select from memberships where user_id = %s", person.user)) == (join == "on")
 
 
-async def test_an_account_or_an_organization_that_goes_leaves_nothing(house: House) -> None:
+async def test_an_account_or_an_organization_that_goes_leaves_nothing(house: JoinRequestScene) -> None:
     house.route("ask")
     person, _ = await house.asked()
     house.tenants.join(person, house.globex)

@@ -33,7 +33,7 @@ UNSET: Final = {"configured": False}
 
 
 @dataclass
-class House(Neighbours):
+class MailServerScene(Neighbours):
     directory: Path
 
     def __post_init__(self) -> None:
@@ -87,8 +87,8 @@ def body(port: int = 2525, **others: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> House:
-    return House(postern, people, unlimited(postern), log, tmp_path / "mail")
+def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> MailServerScene:
+    return MailServerScene(postern, people, unlimited(postern), log, tmp_path / "mail")
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def server() -> Iterator[MailServer]:
         yield opened
 
 
-async def test_a_mail_server_is_set_shown_replaced_and_removed(house: House) -> None:
+async def test_a_mail_server_is_set_shown_replaced_and_removed(house: MailServerScene) -> None:
     assert (await house.ask("GET")).ok(200) == UNSET
     told = {
         "configured": True,
@@ -122,7 +122,7 @@ async def test_a_mail_server_is_set_shown_replaced_and_removed(house: House) -> 
     ]
 
 
-async def test_the_password_is_kept_sealed_for_its_row_alone(house: House) -> None:
+async def test_the_password_is_kept_sealed_for_its_row_alone(house: MailServerScene) -> None:
     await house.set()
     row = house.row()
     assert PASSWORD.encode() not in row["sealed_password"]
@@ -143,20 +143,20 @@ async def test_the_password_is_kept_sealed_for_its_row_alone(house: House) -> No
         *(("from_name", one) for one in ("x" * 101, "=?utf-8?q?=0D=0ABcc:x?=")),
     ],
 )
-async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:
+async def test_what_is_wrong_is_refused(house: MailServerScene, field: str, value: Any) -> None:
     answer = await house.ask("POST", "", body(**{field: value}) if field != "port" else {**body(), "port": value})
     assert (answer.status, field in answer.json()["error"]) == (400, True), answer.body
     assert house.people.rows("select from mail_servers") == []
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
-async def test_addresses_that_are_never_called_are_refused_at_once(house: House, address: str) -> None:
+async def test_addresses_that_are_never_called_are_refused_at_once(house: MailServerScene, address: str) -> None:
     if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
         answer = await house.ask("POST", "", body(host=address))
         assert (answer.status, "host: this address is not public" in answer.json()["error"]) == (400, True), address
 
 
-async def test_others_neither_see_nor_change_it(house: House) -> None:
+async def test_others_neither_see_nor_change_it(house: MailServerScene) -> None:
     await house.set()
     assert (await house.ask("GET", of="globex", by=house.stranger)).ok(200) == UNSET
     assert (await house.ask("POST", "/test", of="globex", by=house.stranger)).status == 404
@@ -165,13 +165,13 @@ async def test_others_neither_see_nor_change_it(house: House) -> None:
             assert (await house.ask(method, path, sent, by=person)).status == 403
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: MailServerScene) -> None:
     for method, sent, most in (("POST", body(), 5), ("GET", None, 2), ("DELETE", None, 5)):
         await house.ask(method, "", sent)
         assert house.log.events("request")[-1]["db_round_trips"] <= most
 
 
-async def test_a_test_sends_its_caller_a_mail(house: House, server: MailServer) -> None:
+async def test_a_test_sends_its_caller_a_mail(house: MailServerScene, server: MailServer) -> None:
     assert (await house.ask("POST", "/test")).status == 404
     await house.set(server.port)
     answer = (await house.ask("POST", "/test")).ok(200)
@@ -182,7 +182,7 @@ async def test_a_test_sends_its_caller_a_mail(house: House, server: MailServer) 
     assert "127.0.0.1" in received.message["subject"]
 
 
-async def test_a_test_that_fails_says_why_in_words(house: House, server: MailServer) -> None:
+async def test_a_test_that_fails_says_why_in_words(house: MailServerScene, server: MailServer) -> None:
     house.log.remember("not-the-password")
     await house.set(server.port, password="not-the-password")
     answer = (await house.ask("POST", "/test")).ok(200)
@@ -195,7 +195,7 @@ async def test_a_test_that_fails_says_why_in_words(house: House, server: MailSer
     assert answer == {"success": False, "message": "The mail server answered 550 5.1.1 to RCPT"}
 
 
-async def test_invitations_go_through_it_and_account_mails_do_not(house: House, server: MailServer, postern: Postern) -> None:
+async def test_invitations_go_through_it_and_account_mails_do_not(house: MailServerScene, server: MailServer, postern: Postern) -> None:
     """Who runs a mail server reads what goes through it, and the link in a mail about an account opens that."""
     await house.set(server.port)
     await house.invite()
@@ -210,7 +210,7 @@ async def test_invitations_go_through_it_and_account_mails_do_not(house: House, 
     assert ORGANIZATION_MAIL_JOB not in kinds
 
 
-async def test_without_one_the_installations_does_the_work(house: House, server: MailServer, postern: Postern) -> None:
+async def test_without_one_the_installations_does_the_work(house: MailServerScene, server: MailServer, postern: Postern) -> None:
     """Even if it is set up before the mail leaves: who reads its link can show that they are the person."""
     await house.invite()
     await house.set(server.port)
@@ -219,7 +219,7 @@ async def test_without_one_the_installations_does_the_work(house: House, server:
     assert mail.to == "new@acme.example"
 
 
-async def test_a_mail_that_its_recipient_cannot_get_is_refused_for_good(house: House, server: MailServer) -> None:
+async def test_a_mail_that_its_recipient_cannot_get_is_refused_for_good(house: MailServerScene, server: MailServer) -> None:
     await house.set(server.port)
     await house.invite()
     server.answer("RCPT", "550 5.1.1 no", times=1)
@@ -228,7 +228,7 @@ async def test_a_mail_that_its_recipient_cannot_get_is_refused_for_good(house: H
     assert house.row()["failing_since"] is None
 
 
-async def test_while_it_fails_mails_wait_and_nothing_is_tried_for_a_moment(house: House, server: MailServer) -> None:
+async def test_while_it_fails_mails_wait_and_nothing_is_tried_for_a_moment(house: MailServerScene, server: MailServer) -> None:
     await house.set(server.port)
     await house.invite()
     server.answer("MAIL", "451 4.3.0 later")
@@ -244,7 +244,7 @@ async def test_while_it_fails_mails_wait_and_nothing_is_tried_for_a_moment(house
     assert house.files() == []
 
 
-async def dead_for_an_hour(house: House, server: MailServer) -> None:
+async def dead_for_an_hour(house: MailServerScene, server: MailServer) -> None:
     """Up to the attempt that finds it so."""
     await house.set(server.port)
     server.answer("MAIL", "451 4.3.0 later", times=2)
@@ -256,7 +256,7 @@ async def dead_for_an_hour(house: House, server: MailServer) -> None:
 
 
 async def test_after_an_hour_the_installations_server_does_its_work_and_the_owners_are_told_once(
-    house: House, server: MailServer, postern: Postern
+    house: MailServerScene, server: MailServer, postern: Postern
 ) -> None:
     await dead_for_an_hour(house, server)
     (mail,) = house.files()
@@ -282,7 +282,7 @@ async def test_after_an_hour_the_installations_server_does_its_work_and_the_owne
     assert await Postbox(postern).empty() == []
 
 
-async def test_once_it_works_again_it_does_its_work_again(house: House, server: MailServer) -> None:
+async def test_once_it_works_again_it_does_its_work_again(house: MailServerScene, server: MailServer) -> None:
     await dead_for_an_hour(house, server)
     house.people.change("update mail_servers set rests_until = now() - interval '1 s'")
     await house.invite("second@acme.example")
@@ -292,14 +292,14 @@ async def test_once_it_works_again_it_does_its_work_again(house: House, server: 
     assert len(house.audited("organization.smtp.recovered")) == 1
 
 
-async def test_a_test_that_goes_well_ends_the_wait(house: House, server: MailServer) -> None:
+async def test_a_test_that_goes_well_ends_the_wait(house: MailServerScene, server: MailServer) -> None:
     await dead_for_an_hour(house, server)
     assert (await house.ask("POST", "/test")).ok(200)["success"]
     assert house.row()["failing_since"] is None
     assert len(house.audited("organization.smtp.recovered")) == 1
 
 
-async def test_a_short_failure_ends_without_a_word(house: House, server: MailServer) -> None:
+async def test_a_short_failure_ends_without_a_word(house: MailServerScene, server: MailServer) -> None:
     await house.set(server.port)
     await house.invite()
     server.answer("MAIL", "451 4.3.0 later", times=1)
@@ -311,7 +311,7 @@ async def test_a_short_failure_ends_without_a_word(house: House, server: MailSer
     assert house.audited("organization.smtp.recovered") == []
 
 
-async def test_a_failure_of_the_one_before_is_not_told_of_the_one_that_replaced_it(house: House, server: MailServer) -> None:
+async def test_a_failure_of_the_one_before_is_not_told_of_the_one_that_replaced_it(house: MailServerScene, server: MailServer) -> None:
     await house.set(server.port)
     await house.invite()
     server.answer("MAIL", "451 4.3.0 later", times=1)
@@ -325,12 +325,12 @@ async def test_a_failure_of_the_one_before_is_not_told_of_the_one_that_replaced_
     assert house.row()["failing_since"] is None
 
 
-async def raises_delayed(house: House) -> None:
+async def raises_delayed(house: MailServerScene) -> None:
     with pytest.raises(MailDelayed):
         await house.deliver()
 
 
-async def test_of_those_who_find_an_hour_over_one_tells(house: House, server: MailServer, postern: Postern) -> None:
+async def test_of_those_who_find_an_hour_over_one_tells(house: MailServerScene, server: MailServer, postern: Postern) -> None:
     await house.set(server.port)
     server.answer("MAIL", "451 4.3.0 later")
     for name in ("one", "two"):
@@ -353,7 +353,7 @@ async def test_of_those_who_find_an_hour_over_one_tells(house: House, server: Ma
     assert len(await Postbox(postern).empty()) == 1
 
 
-async def test_a_password_that_cannot_be_opened_waits_for_its_key(house: House, server: MailServer) -> None:
+async def test_a_password_that_cannot_be_opened_waits_for_its_key(house: MailServerScene, server: MailServer) -> None:
     await house.set(server.port)
     house.people.change("update mail_servers set sealed_password = 'nothing'")
     house.log.allow("mail_server_password_unreadable")
@@ -367,7 +367,7 @@ def hanging(connection: socket.socket) -> None:
     connection.recv(1)
 
 
-async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: House) -> None:
+async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: MailServerScene) -> None:
     """A server that hangs is asked by two mails at once; the third waits without a hand, and mails of others go out."""
     with scripted_server(hanging) as port:
         await house.set(port)
@@ -394,13 +394,13 @@ async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: Hou
     assert house.row()["failing_since"] is None
 
 
-def mailer(house: House) -> Any:
+def mailer(house: MailServerScene) -> Any:
     foundation = house.postern.foundation
     workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, lambda: 0.0)
     return organization_mailer(house.servers, workplace, pace=JobPace(poll=timedelta(seconds=0.1)))
 
 
-async def test_the_mailer_takes_them_from_the_queue(house: House, server: MailServer) -> None:
+async def test_the_mailer_takes_them_from_the_queue(house: MailServerScene, server: MailServer) -> None:
     await house.set(server.port)
     await house.invite()
     async with trio.open_nursery() as nursery:
@@ -410,7 +410,7 @@ async def test_the_mailer_takes_them_from_the_queue(house: House, server: MailSe
 
 
 @pytest.mark.parametrize("wrong", [{}, {"to": "x@y.example"}, {**Mail("a@b.example", "s", "t", "h").as_job().payload, "organization": "x"}])
-async def test_what_is_no_mail_is_given_up(house: House, wrong: dict[str, Any]) -> None:
+async def test_what_is_no_mail_is_given_up(house: MailServerScene, wrong: dict[str, Any]) -> None:
     worker = mailer(house)
     async with house.postern.foundation.unit_of_work() as uow:
         await uow.jobs.add(NewJob(ORGANIZATION_MAIL_JOB, wrong))
@@ -424,7 +424,7 @@ async def test_what_is_no_mail_is_given_up(house: House, wrong: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("answer", ["451 4.3.0 later", "550 5.1.1 no"])
-async def test_the_mailer_waits_or_gives_up_as_the_server_says(house: House, server: MailServer, answer: str) -> None:
+async def test_the_mailer_waits_or_gives_up_as_the_server_says(house: MailServerScene, server: MailServer, answer: str) -> None:
     await house.set(server.port)
     await house.invite()
     server.answer("RCPT", answer)

@@ -81,7 +81,7 @@ def refusal(rule: CallerRule, standing: Standing, *, active: bool, impersonated:
     return ADMITTED if rule.name.removesuffix("_in_person") in standing.capabilities else FORBIDDEN
 
 
-class Town(Cast):
+class EachKindOfMember(Cast):
     """Organizations, and somebody of each kind in them."""
 
     async def walk(self, token: str, slug: str, expected: Mapping[CallerRule, Answer] | Answer, what: object) -> None:
@@ -104,12 +104,12 @@ def by_rule(standing: Standing, *, active: bool = True, impersonated: bool = Fal
 
 
 @pytest.fixture
-def town(postern: Postern, people: People, log: CapturedLog) -> Town:
+def town(postern: Postern, people: People, log: CapturedLog) -> EachKindOfMember:
     client = Client(PosternApplication(postern, replace(SETTINGS, rate_limits=False), Endpoints(DOORS)))
-    return Town(postern, people, client, log)
+    return EachKindOfMember(postern, people, client, log)
 
 
-async def test_each_role_opens_what_it_should_in_its_own_organization_and_nothing_in_another(town: Town) -> None:
+async def test_each_role_opens_what_it_should_in_its_own_organization_and_nothing_in_another(town: EachKindOfMember) -> None:
     acme, globex = town.tenants.add("acme"), town.tenants.add("globex")
     town.tenants.member(globex, "owner")
     kinds: dict[str, tuple[Person, Standing]] = {name: (town.tenants.member(acme, name), standing) for name, standing in BUILT_IN.items()}
@@ -123,7 +123,7 @@ async def test_each_role_opens_what_it_should_in_its_own_organization_and_nothin
         await town.walk(token, "nowhere", NOT_FOUND, f"{name} nowhere")
 
 
-async def test_two_roles_in_two_organizations_are_two_things(town: Town) -> None:
+async def test_two_roles_in_two_organizations_are_two_things(town: EachKindOfMember) -> None:
     acme, globex = town.tenants.add("acme"), town.tenants.add("globex")
     person = town.tenants.join(town.tenants.member(acme, "owner"), globex, "member")
     # Nobody holds it: a role is nothing by itself.
@@ -133,7 +133,7 @@ async def test_two_roles_in_two_organizations_are_two_things(town: Town) -> None
     await town.walk(token, "globex", by_rule(BUILT_IN["member"]), "member of globex")
 
 
-async def test_a_token_opens_the_organization_that_it_is_for_and_no_other(town: Town) -> None:
+async def test_a_token_opens_the_organization_that_it_is_for_and_no_other(town: EachKindOfMember) -> None:
     acme, globex = town.tenants.add("acme"), town.tenants.add("globex")
     for name, standing in BUILT_IN.items():
         person = town.tenants.join(town.tenants.member(acme, name), globex, name)
@@ -146,7 +146,7 @@ async def test_a_token_opens_the_organization_that_it_is_for_and_no_other(town: 
             await town.walk(await town.tenants.token_in(person, app), slug, FORBIDDEN, f"{name} in a service at {slug}")
 
 
-async def test_an_organization_that_is_not_active_answers_its_members_so_and_strangers_as_ever(town: Town) -> None:
+async def test_an_organization_that_is_not_active_answers_its_members_so_and_strangers_as_ever(town: EachKindOfMember) -> None:
     home = town.tenants.add("home")
     for status in OrganizationStatus:
         if status is OrganizationStatus.ACTIVE:
@@ -165,7 +165,7 @@ async def test_an_organization_that_is_not_active_answers_its_members_so_and_str
         await town.walk(await town.tenants.token_in(member, tenant), "home", FORBIDDEN, f"owner in {status}, at home")
 
 
-async def test_what_is_taken_away_is_gone_with_the_next_request(town: Town) -> None:
+async def test_what_is_taken_away_is_gone_with_the_next_request(town: EachKindOfMember) -> None:
     acme = town.tenants.add("acme")
     taken: dict[str, tuple[str, Answer]] = {
         "membership": ("delete from memberships where user_id = %s", FORBIDDEN),
@@ -186,7 +186,7 @@ async def test_what_is_taken_away_is_gone_with_the_next_request(town: Town) -> N
     await town.walk(here, "acme", (401, "UNAUTHORIZED"), "organization, in it")
 
 
-async def test_a_role_that_loses_a_capability_loses_it_at_once(town: Town) -> None:
+async def test_a_role_that_loses_a_capability_loses_it_at_once(town: EachKindOfMember) -> None:
     acme = town.tenants.add("acme")
     role = town.tenants.role(acme, "clerk", [Capability.MEMBERS_MANAGE, Capability.AUDIT_LOGS_VIEW])
     token = await town.tenants.token(town.tenants.member(acme, role))
@@ -195,7 +195,9 @@ async def test_a_role_that_loses_a_capability_loses_it_at_once(town: Town) -> No
     await town.walk(token, "acme", by_rule(Standing("clerk", frozenset({"audit_logs.view"}))), "clerk with less")
 
 
-async def test_an_impersonator_may_do_what_the_member_may_here_but_gives_nobody_anything_that_lasts(town: Town, postern: Postern) -> None:
+async def test_an_impersonator_may_do_what_the_member_may_here_but_gives_nobody_anything_that_lasts(
+    town: EachKindOfMember, postern: Postern
+) -> None:
     acme, globex = town.tenants.add("acme"), town.tenants.add("globex")
     owner = town.people.add(platform_owner=True)
     for name, standing in BUILT_IN.items():
@@ -216,7 +218,7 @@ async def test_an_impersonator_may_do_what_the_member_may_here_but_gives_nobody_
     assert counted == [{"organization_id": acme.id, "n": 2 * len(BUILT_IN) * len(DOORS)}]
 
 
-async def test_no_other_spelling_is_the_organization(town: Town) -> None:
+async def test_no_other_spelling_is_the_organization(town: EachKindOfMember) -> None:
     """Of its own members, too: their token says how it is spelt."""
     token = await town.tenants.token(town.tenants.member(town.tenants.add("acme"), "owner"))
     for slug in ("ACME", "acme%00", "acme%20", "%61cme%2F", "acm%C3%A9", "acme'--", "%25", "_cme", "acme%EF%BF%BF"):

@@ -16,7 +16,7 @@ REASON: Final = "Lost the phone; seen in person"
 FORBIDDEN, BAD_REQUEST, NOT_FOUND = (403, "FORBIDDEN"), (400, "BAD_REQUEST"), (404, "NOT_FOUND")
 
 
-class House(Neighbours):
+class MemberFactorScene(Neighbours):
     """Acme with its owner, two admins and a member, whose account acme made and who has a second factor."""
 
     def __post_init__(self) -> None:
@@ -39,12 +39,12 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> MemberFactorScene:
+    return MemberFactorScene(postern, people, client, log)
 
 
 @pytest.mark.parametrize("made_by", ["an invitation", "a directory"])
-async def test_whoever_manages_members_helps_one_of_the_organizations_own(house: House, made_by: str) -> None:
+async def test_whoever_manages_members_helps_one_of_the_organizations_own(house: MemberFactorScene, made_by: str) -> None:
     if made_by == "a directory":
         house.people.change("update memberships set came_by = 'added' where user_id = %s", house.member.user)
         house.people.change("update users set origin_org_id = %s where id = %s", house.acme.id, house.member.user)
@@ -69,7 +69,7 @@ async def test_whoever_manages_members_helps_one_of_the_organizations_own(house:
 @pytest.mark.parametrize(
     "holder", ["they registered", "another organization", "their own organization", "a service of others", "a directory", "the platform"]
 )
-async def test_what_an_account_opens_elsewhere_is_not_theirs_to_open(house: House, holder: str) -> None:
+async def test_what_an_account_opens_elsewhere_is_not_theirs_to_open(house: MemberFactorScene, holder: str) -> None:
     match holder:
         case "they registered":
             house.people.change("update memberships set came_by = 'accepted' where user_id = %s", house.member.user)
@@ -98,7 +98,7 @@ async def test_what_an_account_opens_elsewhere_is_not_theirs_to_open(house: Hous
     assert house.audited("security.mfa.disabled") == []
 
 
-async def test_nobody_else_may(house: House) -> None:
+async def test_nobody_else_may(house: MemberFactorScene) -> None:
     stranger = house.resident(house.globex, "owner")
     other = house.resident(house.acme, "member", "other")
     assert refused(await house.reset(house.member, by=other)) == FORBIDDEN
@@ -108,7 +108,7 @@ async def test_nobody_else_may(house: House) -> None:
     assert house.has_factor(house.member)
 
 
-async def test_not_for_oneself_nor_the_owner_nor_whoever_may_more(house: House) -> None:
+async def test_not_for_oneself_nor_the_owner_nor_whoever_may_more(house: MemberFactorScene) -> None:
     house.people.change("update memberships set came_by = 'created'")
     house.people.change("update all_organizations set owner_user_id = %s where id = %s", house.owner.user, house.acme.id)
     assert refused(await house.reset(house.admin, by=house.admin)) == BAD_REQUEST
@@ -120,17 +120,17 @@ async def test_not_for_oneself_nor_the_owner_nor_whoever_may_more(house: House) 
 
 
 @pytest.mark.parametrize("reason", ["", " "])
-async def test_a_reason_is_required(house: House, reason: str) -> None:
+async def test_a_reason_is_required(house: MemberFactorScene, reason: str) -> None:
     assert refused(await house.reset(house.member, reason)) == BAD_REQUEST
     assert house.has_factor(house.member)
 
 
-async def test_it_needs_a_fresh_proof(house: House) -> None:
+async def test_it_needs_a_fresh_proof(house: MemberFactorScene) -> None:
     house.people.change("update sessions set proved_at = now() - interval '1 hour', second_factor_at = null")
     assert refused(await house.reset(house.member)) == (401, "REAUTHENTICATION_REQUIRED")
 
 
-async def test_of_many_at_once_one_does_it(house: House) -> None:
+async def test_of_many_at_once_one_does_it(house: MemberFactorScene) -> None:
     answers = await all_at_once(*[lambda: house.reset(house.member)] * 5)
     assert sorted(answer.json()["message"] for answer in answers) == ["MFA is disabled", *["MFA was not enabled"] * 4]
     assert len(house.audited("security.mfa.disabled")) == 2

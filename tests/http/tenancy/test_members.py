@@ -25,7 +25,7 @@ MEMBERS: Final = f"{ACME}/members"
 CROWD: Final = 50
 
 
-class House(Neighbours):
+class MemberScene(Neighbours):
     """Acme with its owner, an admin and a member, and globex with its owner and a member."""
 
     def __post_init__(self) -> None:
@@ -78,14 +78,14 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> MemberScene:
+    return MemberScene(postern, people, client, log)
 
 
 FORBIDDEN, BAD_REQUEST, NOT_FOUND = (403, "FORBIDDEN"), (400, "BAD_REQUEST"), (404, "NOT_FOUND")
 
 
-async def test_the_list_has_everybody_in_the_order_in_which_they_came_and_how_many_there_may_be(house: House) -> None:
+async def test_the_list_has_everybody_in_the_order_in_which_they_came_and_how_many_there_may_be(house: MemberScene) -> None:
     house.people.change("update users set is_platform_owner = true where id = %s", house.admin.user)
     body = await house.listed()
     assert [one["user"] for one in body["members"]] == [
@@ -103,7 +103,7 @@ async def test_the_list_has_everybody_in_the_order_in_which_they_came_and_how_ma
     assert (await house.listed())["limits"] == {"max_users": 7, "source": "custom"}
 
 
-async def test_pages_hang_together_and_one_beyond_the_end_is_empty(house: House) -> None:
+async def test_pages_hang_together_and_one_beyond_the_end_is_empty(house: MemberScene) -> None:
     for number in range(4):
         house.tenants.member(house.acme, email=f"m{number}@acme.example")
     pages = [await house.listed(f"?limit=3&page={number}") for number in (1, 2, 3, 4)]
@@ -114,12 +114,12 @@ async def test_pages_hang_together_and_one_beyond_the_end_is_empty(house: House)
     assert pages[3]["limits"] == {"max_users": 100, "source": "tier"}
 
 
-async def test_a_page_that_cannot_be_is_refused(house: House) -> None:
+async def test_a_page_that_cannot_be_is_refused(house: MemberScene) -> None:
     for query in ("?page=0", "?limit=0", "?limit=101", "?page=x", "?page=99999999999999999999", f"?role={'x' * 51}"):
         assert refused(await house.request("GET", MEMBERS + query, by=house.member)) == BAD_REQUEST, query
 
 
-async def test_the_list_of_one_role_has_those_in_it_alone(house: House) -> None:
+async def test_the_list_of_one_role_has_those_in_it_alone(house: MemberScene) -> None:
     auditor = house.tenants.role(house.acme, "auditor", [Capability.AUDIT_LOGS_VIEW])
     house.tenants.member(house.acme, auditor, "auditor@acme.example")
     for role, emails in {
@@ -137,7 +137,7 @@ async def test_the_list_of_one_role_has_those_in_it_alone(house: House) -> None:
     assert (await house.listed("?role=member&page=2&limit=1"))["pagination"]["total"] == 1
 
 
-async def test_only_whoever_may_see_members_sees_them(house: House) -> None:
+async def test_only_whoever_may_see_members_sees_them(house: MemberScene) -> None:
     others = set(Capability) - {Capability.MEMBERS_VIEW, Capability.MEMBERS_MANAGE}
     blind = house.tenants.member(house.acme, house.tenants.role(house.acme, "blind", others))
     seeing = house.tenants.member(house.acme, house.tenants.role(house.acme, "seeing", [Capability.MEMBERS_VIEW]))
@@ -147,7 +147,7 @@ async def test_only_whoever_may_see_members_sees_them(house: House) -> None:
     assert refused(await house.request("GET", "/api/organizations/nothing/members", by=house.member)) == NOT_FOUND
 
 
-async def test_a_new_role_counts_from_the_next_request_on_and_is_on_record(house: House) -> None:
+async def test_a_new_role_counts_from_the_next_request_on_and_is_on_record(house: MemberScene) -> None:
     assert (await house.remove(house.admin, by=house.member)).status == 403
     answer = await house.change(house.member, "admin")
     assert answer.status == 200
@@ -172,13 +172,13 @@ async def test_a_new_role_counts_from_the_next_request_on_and_is_on_record(house
     assert (await house.remove(house.admin, by=house.member)).status == 200
 
 
-async def test_giving_the_role_that_they_have_changes_nothing(house: House) -> None:
+async def test_giving_the_role_that_they_have_changes_nothing(house: MemberScene) -> None:
     answer = await house.change(house.member, "member")
     assert (answer.status, answer.json()["membership"]["role"]) == (200, "member")
     assert house.audited() == []
 
 
-async def test_a_role_of_the_organizations_own_is_given_and_taken(house: House) -> None:
+async def test_a_role_of_the_organizations_own_is_given_and_taken(house: MemberScene) -> None:
     auditor = house.tenants.role(house.acme, "auditor", [Capability.AUDIT_LOGS_VIEW])
     keeper = house.tenants.role(house.acme, "keeper", [Capability.MEMBERS_VIEW])
     for role, expected, status in (
@@ -193,7 +193,7 @@ async def test_a_role_of_the_organizations_own_is_given_and_taken(house: House) 
     assert [entry["details"]["new_role"] for entry in house.audited()] == ["auditor", "keeper", "member", "auditor"]
 
 
-async def test_what_role_changes_are_refused(house: House) -> None:
+async def test_what_role_changes_are_refused(house: MemberScene) -> None:
     house.tenants.role(house.globex, "theirs", [])
     for role in ("owner", "theirs", "nothing", "", "Admin", "admin ", "\0", "x" * 3000):
         assert refused(await house.change(house.member, role)) == BAD_REQUEST, role
@@ -209,7 +209,7 @@ async def test_what_role_changes_are_refused(house: House) -> None:
     assert house.audited() == []
 
 
-async def test_only_the_owner_changes_roles(house: House) -> None:
+async def test_only_the_owner_changes_roles(house: MemberScene) -> None:
     everything = house.tenants.member(house.acme, house.tenants.role(house.acme, "everything", list(Capability)))
     for who in (house.admin, house.member, everything, house.stranger, house.people.add()):
         for target in (house.member, house.admin, house.owner, who):
@@ -217,7 +217,7 @@ async def test_only_the_owner_changes_roles(house: House) -> None:
     assert house.audited() == []
 
 
-async def test_who_is_removed_is_out_with_the_next_request_and_nowhere_else(house: House) -> None:
+async def test_who_is_removed_is_out_with_the_next_request_and_nowhere_else(house: MemberScene) -> None:
     shop, intranet = house.tenants.service(house.acme, "shop"), house.tenants.service(house.acme, "intranet")
     house.tenants.join(house.member, house.globex)
     house.tenants.uses(house.tenants.uses(house.member, shop, first=datetime.now(UTC)), intranet)
@@ -249,7 +249,7 @@ async def test_who_is_removed_is_out_with_the_next_request_and_nowhere_else(hous
     assert refused(await house.remove(house.member, by=house.admin)) == NOT_FOUND
 
 
-async def test_a_session_of_somebody_who_was_removed_stays_refused_when_they_come_back(house: House) -> None:
+async def test_a_session_of_somebody_who_was_removed_stays_refused_when_they_come_back(house: MemberScene) -> None:
     in_acme, in_globex, in_shop = house.acme, house.globex, house.tenants.service(house.acme, "shop")
     house.tenants.join(house.member, house.globex)
     house.tenants.uses(house.member, in_shop, first=datetime.now(UTC))
@@ -271,7 +271,7 @@ async def test_a_session_of_somebody_who_was_removed_stays_refused_when_they_com
     assert (await house.client.get(MEMBERS, token=selected)).status == 200
 
 
-async def test_what_removals_are_refused(house: House) -> None:
+async def test_what_removals_are_refused(house: MemberScene) -> None:
     assert refused(await house.remove(house.admin, by=house.admin)) == BAD_REQUEST
     assert refused(await house.remove(house.owner, by=house.owner)) == BAD_REQUEST
     assert refused(await house.remove(house.owner, by=house.admin)) == BAD_REQUEST
@@ -284,7 +284,7 @@ async def test_what_removals_are_refused(house: House) -> None:
     assert house.audited() == []
 
 
-async def test_nobody_removes_whoever_may_do_more(house: House) -> None:
+async def test_nobody_removes_whoever_may_do_more(house: MemberScene) -> None:
     manager = house.tenants.member(
         house.acme, house.tenants.role(house.acme, "manager", {Capability.MEMBERS_MANAGE, *BuiltInRole.MEMBER.capabilities})
     )
@@ -297,7 +297,7 @@ async def test_nobody_removes_whoever_may_do_more(house: House) -> None:
     assert (await house.remove(manager, by=narrow)).status == 200
 
 
-async def test_the_ownership_goes_over_in_one_piece(house: House) -> None:
+async def test_the_ownership_goes_over_in_one_piece(house: MemberScene) -> None:
     auditor = house.tenants.member(house.acme, house.tenants.role(house.acme, "auditor", []), "auditor@acme.example")
     answer = await house.transfer(auditor)
     assert answer.status == 200
@@ -327,7 +327,7 @@ async def test_the_ownership_goes_over_in_one_piece(house: House) -> None:
     assert (await house.transfer(house.owner, by=auditor)).status == 200
 
 
-async def test_what_transfers_are_refused(house: House) -> None:
+async def test_what_transfers_are_refused(house: MemberScene) -> None:
     house.people.change("update users set deactivated_at = now() where id = %s", house.admin.user)
     for target in (house.owner, house.stranger, house.people.add(), house.admin, uuid4()):
         assert refused(await house.transfer(target)) == BAD_REQUEST
@@ -340,7 +340,7 @@ async def test_what_transfers_are_refused(house: House) -> None:
     assert house.audited() == []
 
 
-async def test_of_fifty_transfers_at_once_one_takes_place(house: House) -> None:
+async def test_of_fifty_transfers_at_once_one_takes_place(house: MemberScene) -> None:
     heirs = [house.tenants.member(house.acme) for _ in range(CROWD)]
     answers = await all_at_once(*[lambda heir=heir: house.transfer(heir) for heir in heirs])
     assert sorted(answer.status for answer in answers) == [200] + [403] * (CROWD - 1)
@@ -350,13 +350,13 @@ async def test_of_fifty_transfers_at_once_one_takes_place(house: House) -> None:
     assert [entry["action"] for entry in house.audited()] == ["organization.owner.changed"]
 
 
-async def test_of_fifty_removals_at_once_one_takes_place(house: House) -> None:
+async def test_of_fifty_removals_at_once_one_takes_place(house: MemberScene) -> None:
     answers = await all_at_once(*[lambda: house.remove(house.member) for _ in range(CROWD)])
     assert sorted(answer.status for answer in answers) == [200] + [404] * (CROWD - 1)
     assert [entry["action"] for entry in house.audited()] == ["user.removed"]
 
 
-async def test_of_two_who_remove_each_other_one_stays(house: House) -> None:
+async def test_of_two_who_remove_each_other_one_stays(house: MemberScene) -> None:
     for _ in range(20):
         ada, bob = house.tenants.member(house.acme, "admin"), house.tenants.member(house.acme, "admin")
         answers = await all_at_once(partial(house.remove, ada, by=bob), partial(house.remove, bob, by=ada))
@@ -364,7 +364,7 @@ async def test_of_two_who_remove_each_other_one_stays(house: House) -> None:
         assert len({ada.email, bob.email} & set(house.roles())) == 1
 
 
-async def test_a_crowd_of_changes_leaves_one_role_and_one_relation(house: House) -> None:
+async def test_a_crowd_of_changes_leaves_one_role_and_one_relation(house: MemberScene) -> None:
     own = house.tenants.role(house.acme, "own", [Capability.AUDIT_LOGS_VIEW])
     slugs = ("admin", "member", "own")
     await all_at_once(*[lambda slug=slugs[at % 3]: house.change(house.member, slug) for at in range(CROWD)])
@@ -373,7 +373,7 @@ async def test_a_crowd_of_changes_leaves_one_role_and_one_relation(house: House)
     assert house.relations(house.member) == [expected]
 
 
-async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(house: House) -> None:
+async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(house: MemberScene) -> None:
     """As when two changes cross: the second caller was let in before the first change was there."""
     owner, admin = await house.resolved(house.owner), await house.resolved(house.admin)
     members, target = house.postern.tenancy.members, UserId(house.member.user)
@@ -394,7 +394,7 @@ async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(hous
     assert house.roles()["member@acme.example"] == "member"
 
 
-async def test_selecting_opens_a_session_in_the_organization(house: House) -> None:
+async def test_selecting_opens_a_session_in_the_organization(house: MemberScene) -> None:
     device = house.postern.foundation.ids.new()
     house.people.change(
         "insert into devices (id, user_id, name, device_type, last_used_at, created_at, updated_at)"
@@ -432,7 +432,7 @@ async def test_selecting_opens_a_session_in_the_organization(house: House) -> No
     assert (await house.client.get(MEMBERS, token=refreshed.json()["access_token"])).status == 200
 
 
-async def test_a_session_that_a_thief_has_selected_ends_with_the_one_that_was_stolen(house: House, client: Client) -> None:
+async def test_a_session_that_a_thief_has_selected_ends_with_the_one_that_was_stolen(house: MemberScene, client: Client) -> None:
     ada = await house.people.with_password("a long and quiet afternoon", "ada@example.org")
     house.tenants.join(ada, house.acme)
     login = {"email": ada.email, "password": "a long and quiet afternoon"}
@@ -448,7 +448,9 @@ async def test_a_session_that_a_thief_has_selected_ends_with_the_one_that_was_st
     assert (await client.post("/api/auth/refresh", {"refresh_token": selected["refresh_token"]})).status == 401
 
 
-async def test_a_selected_session_without_a_device_is_carried_on_and_ends_when_its_token_comes_twice(house: House, client: Client) -> None:
+async def test_a_selected_session_without_a_device_is_carried_on_and_ends_when_its_token_comes_twice(
+    house: MemberScene, client: Client
+) -> None:
     selected = (await house.select()).json()
     assert (await client.post("/api/auth/refresh", {"refresh_token": selected["refresh_token"]})).status == 200
     house.people.change("update refresh_tokens set rotated_at = rotated_at - interval '1 hour' where rotated_at is not null")
@@ -457,7 +459,7 @@ async def test_a_selected_session_without_a_device_is_carried_on_and_ends_when_i
     assert (await house.request("GET", MEMBERS, by=house.member)).status == 200
 
 
-async def test_selecting_works_from_another_organization_even_one_that_is_suspended(house: House) -> None:
+async def test_selecting_works_from_another_organization_even_one_that_is_suspended(house: MemberScene) -> None:
     house.tenants.join(house.member, house.globex)
     there = house.tenants.session(house.member, house.globex)
     house.people.change("update organizations set status = 'suspended' where id = %s", house.globex.id)
@@ -466,7 +468,7 @@ async def test_selecting_works_from_another_organization_even_one_that_is_suspen
     assert (await house.client.get(MEMBERS, token=answer.json()["access_token"])).status == 200
 
 
-async def test_what_selections_are_refused(house: House) -> None:
+async def test_what_selections_are_refused(house: MemberScene) -> None:
     shop = house.tenants.service(house.acme, "shop")
     assert refused(await house.select("nothing")) == NOT_FOUND
     assert refused(await house.select("globex")) == FORBIDDEN
@@ -483,7 +485,7 @@ async def test_what_selections_are_refused(house: House) -> None:
     assert house.audited() == []
 
 
-async def test_nobody_selects_in_anothers_name(house: House) -> None:
+async def test_nobody_selects_in_anothers_name(house: MemberScene) -> None:
     platform = house.people.add(platform_owner=True)
     session = house.tenants.session(house.member)
     house.people.change(
@@ -494,7 +496,7 @@ async def test_nobody_selects_in_anothers_name(house: House) -> None:
     assert house.living(house.member) == 0
 
 
-async def test_a_session_that_ended_meanwhile_opens_no_other(house: House) -> None:
+async def test_a_session_that_ended_meanwhile_opens_no_other(house: MemberScene) -> None:
     caller = (await house.resolved(house.member)).caller
     house.people.change("update sessions set revoked_at = now() where id = %s", house.member.session)
     with pytest.raises(Unauthorized):
@@ -502,7 +504,7 @@ async def test_a_session_that_ended_meanwhile_opens_no_other(house: House) -> No
     assert house.living(house.member) == 0
 
 
-async def test_who_was_removed_gets_403_until_the_session_itself_ends(house: House) -> None:
+async def test_who_was_removed_gets_403_until_the_session_itself_ends(house: MemberScene) -> None:
     selected = (await house.select()).json()
     token, refresh_token = selected["access_token"], selected["refresh_token"]
     assert (await house.remove(house.member, by=house.admin)).status == 200
@@ -517,7 +519,7 @@ async def test_who_was_removed_gets_403_until_the_session_itself_ends(house: Hou
     assert (await house.client.post("/api/auth/refresh", {"refresh_token": refresh_token})).status == 401
 
 
-async def test_a_removal_refuses_what_is_selected_at_the_same_time(house: House) -> None:
+async def test_a_removal_refuses_what_is_selected_at_the_same_time(house: MemberScene) -> None:
     for _ in range(5):
         leaver = house.tenants.member(house.acme)
         # From the organization itself too: their session and their membership are wanted by both.
@@ -531,7 +533,7 @@ async def test_a_removal_refuses_what_is_selected_at_the_same_time(house: House)
             assert refused(await house.client.get("/api/user", token=selected)) == FORBIDDEN
 
 
-async def test_signing_the_others_out_ends_what_they_are_selecting_at_the_same_time(house: House) -> None:
+async def test_signing_the_others_out_ends_what_they_are_selecting_at_the_same_time(house: MemberScene) -> None:
     for _ in range(5):
         thief = house.tenants.session(house.member)
         caller = (await house.resolved(house.member)).caller
@@ -544,7 +546,7 @@ async def test_signing_the_others_out_ends_what_they_are_selecting_at_the_same_t
         assert house.living(house.member) == 0
 
 
-async def test_revoking_a_device_ends_what_is_selected_on_it_at_the_same_time(house: House) -> None:
+async def test_revoking_a_device_ends_what_is_selected_on_it_at_the_same_time(house: MemberScene) -> None:
     for _ in range(5):
         device = house.postern.foundation.ids.new()
         house.people.change(
@@ -566,7 +568,7 @@ async def test_revoking_a_device_ends_what_is_selected_on_it_at_the_same_time(ho
 ROUND_TRIPS: Final = {"list": 2, "list of a role": 2, "change": 5, "select": 4, "remove": 4, "transfer": 4}
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: MemberScene) -> None:
     house.tenants.role(house.acme, "own", [])
     measured: dict[str, int] = {}
 

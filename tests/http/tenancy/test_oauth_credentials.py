@@ -18,7 +18,7 @@ BODY: Final = {"client_id": "Iv1.4f2d", "client_secret": SECRET}
 UNSET: Final = {"provider": "codehost", "client_id": None, "has_secret": False}
 
 
-class House(Neighbours):
+class OAuthCredentialScene(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.speaker = self.resident(self.acme, "admin")
@@ -33,12 +33,12 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> OAuthCredentialScene:
+    return OAuthCredentialScene(postern, people, unlimited(postern), log)
 
 
 @pytest.mark.parametrize("provider", ["codehost", "websuite", "officesuite"])
-async def test_credentials_are_set_replaced_and_removed(house: House, provider: str) -> None:
+async def test_credentials_are_set_replaced_and_removed(house: OAuthCredentialScene, provider: str) -> None:
     told = {"provider": provider, "client_id": "Iv1.4f2d", "has_secret": True}
     assert (await house.ask("GET", provider)).ok(200) == {**UNSET, "provider": provider}
     assert (await house.ask("POST", provider, BODY)).ok(200) == told
@@ -55,7 +55,7 @@ async def test_credentials_are_set_replaced_and_removed(house: House, provider: 
     ]
 
 
-async def test_the_secret_is_kept_sealed_for_its_row_alone(house: House) -> None:
+async def test_the_secret_is_kept_sealed_for_its_row_alone(house: OAuthCredentialScene) -> None:
     await house.ask("POST", "codehost", BODY)
     (row,) = house.people.rows("select * from oauth_credentials")
     assert SECRET.encode() not in row["sealed_client_secret"]
@@ -64,7 +64,7 @@ async def test_the_secret_is_kept_sealed_for_its_row_alone(house: House) -> None
     assert {"secret", "client_secret"}.isdisjoint(names_of(OAuthCredentials))
 
 
-async def test_each_organization_has_its_own(house: House) -> None:
+async def test_each_organization_has_its_own(house: OAuthCredentialScene) -> None:
     await house.ask("POST", "codehost", BODY)
     assert (await house.ask("GET", of="globex", by=house.stranger)).ok(200) == UNSET
     assert (await house.ask("DELETE", of="globex", by=house.stranger)).status == 204
@@ -75,20 +75,20 @@ async def test_each_organization_has_its_own(house: House) -> None:
 
 
 @pytest.mark.parametrize("provider", ["CODEHOST", "saml", "%00", "codehost%20"])
-async def test_other_providers_are_not_found(house: House, provider: str) -> None:
+async def test_other_providers_are_not_found(house: OAuthCredentialScene, provider: str) -> None:
     for method, body in (("GET", None), ("POST", BODY), ("DELETE", None)):
         assert (await house.ask(method, provider, body)).status in {400, 404}
 
 
 @pytest.mark.parametrize("field", BODY)
 @pytest.mark.parametrize("value", ["", "x" * 501, "line\nbreak", "nul\0", "ключ", None, 1])
-async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:
+async def test_what_is_wrong_is_refused(house: OAuthCredentialScene, field: str, value: Any) -> None:
     answer = await house.ask("POST", "codehost", {**BODY, field: value})
     assert (answer.status, field in answer.json()["error"]) == (400, True)
     assert house.people.rows("select from oauth_credentials") == []
 
 
-async def test_a_former_admin_changes_nothing_more(house: House) -> None:
+async def test_a_former_admin_changes_nothing_more(house: OAuthCredentialScene) -> None:
     """The right is asked for again when the organization is held."""
     token = await house.tenants.token(house.speaker)
     house.people.change("update organizations set status = 'suspended'")
@@ -96,7 +96,7 @@ async def test_a_former_admin_changes_nothing_more(house: House) -> None:
     assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: OAuthCredentialScene) -> None:
     for method, body, most in (("POST", BODY, 5), ("GET", None, 2), ("DELETE", None, 5)):
         await house.ask(method, body=body)
         assert house.log.events("request")[-1]["db_round_trips"] <= most

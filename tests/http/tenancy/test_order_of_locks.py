@@ -22,7 +22,7 @@ from tests.http.signing_in import unlimited
 _ACCOUNT: Final = "select from users where id = %s for update"
 
 
-class House(Inviting):
+class LockOrderScene(Inviting):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.bob = self.verified("bob@example.org")
@@ -35,12 +35,12 @@ class House(Inviting):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> LockOrderScene:
+    return LockOrderScene(postern, people, unlimited(postern), log)
 
 
 @pytest.mark.parametrize("by_manager", [False, True])
-async def test_accepting_an_invitation(house: House, database_url: str, *, by_manager: bool) -> None:
+async def test_accepting_an_invitation(house: LockOrderScene, database_url: str, *, by_manager: bool) -> None:
     issued = await house.invite(house.bob.email)
     invitation = issued["invitation"]["id"]
 
@@ -54,7 +54,7 @@ async def test_accepting_an_invitation(house: House, database_url: str, *, by_ma
     assert house.members()[house.bob.email] == "member"
 
 
-async def test_approving_a_request_to_join(house: House, database_url: str) -> None:
+async def test_approving_a_request_to_join(house: LockOrderScene, database_url: str) -> None:
     request = house.postern.foundation.ids.new()
     house.people.change(
         "insert into join_requests (id, org_id, user_id, email, status, created_at) values (%s, %s, %s, %s, 'pending', now())",
@@ -72,7 +72,7 @@ async def test_approving_a_request_to_join(house: House, database_url: str) -> N
     assert house.members()[house.bob.email] == "member"
 
 
-async def test_selecting_an_organization(house: House, database_url: str) -> None:
+async def test_selecting_an_organization(house: LockOrderScene, database_url: str) -> None:
     bob = house.joined()
 
     async def select() -> Received:
@@ -82,7 +82,7 @@ async def test_selecting_an_organization(house: House, database_url: str) -> Non
     assert (await house.behind_bob(database_url, then, bob.user, select)).status == 200
 
 
-async def test_selecting_beside_a_removal(house: House, database_url: str) -> None:
+async def test_selecting_beside_a_removal(house: LockOrderScene, database_url: str) -> None:
     """Whoever removes has the membership, and comes to sessions next."""
     bob = house.joined()
 
@@ -94,7 +94,7 @@ async def test_selecting_beside_a_removal(house: House, database_url: str) -> No
     assert (await behind(house.people, database_url, first, then, select)).status == 200
 
 
-async def test_removing_somebody_whom_a_directory_knows(house: House, database_url: str) -> None:
+async def test_removing_somebody_whom_a_directory_knows(house: LockOrderScene, database_url: str) -> None:
     bob = house.joined()
     house.people.change(
         "insert into provisioned_users (org_id, user_id, is_member, created_at, updated_at) values (%s, %s, true, now(), now())",
@@ -110,7 +110,7 @@ async def test_removing_somebody_whom_a_directory_knows(house: House, database_u
     assert house.people.rows("select is_member from provisioned_users") == [{"is_member": False}]
 
 
-async def test_handing_the_organization_over(house: House, database_url: str) -> None:
+async def test_handing_the_organization_over(house: LockOrderScene, database_url: str) -> None:
     bob = house.joined()
 
     async def hand_over() -> Received:
@@ -120,7 +120,7 @@ async def test_handing_the_organization_over(house: House, database_url: str) ->
     assert (await house.behind_bob(database_url, then, bob.user, hand_over)).status == 200
 
 
-async def test_inviting_where_an_earlier_invitation_has_lapsed(house: House, database_url: str) -> None:
+async def test_inviting_where_an_earlier_invitation_has_lapsed(house: LockOrderScene, database_url: str) -> None:
     """It may have been sent to an address that was the inviter's."""
     issued = await house.invite("carol@example.org")
     house.overdue()
@@ -135,7 +135,7 @@ async def test_inviting_where_an_earlier_invitation_has_lapsed(house: House, dat
     assert house.statuses() == ["expired", "pending"]
 
 
-async def test_moving_an_account_by_the_mailed_link(house: House, database_url: str) -> None:
+async def test_moving_an_account_by_the_mailed_link(house: LockOrderScene, database_url: str) -> None:
     """Whoever has added a row that names the account may come to change the account, and to what hangs on it."""
     bob = house.bob
     (await house.request("PATCH", "/api/user", {"email": "new@example.org"}, by=bob)).ok()
@@ -150,7 +150,7 @@ async def test_moving_an_account_by_the_mailed_link(house: House, database_url: 
     assert house.people.rows("select email from users where id = %s", bob.user) == [{"email": "new@example.org"}]
 
 
-async def test_nobody_is_added_to_whom_nobody_belongs_any_more(house: House) -> None:
+async def test_nobody_is_added_to_whom_nobody_belongs_any_more(house: LockOrderScene) -> None:
     async def added(user: UUID) -> bool:
         async with house.postern.foundation.unit_of_work() as uow:
             membership = Membership(

@@ -25,7 +25,7 @@ CROWD: Final = 50
 NEW: Final = {"slug": "auditor", "name": "Auditor", "permissions": ["audit_logs.view"]}
 
 
-class House(Neighbours):
+class RoleScene(Neighbours):
     """Acme with an owner, a member, and somebody who manages roles and sees the audit log; and globex with a role of the same slug."""
 
     def __post_init__(self) -> None:
@@ -61,14 +61,14 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> RoleScene:
+    return RoleScene(postern, people, client, log)
 
 
 FORBIDDEN, BAD_REQUEST, NOT_FOUND, CONFLICT = (403, "FORBIDDEN"), (400, "BAD_REQUEST"), (404, "NOT_FOUND"), (409, "CONFLICT")
 
 
-async def test_a_role_is_made_and_read_and_its_making_is_on_record(house: House) -> None:
+async def test_a_role_is_made_and_read_and_its_making_is_on_record(house: RoleScene) -> None:
     answer = await house.ask(
         "POST",
         "",
@@ -103,7 +103,7 @@ async def test_a_role_is_made_and_read_and_its_making_is_on_record(house: House)
     }
 
 
-async def test_the_list_is_by_slug_and_of_this_organization_alone(house: House) -> None:
+async def test_the_list_is_by_slug_and_of_this_organization_alone(house: RoleScene) -> None:
     for slug in ("zulu", "alpha", "mike"):
         await house.made(slug)
     assert await house.slugs() == ["alpha", "mike", "role-manager", "zulu"]
@@ -120,7 +120,7 @@ CANNOT_BE: Final[list[dict[str, Any]]] = [
 ]
 
 
-async def test_a_role_that_cannot_be_is_refused(house: House) -> None:
+async def test_a_role_that_cannot_be_is_refused(house: RoleScene) -> None:
     for changed in CANNOT_BE:
         assert refused(await house.ask("POST", "", {**NEW, **changed})) == BAD_REQUEST, changed
         if "slug" not in changed:
@@ -132,19 +132,19 @@ async def test_a_role_that_cannot_be_is_refused(house: House) -> None:
     assert house.audited() == []
 
 
-async def test_a_slug_is_taken_once_in_each_organization(house: House) -> None:
+async def test_a_slug_is_taken_once_in_each_organization(house: RoleScene) -> None:
     await house.made()
     assert refused(await house.create()) == CONFLICT
     assert [entry["action"] for entry in house.audited()] == ["role.created"]
 
 
-async def test_of_fifty_who_make_the_same_role_at_once_one_does(house: House) -> None:
+async def test_of_fifty_who_make_the_same_role_at_once_one_does(house: RoleScene) -> None:
     answers = await all_at_once(*[house.create] * CROWD)
     assert sorted(answer.status for answer in answers) == [201] + [409] * (CROWD - 1)
     assert [entry["action"] for entry in house.audited()] == ["role.created"]
 
 
-async def test_an_organization_has_a_hundred_of_its_own_at_most_even_when_many_are_made_at_once(house: House) -> None:
+async def test_an_organization_has_a_hundred_of_its_own_at_most_even_when_many_are_made_at_once(house: RoleScene) -> None:
     house.people.change(
         "insert into roles (id, org_id, slug, name, created_at, updated_at)"
         " select gen_random_uuid(), %s, 'r' || n, 'R', now(), now() from generate_series(1, %s) as n",
@@ -156,7 +156,7 @@ async def test_an_organization_has_a_hundred_of_its_own_at_most_even_when_many_a
     assert len(await house.slugs()) == MOST_ROLES
 
 
-async def test_a_change_replaces_what_it_names_and_says_what_was_before(house: House) -> None:
+async def test_a_change_replaces_what_it_names_and_says_what_was_before(house: RoleScene) -> None:
     role = await house.made(permissions=["audit_logs.view", "services.view"])
     before = (await house.ask("GET", f"/{role}")).json()
     answer = await house.change(role, name="Reader", permissions=["audit_logs.view", "billing.manage"])
@@ -178,7 +178,7 @@ async def test_a_change_replaces_what_it_names_and_says_what_was_before(house: H
     ]
 
 
-async def test_a_change_to_what_it_is_already_changes_nothing(house: House) -> None:
+async def test_a_change_to_what_it_is_already_changes_nothing(house: RoleScene) -> None:
     role = await house.made()
     body = (await house.ask("GET", f"/{role}")).json()
     assert (await house.change(role, name="Auditor", description="", permissions=["audit_logs.view"])).json() == body
@@ -186,7 +186,7 @@ async def test_a_change_to_what_it_is_already_changes_nothing(house: House) -> N
     assert [entry["action"] for entry in house.audited()] == ["role.created"]
 
 
-async def test_managing_members_shows_what_a_member_sees_and_is_kept_as_it_was_said(house: House) -> None:
+async def test_managing_members_shows_what_a_member_sees_and_is_kept_as_it_was_said(house: RoleScene) -> None:
     """So that whoever manages members can make one. It is not written into the role, which may lose it again."""
     role = await house.made(permissions=["org.members.manage"])
     holder = house.tenants.member(house.acme, OwnRole(UUID(role), "auditor"))
@@ -199,12 +199,12 @@ async def test_managing_members_shows_what_a_member_sees_and_is_kept_as_it_was_s
         assert [(await house.client.get(f"{ACME}/{path}", token=token)).status for path in paths] == [status] * 3
 
 
-async def test_a_slug_never_changes(house: House) -> None:
+async def test_a_slug_never_changes(house: RoleScene) -> None:
     role = await house.made()
     assert (await house.change(role, slug="other", name="Other")).json()["slug"] == "auditor"
 
 
-async def test_a_member_with_a_role_may_do_what_it_permits_from_the_next_request_on(house: House) -> None:
+async def test_a_member_with_a_role_may_do_what_it_permits_from_the_next_request_on(house: RoleScene) -> None:
     role = await house.made(permissions=["services.view"])
     holder = house.tenants.member(house.acme, OwnRole(UUID(role), "auditor"))
     for permissions, status in ((["org.members.view"], 200), ([], 403), (["org.members.view", "billing.manage"], 200)):
@@ -213,7 +213,7 @@ async def test_a_member_with_a_role_may_do_what_it_permits_from_the_next_request
         assert answer.status == status
 
 
-async def test_a_role_in_use_or_on_offer_is_not_deleted(house: House) -> None:
+async def test_a_role_in_use_or_on_offer_is_not_deleted(house: RoleScene) -> None:
     role = await house.made()
     holder = house.tenants.member(house.acme, OwnRole(UUID(role), "auditor"))
     assert refused(await house.ask("DELETE", f"/{role}")) == CONFLICT
@@ -240,7 +240,7 @@ async def test_a_role_in_use_or_on_offer_is_not_deleted(house: House) -> None:
     assert refused(await house.change(role, name="x")) == NOT_FOUND
 
 
-async def test_of_fifty_who_delete_and_give_a_role_at_once_the_outcome_is_one_of_both(house: House) -> None:
+async def test_of_fifty_who_delete_and_give_a_role_at_once_the_outcome_is_one_of_both(house: RoleScene) -> None:
     for _ in range(3):
         role = await house.made()
         member = house.tenants.member(house.acme)
@@ -259,14 +259,14 @@ async def test_of_fifty_who_delete_and_give_a_role_at_once_the_outcome_is_one_of
         house.people.change("delete from roles where id = %s", UUID(role))
 
 
-async def test_ids_of_another_organization_are_not_found(house: House) -> None:
+async def test_ids_of_another_organization_are_not_found(house: RoleScene) -> None:
     for method, body in (("GET", None), ("PATCH", {"name": "x"}), ("DELETE", None)):
         for role in (house.theirs.id, uuid4(), "nothing"):
             assert refused(await house.ask(method, f"/{role}", body)) == NOT_FOUND
     assert house.people.rows("select name from roles where id = %s", house.theirs.id) == [{"name": "Auditor"}]
 
 
-async def test_members_see_roles_and_only_their_managers_change_them(house: House) -> None:
+async def test_members_see_roles_and_only_their_managers_change_them(house: RoleScene) -> None:
     role = await house.made()
     everything_else = house.tenants.role(house.acme, "else", set(Capability) - {Capability.ROLES_MANAGE})
     for who in (house.member, house.tenants.member(house.acme, everything_else)):
@@ -280,7 +280,7 @@ async def test_members_see_roles_and_only_their_managers_change_them(house: Hous
     assert (await house.client.get(ROLES)).status == 401
 
 
-async def test_nobody_grants_what_they_do_not_hold(house: House) -> None:
+async def test_nobody_grants_what_they_do_not_hold(house: RoleScene) -> None:
     beyond = [capability for capability in Capability if capability not in {Capability.ROLES_MANAGE, Capability.AUDIT_LOGS_VIEW}]
     for capability in beyond:
         assert refused(await house.create("beyond", ["audit_logs.view", capability], by=house.manager)) == FORBIDDEN
@@ -295,7 +295,7 @@ async def test_nobody_grants_what_they_do_not_hold(house: House) -> None:
     assert (await house.change(role, permissions=["org.roles.manage"], by=house.manager)).status == 200
 
 
-async def test_nobody_touches_a_role_that_permits_more_than_they_hold(house: House) -> None:
+async def test_nobody_touches_a_role_that_permits_more_than_they_hold(house: RoleScene) -> None:
     role = await house.made("biller", ["billing.manage"])
     assert refused(await house.change(role, name="x", by=house.manager)) == FORBIDDEN
     assert refused(await house.change(role, permissions=["audit_logs.view"], by=house.manager)) == FORBIDDEN
@@ -303,7 +303,7 @@ async def test_nobody_touches_a_role_that_permits_more_than_they_hold(house: Hou
     assert "biller" in await house.slugs()
 
 
-async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(house: House) -> None:
+async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(house: RoleScene) -> None:
     """As when two changes cross: the second caller was let in before the first change was there."""
     late, roles = await house.resolved(house.manager), house.postern.tenancy.roles
     own = RoleId(house.manages.id)
@@ -323,7 +323,7 @@ async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(hous
     assert await house.slugs() == ["role-manager"]
 
 
-async def test_a_suspended_organization_shows_and_changes_no_roles(house: House) -> None:
+async def test_a_suspended_organization_shows_and_changes_no_roles(house: RoleScene) -> None:
     role = await house.made()
     house.people.change("update organizations set status = 'suspended' where id = %s", house.acme.id)
     for method, path, body in (("GET", "", None), ("POST", "", NEW), ("GET", f"/{role}", None), ("DELETE", f"/{role}", None)):
@@ -339,7 +339,7 @@ def test_the_built_in_roles_permit_what_the_interface_says() -> None:
 ROUND_TRIPS: Final = {"list": 2, "detail": 2, "create": 5, "change": 4, "delete": 5}
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: RoleScene) -> None:
     measured: dict[str, int] = {}
 
     async def measure(name: str, call: Awaitable[Received]) -> Received:

@@ -44,7 +44,7 @@ GUIDE: Final = ROOT / "docs/guides/verify-audit-offline.md"
 SECRET: Final = "9d6c7a1e-secret-of-the-receiver"
 
 
-class House(Neighbours):
+class SiemScene(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.owner = self.resident(self.acme, "owner")
@@ -137,8 +137,8 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> SiemScene:
+    return SiemScene(postern, people, unlimited(postern), log)
 
 
 def url(receiver: Receiver, path: str = "/in?x=1") -> str:
@@ -153,7 +153,7 @@ def sequences(records: Sequence[dict[str, Any]], stream: str = "audit") -> list[
     return [one["sequence"] for one in records if one["stream"] == stream and "digest" in one]
 
 
-async def verified(house: House, records: Sequence[dict[str, Any]], directory: Path) -> tuple[int, str]:
+async def verified(house: SiemScene, records: Sequence[dict[str, Any]], directory: Path) -> tuple[int, str]:
     """By the program in the guide, word for word, which knows nothing of Postern but the key that anybody may load."""
     (program,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     (directory / "verify.py").write_text(program)
@@ -166,7 +166,7 @@ async def verified(house: House, records: Sequence[dict[str, Any]], directory: P
     return done.returncode, done.stdout
 
 
-async def test_it_is_made_shown_changed_and_removed(house: House) -> None:
+async def test_it_is_made_shown_changed_and_removed(house: SiemScene) -> None:
     assert (await house.ask("GET")).status == 404
     assert (await house.ask("DELETE")).status == 404
     assert (await house.ask("POST", "/test")).status == 404
@@ -221,7 +221,7 @@ async def test_it_is_made_shown_changed_and_removed(house: House) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:
+async def test_what_is_wrong_is_refused(house: SiemScene, field: str, value: Any) -> None:
     body = {"name": "SIEM", "provider_type": "generic", "endpoint_url": "https://siem.example.org/"}
     answer = await house.ask("POST", "", {**body, field: value})
     assert answer.status == 400
@@ -229,7 +229,7 @@ async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) ->
     assert house.people.rows("select id from siem_configurations") == []
 
 
-async def test_addresses_that_are_never_called_are_refused_at_once(house: House) -> None:
+async def test_addresses_that_are_never_called_are_refused_at_once(house: SiemScene) -> None:
     for address in HOSTILE_ADDRESSES:
         if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
             host = f"[{address}]" if ":" in address else address
@@ -238,7 +238,7 @@ async def test_addresses_that_are_never_called_are_refused_at_once(house: House)
             assert (answer.status, "not public" in answer.json()["error"]) == (400, True), address
 
 
-async def test_members_and_neighbours_may_not(house: House) -> None:
+async def test_members_and_neighbours_may_not(house: SiemScene) -> None:
     made = await house.configured()
     member = house.resident(house.acme, "member")
     clerk = house.resident(house.acme, house.tenants.role(house.acme, "clerk", {Capability.INTEGRATIONS_MANAGE}))
@@ -253,7 +253,7 @@ async def test_members_and_neighbours_may_not(house: House) -> None:
     assert (await house.ask("GET", of="globex", by=house.stranger)).status == 404
 
 
-async def test_credentials_stay_with_whom_they_were_given_to(house: House) -> None:
+async def test_credentials_stay_with_whom_they_were_given_to(house: SiemScene) -> None:
     async def sealed() -> bytes | None:
         (row,) = house.people.rows("select sealed_credentials from siem_configurations")
         kept: bytes | None = row["sealed_credentials"]
@@ -277,7 +277,7 @@ async def test_credentials_stay_with_whom_they_were_given_to(house: House) -> No
     assert (await house.ask("POST", "", {**body, "api_key": SECRET, "auth_header": None})).status == 200
 
 
-async def test_round_trips(house: House) -> None:
+async def test_round_trips(house: SiemScene) -> None:
     await house.tenants.token(house.admin)
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver))
@@ -288,7 +288,7 @@ async def test_round_trips(house: House) -> None:
     assert [line["db_round_trips"] for line in house.log.events("request")][-5:] == [5, 5, 4, 2, 4]
 
 
-async def test_the_receiver_is_tried(house: House) -> None:
+async def test_the_receiver_is_tried(house: SiemScene) -> None:
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver), "splunk_hec", api_key=SECRET)
         assert (await house.ask("POST", "/test")).ok(200) == {"success": True, "message": "The receiver took it"}
@@ -307,7 +307,7 @@ async def test_the_receiver_is_tried(house: House) -> None:
 
 
 @pytest.mark.parametrize("crumbs", CRUMBS)
-async def test_a_receiver_that_answers_in_crumbs_has_not_received(house: House, crumbs: str) -> None:
+async def test_a_receiver_that_answers_in_crumbs_has_not_received(house: SiemScene, crumbs: str) -> None:
     await house.happens(3)
     async with receiving(CRUMBS[crumbs]) as receiver:
         await house.configured(url(receiver))
@@ -321,7 +321,7 @@ async def test_a_receiver_that_answers_in_crumbs_has_not_received(house: House, 
     assert (told["last_error"], told["last_delivered_at"]) == ("malformed_answer", None)
 
 
-async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(house: House, tmp_path: Path) -> None:
+async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(house: SiemScene, tmp_path: Path) -> None:
     await house.happens(3, email="grace@acme.example")
     await house.happens(2, to=house.globex)
     async with receiving(answering(204)) as receiver:
@@ -408,7 +408,7 @@ def swapped(records: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     "forge", [altered, altered_and_hashed, personal, personal_text, removed, cut_off, unsigned, signed_by_another, swapped]
 )
-async def test_what_was_tampered_with_is_found(house: House, tmp_path: Path, forge: Forged) -> None:
+async def test_what_was_tampered_with_is_found(house: SiemScene, tmp_path: Path, forge: Forged) -> None:
     await house.happens(6)
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver))
@@ -424,7 +424,7 @@ async def test_what_was_tampered_with_is_found(house: House, tmp_path: Path, for
     assert "FAULT" in told
 
 
-async def test_what_is_forgotten_leaves_a_commitment(house: House, tmp_path: Path) -> None:
+async def test_what_is_forgotten_leaves_a_commitment(house: SiemScene, tmp_path: Path) -> None:
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver), is_active=False)
         await house.happens(2, email="grace@acme.example")
@@ -446,7 +446,7 @@ async def test_what_is_forgotten_leaves_a_commitment(house: House, tmp_path: Pat
 
 
 @pytest.mark.parametrize("job", ["done", "under way", "before the numbers"])
-async def test_of_people_who_were_forgotten_only_commitments_leave(house: House, tmp_path: Path, job: str) -> None:
+async def test_of_people_who_were_forgotten_only_commitments_leave(house: SiemScene, tmp_path: Path, job: str) -> None:
     member = house.resident(house.acme, "member")
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver), is_active=False)
@@ -477,7 +477,7 @@ async def test_of_people_who_were_forgotten_only_commitments_leave(house: House,
     assert (await verified(house, records, tmp_path))[0] == 0
 
 
-async def test_errors_repeat_a_batch_and_lose_nothing(house: House, tmp_path: Path) -> None:
+async def test_errors_repeat_a_batch_and_lose_nothing(house: SiemScene, tmp_path: Path) -> None:
     """The receiver fails, hangs up, has got a batch and says otherwise; forwarders are killed meanwhile and others go on."""
     await house.happens(120)
     turns = iter(range(10_000))
@@ -518,7 +518,7 @@ async def test_errors_repeat_a_batch_and_lose_nothing(house: House, tmp_path: Pa
     assert (await verified(house, records, tmp_path))[0] == 0
 
 
-async def test_a_dead_receiver_is_nobody_elses_problem(house: House) -> None:
+async def test_a_dead_receiver_is_nobody_elses_problem(house: SiemScene) -> None:
     await house.happens(1)
     await house.happens(3, to=house.globex)
     async with receiving(answering(200)) as receiver:
@@ -533,7 +533,7 @@ async def test_a_dead_receiver_is_nobody_elses_problem(house: House) -> None:
 
 
 @pytest.mark.parametrize("provider", ["generic", "elastic"])
-async def test_what_a_receiver_may_answer_ends_nothing(house: House, provider: str) -> None:
+async def test_what_a_receiver_may_answer_ends_nothing(house: SiemScene, provider: str) -> None:
     """Neither a date beyond all dates, nor half of a character where a word of its own should be."""
     await house.happens()
     item = b'{"errors":true,"items":[{"create":{"status":400,"error":{"type":"\\ud800\\u0000\\u001b[31mbad"}}}]}'
@@ -551,7 +551,7 @@ async def test_what_a_receiver_may_answer_ends_nothing(house: House, provider: s
 
 
 async def test_a_mishap_with_one_organization_is_nobody_elses_problem(
-    house: House, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+    house: SiemScene, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.allow("work_broken")
     export = house.postern.tenancy.siem_export
@@ -582,7 +582,7 @@ async def test_a_mishap_with_one_organization_is_nobody_elses_problem(
     assert len(log.events("work_broken")) == 1
 
 
-async def test_pauses_grow_and_a_receiver_may_ask_for_more(house: House) -> None:
+async def test_pauses_grow_and_a_receiver_may_ask_for_more(house: SiemScene) -> None:
     def pause() -> float:
         (row,) = house.people.rows("select failures, extract(epoch from next_at - now())::float as pause from siem_configurations")
         assert row["failures"] == 1
@@ -602,7 +602,7 @@ async def test_pauses_grow_and_a_receiver_may_ask_for_more(house: House) -> None
             await house.done()
 
 
-async def test_disabled_suspended_and_deleted_means_silent_at_once(house: House) -> None:
+async def test_disabled_suspended_and_deleted_means_silent_at_once(house: SiemScene) -> None:
     async def silent() -> bool:
         before = len(receiver.calls)
         await house.happens()
@@ -627,7 +627,9 @@ async def test_disabled_suspended_and_deleted_means_silent_at_once(house: House)
 
 
 @pytest.mark.parametrize("change", ["disable", "delete", "redirect", "suspend", "operator"])
-async def test_what_was_read_before_a_change_does_not_leave_after_it(house: House, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_read_before_a_change_does_not_leave_after_it(
+    house: SiemScene, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The batch is made, and then a member changes their mind."""
     await house.happens(3)
     async with receiving(answering(200)) as receiver:
@@ -656,7 +658,7 @@ async def test_what_was_read_before_a_change_does_not_leave_after_it(house: Hous
     assert receiver.calls == []
 
 
-async def test_one_that_is_made_again_begins_anew(house: House, tmp_path: Path) -> None:
+async def test_one_that_is_made_again_begins_anew(house: SiemScene, tmp_path: Path) -> None:
     async with receiving(answering(200)) as receiver:
         for _ in range(2):
             await house.configured(url(receiver))
@@ -681,7 +683,7 @@ async def test_one_that_is_made_again_begins_anew(house: House, tmp_path: Path) 
         ("generic", ("authorization", f"Bearer {SECRET}")),
     ],
 )
-async def test_each_provider_gets_its_own_form(house: House, tmp_path: Path, provider: str, header: tuple[str, str]) -> None:
+async def test_each_provider_gets_its_own_form(house: SiemScene, tmp_path: Path, provider: str, header: tuple[str, str]) -> None:
     await house.happens(2)
     async with receiving(answering(200, b'{"errors":false}')) as receiver:
         await house.configured(url(receiver), provider, api_key=SECRET)
@@ -708,7 +710,7 @@ async def test_each_provider_gets_its_own_form(house: House, tmp_path: Path, pro
     assert (await verified(house, items, tmp_path))[0] == 0
 
 
-async def test_a_bulk_answer_is_read_item_by_item(house: House) -> None:
+async def test_a_bulk_answer_is_read_item_by_item(house: SiemScene) -> None:
     await house.happens(1)
     refused = b'{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":400,"error":{"type":"document_parsing_exception"}}}]}'
     async with receiving(answering(200, refused)) as receiver:
@@ -723,7 +725,7 @@ async def test_a_bulk_answer_is_read_item_by_item(house: House) -> None:
             await house.done()
 
 
-async def test_an_entry_that_somebody_removed_or_moved_is_told_as_missing(house: House, tmp_path: Path) -> None:
+async def test_an_entry_that_somebody_removed_or_moved_is_told_as_missing(house: SiemScene, tmp_path: Path) -> None:
     await house.happens(3)
     await house.happens(1, to=house.globex)
     # Somebody points a link of acme's at an entry of globex's.
@@ -749,7 +751,7 @@ async def test_an_entry_that_somebody_removed_or_moved_is_told_as_missing(house:
     assert (status, "2 has lost its entry" in told) == (1, True)
 
 
-async def test_credentials_that_cannot_be_opened_are_told(house: House) -> None:
+async def test_credentials_that_cannot_be_opened_are_told(house: SiemScene) -> None:
     await house.happens()
     await house.configured(DEAD, api_key=SECRET)
     house.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
@@ -758,7 +760,7 @@ async def test_credentials_that_cannot_be_opened_are_told(house: House) -> None:
         assert "send them again" in (await house.failed())["last_error"]
 
 
-async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: House, database_url: str) -> None:
+async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: SiemScene, database_url: str) -> None:
     made = await house.configured(is_active=False)
     export = house.postern.tenancy.siem_export
     # One that never commits, and leaves no number behind.
@@ -784,7 +786,7 @@ async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: Hou
     assert rows[3]["created_at"] < rows[0]["created_at"]
 
 
-async def test_a_sign_in_is_queued_for_the_export_of_its_organization(house: House) -> None:
+async def test_a_sign_in_is_queued_for_the_export_of_its_organization(house: SiemScene) -> None:
     await house.configured(is_active=False)
     await house.configured(of="globex", is_active=False)
     events = LoginEventId(uuid4()), LoginEventId(uuid4())
@@ -810,7 +812,7 @@ async def test_a_sign_in_is_queued_for_the_export_of_its_organization(house: Hou
     assert [(row["org_id"], row["content"]["success"]) for row in rows] == [(house.acme.id, True)]
 
 
-async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_export(house: House) -> None:
+async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_export(house: SiemScene) -> None:
     sweep = ReceivedSignIns(house.postern.foundation.pool)
     export = house.postern.tenancy.siem_export
     async with receiving(answering(200)) as receiver:
@@ -833,7 +835,7 @@ async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_
     assert house.people.rows("select 1 from sign_in_links union all select 1 from sign_in_pending") == []
 
 
-async def test_a_rotation_of_the_ring_seals_the_credentials_again(house: House) -> None:
+async def test_a_rotation_of_the_ring_seals_the_credentials_again(house: SiemScene) -> None:
     await house.configured(DEAD, api_key=SECRET)
     ring = AesGcmKeyRing([EncryptionKey("newer", b"n" * 32), EncryptionKey("test", b"k" * 32)])
     columns = PostgresSealedColumns(house.postern.foundation.pool, ring)
@@ -844,7 +846,7 @@ async def test_a_rotation_of_the_ring_seals_the_credentials_again(house: House) 
     assert await columns.outdated("siem_configurations.sealed_credentials", 10) == []
 
 
-async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: House) -> None:
+async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: SiemScene) -> None:
     """A turn ends, and somebody else's export goes on from there."""
     await house.happens(30)
     async with receiving(answering(200)) as receiver:
@@ -866,7 +868,7 @@ async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: Hou
     assert house.people.rows("select 1 from siem_configurations where lease is not null") == []
 
 
-async def test_a_batch_that_is_made_in_parts_is_sent_as_one(house: House) -> None:
+async def test_a_batch_that_is_made_in_parts_is_sent_as_one(house: SiemScene) -> None:
     await house.happens(25)
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver), batch_size=100)
@@ -876,7 +878,7 @@ async def test_a_batch_that_is_made_in_parts_is_sent_as_one(house: House) -> Non
         assert sequences(lines(receiver.calls[:1])) == list(range(1, 27))
 
 
-async def test_a_lease_that_was_lost_moves_no_cursor(house: House) -> None:
+async def test_a_lease_that_was_lost_moves_no_cursor(house: SiemScene) -> None:
     await house.happens(2)
     export = house.postern.tenancy.siem_export
 
@@ -893,7 +895,7 @@ async def test_a_lease_that_was_lost_moves_no_cursor(house: House) -> None:
     assert house.people.rows("select 1 from siem_configurations where lease is null") == []
 
 
-async def test_an_export_can_be_given_to_one_process_alone(house: House) -> None:
+async def test_an_export_can_be_given_to_one_process_alone(house: SiemScene) -> None:
     await house.happens(1)
     await house.configured()
     export = house.postern.tenancy.siem_export

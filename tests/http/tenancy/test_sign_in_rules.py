@@ -36,7 +36,7 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
-class House(Shops):
+class SignInRuleScene(Shops):
     """Acme with an owner, an admin and a member, none of whom has a second factor, and two services."""
 
     def __post_init__(self) -> None:
@@ -85,11 +85,11 @@ class House(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> House:
-    return House(postern, people, client, log)
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> SignInRuleScene:
+    return SignInRuleScene(postern, people, client, log)
 
 
-async def test_the_rules_are_read_and_changed_one_by_one_and_each_change_is_on_record(house: House) -> None:
+async def test_the_rules_are_read_and_changed_one_by_one_and_each_change_is_on_record(house: SignInRuleScene) -> None:
     assert (await house.show()).ok() == DEFAULTS
     house.protect(house.owner)
     answer = (await house.change(mfa_policy="required", session_lifetime_hours=12)).ok()
@@ -128,7 +128,7 @@ async def test_the_rules_are_read_and_changed_one_by_one_and_each_change_is_on_r
     assert [event["name"] for event in house.told()] == ["organization.sign_in_rules.updated"] * 3
 
 
-async def test_what_changes_nothing_is_not_on_record(house: House) -> None:
+async def test_what_changes_nothing_is_not_on_record(house: SignInRuleScene) -> None:
     assert (await house.change(mfa_policy="optional", invitation_domains=[])).ok() == DEFAULTS
     assert house.audited() == []
 
@@ -148,14 +148,14 @@ async def test_what_changes_nothing_is_not_on_record(house: House) -> None:
         ({"invitation_domains": [f"d{number}.example" for number in range(51)]}, "invitation_domains"),
     ],
 )
-async def test_a_rule_that_cannot_be_is_refused_and_named(house: House, rules: dict[str, Any], named: str) -> None:
+async def test_a_rule_that_cannot_be_is_refused_and_named(house: SignInRuleScene, rules: dict[str, Any], named: str) -> None:
     answer = await house.change(**rules)
     assert refused(answer) == BAD_REQUEST
     assert named in answer.json()["error"]
     assert (await house.show()).ok() == DEFAULTS
 
 
-async def test_only_who_manages_the_settings_gets_to_the_rules_and_only_with_a_fresh_proof(house: House) -> None:
+async def test_only_who_manages_the_settings_gets_to_the_rules_and_only_with_a_fresh_proof(house: SignInRuleScene) -> None:
     stranger = house.resident(house.globex, "owner")
     keeper = house.resident(house.acme, house.tenants.role(house.acme, "keeper", [Capability.SETTINGS_MANAGE]))
     for person in (house.member, stranger):
@@ -167,7 +167,7 @@ async def test_only_who_manages_the_settings_gets_to_the_rules_and_only_with_a_f
     assert refused(await house.request("GET", "/api/organizations/nowhere/sign-in-rules")) == NOT_FOUND
 
 
-async def test_another_organization_keeps_its_own_rules(house: House) -> None:
+async def test_another_organization_keeps_its_own_rules(house: SignInRuleScene) -> None:
     house.protect(house.owner)
     (await house.change(mfa_policy="required", mfa_grace_days=0, session_lifetime_hours=1, invitation_domains=["acme.example"])).ok()
     theirs = house.resident(house.globex, "owner")
@@ -176,7 +176,7 @@ async def test_another_organization_keeps_its_own_rules(house: House) -> None:
     assert (await house.request("GET", "/api/organizations/globex", by=theirs)).status == 200
 
 
-async def test_nobody_requires_a_second_factor_who_has_none(house: House) -> None:
+async def test_nobody_requires_a_second_factor_who_has_none(house: SignInRuleScene) -> None:
     answer = await house.change(mfa_policy="required", mfa_grace_days=0)
     assert refused(answer) == MFA_REQUIRED
     assert answer.json()["error"].startswith("mfa_policy:")
@@ -186,7 +186,7 @@ async def test_nobody_requires_a_second_factor_who_has_none(house: House) -> Non
     assert refused(await house.change(mfa_policy="required")) == MFA_REQUIRED
 
 
-async def test_of_two_changes_at_once_neither_is_lost(house: House) -> None:
+async def test_of_two_changes_at_once_neither_is_lost(house: SignInRuleScene) -> None:
     changes = [partial(house.change, mfa_grace_days=21), partial(house.change, by=house.admin, device_trust_days=7)]
     answers: list[Received] = []
     async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
@@ -200,7 +200,7 @@ async def test_of_two_changes_at_once_neither_is_lost(house: House) -> None:
     assert len(house.audited()) == 2
 
 
-async def test_who_loses_the_right_meanwhile_changes_nothing(house: House) -> None:
+async def test_who_loses_the_right_meanwhile_changes_nothing(house: SignInRuleScene) -> None:
     admitted = await house.postern.tenancy.callers.resolve_member(await house.tenants.token(house.admin), "acme")
     assert admitted.may(Capability.SETTINGS_MANAGE)
     async with house.postern.foundation.unit_of_work() as uow:
@@ -220,7 +220,7 @@ async def test_who_loses_the_right_meanwhile_changes_nothing(house: House) -> No
     assert (await house.show()).ok() == DEFAULTS
 
 
-async def test_an_organization_that_goes_meanwhile_has_no_rules_and_takes_none(house: House) -> None:
+async def test_an_organization_that_goes_meanwhile_has_no_rules_and_takes_none(house: SignInRuleScene) -> None:
     admitted = await house.postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme")
     house.people.change("update all_organizations set deleted_at = now() where id = %s", house.acme.id)
     with pytest.raises(NotFound):
@@ -229,7 +229,7 @@ async def test_an_organization_that_goes_meanwhile_has_no_rules_and_takes_none(h
         await house.postern.tenancy.sign_in_rules.change(admitted, SignInRulesChange(mfa_grace_days=1), Actor(admitted.user))
 
 
-async def test_a_member_without_a_second_factor_is_refused_once_the_grace_period_is_over(house: House) -> None:
+async def test_a_member_without_a_second_factor_is_refused_once_the_grace_period_is_over(house: SignInRuleScene) -> None:
     house.protect(house.admin)
     in_acme = house.tenants.session(house.member, house.acme)
     house.require(ago="2 days", grace_days=3)
@@ -254,7 +254,7 @@ async def test_a_member_without_a_second_factor_is_refused_once_the_grace_period
     assert refused(await house.enter(house.member)) == MFA_REQUIRED
 
 
-async def test_who_joins_later_has_the_whole_grace_period(house: House) -> None:
+async def test_who_joins_later_has_the_whole_grace_period(house: SignInRuleScene) -> None:
     house.require(ago="1 year", grace_days=3)
     house.joined(house.member, "2 days")
     assert (await house.enter(house.member)).status == 200
@@ -262,7 +262,7 @@ async def test_who_joins_later_has_the_whole_grace_period(house: House) -> None:
     assert refused(await house.enter(house.member)) == MFA_REQUIRED
 
 
-async def test_the_rule_costs_a_request_no_further_round_trip(house: House) -> None:
+async def test_the_rule_costs_a_request_no_further_round_trip(house: SignInRuleScene) -> None:
     house.protect(house.member)
     token = await house.tenants.token(house.member)
 
@@ -277,7 +277,7 @@ async def test_the_rule_costs_a_request_no_further_round_trip(house: House) -> N
     assert [await round_trips(path) for path in ("/api/user", ACME)] == before
 
 
-async def test_while_impersonating_the_second_factor_of_who_acts_counts(house: House) -> None:
+async def test_while_impersonating_the_second_factor_of_who_acts_counts(house: SignInRuleScene) -> None:
     house.require()
     governor = house.people.add(platform_owner=True)
     acting = house.tenants.session(house.owner)
@@ -296,7 +296,7 @@ async def test_while_impersonating_the_second_factor_of_who_acts_counts(house: H
     assert refused(await house.client.request("PATCH", RULES, body={"mfa_policy": "optional"}, token=token)) == FORBIDDEN
 
 
-async def test_a_service_is_closed_to_such_a_member_and_open_to_others(house: House) -> None:
+async def test_a_service_is_closed_to_such_a_member_and_open_to_others(house: SignInRuleScene) -> None:
     house.require()
     member, guest = house.tenants.uses(house.member, house.shop), house.user()
     token = await house.tenants.token_in(member, house.shop)
@@ -307,7 +307,7 @@ async def test_a_service_is_closed_to_such_a_member_and_open_to_others(house: Ho
     assert (await house.client.get("/api/user", token=token)).status == 200
 
 
-async def test_signing_in_stays_open_on_the_platform_and_not_in_the_service(house: House) -> None:
+async def test_signing_in_stays_open_on_the_platform_and_not_in_the_service(house: SignInRuleScene) -> None:
     visitor = Browser(unlimited(house.postern))
     person = house.tenants.join(await house.people.with_password(PASSWORD), house.acme)
     place = {"org_slug": "acme", "service_slug": "shop"}
@@ -320,7 +320,7 @@ async def test_signing_in_stays_open_on_the_platform_and_not_in_the_service(hous
     assert (await visitor.login(guest, **place)).status == 200
 
 
-async def test_a_refresh_obeys_the_rules_and_the_token_is_not_used_up(house: House) -> None:
+async def test_a_refresh_obeys_the_rules_and_the_token_is_not_used_up(house: SignInRuleScene) -> None:
     visitor = Browser(unlimited(house.postern))
     person = house.tenants.join(await house.people.with_password(PASSWORD), house.acme)
     tokens = await visitor.tokens(person)
@@ -336,7 +336,7 @@ async def test_a_refresh_obeys_the_rules_and_the_token_is_not_used_up(house: Hou
     assert refused(await visitor.refresh(again["refresh_token"])) == ENDED
 
 
-async def test_a_session_is_over_when_it_has_lasted_as_long_as_the_organization_says(house: House) -> None:
+async def test_a_session_is_over_when_it_has_lasted_as_long_as_the_organization_says(house: SignInRuleScene) -> None:
     in_acme = house.tenants.session(house.member, house.acme)
     in_shop = house.tenants.session(house.user(), house.shop)
     places: list[tuple[Person, Any, Callable[[], str]]] = [
@@ -360,7 +360,7 @@ async def test_a_session_is_over_when_it_has_lasted_as_long_as_the_organization_
     assert (await house.client.get(ACME, token=await house.tenants.token(in_acme, house.acme))).status == 200
 
 
-async def test_a_session_elsewhere_goes_on_and_needs_a_new_sign_in_for_this_organization(house: House) -> None:
+async def test_a_session_elsewhere_goes_on_and_needs_a_new_sign_in_for_this_organization(house: SignInRuleScene) -> None:
     house.limit_sessions(1)
     house.tenants.join(house.member, house.globex)
     house.signed_in(house.member, "61 minutes")
@@ -377,11 +377,11 @@ async def test_a_session_elsewhere_goes_on_and_needs_a_new_sign_in_for_this_orga
     assert (await house.request("POST", f"{ACME}/select", by=house.member)).status == 200
 
 
-async def invite(house: House, email: str) -> Received:
+async def invite(house: SignInRuleScene, email: str) -> Received:
     return await house.request("POST", f"{ACME}/invitations", {"email": email, "role": "member"})
 
 
-async def test_invitations_go_to_the_domains_that_the_organization_names(house: House) -> None:
+async def test_invitations_go_to_the_domains_that_the_organization_names(house: SignInRuleScene) -> None:
     early = (await invite(house, "early@elsewhere.example")).ok()
     (await house.change(invitation_domains=["acme.example"])).ok()
     assert (await invite(house, "Ada@ACME.example")).status == 200

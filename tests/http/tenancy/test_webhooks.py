@@ -36,7 +36,7 @@ ACME: Final = "/api/organizations/acme/webhooks"
 DEAD: Final = "http://127.0.0.1:1/"
 
 
-class House(Neighbours):
+class WebhookScene(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.owner = self.resident(self.acme, "owner")
@@ -102,8 +102,8 @@ class House(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> House:
-    return House(postern, people, unlimited(postern), log)
+def house(postern: Postern, people: People, log: CapturedLog) -> WebhookScene:
+    return WebhookScene(postern, people, unlimited(postern), log)
 
 
 def url(port: int) -> str:
@@ -115,7 +115,7 @@ def verified(webhook: dict[str, Any], call: Call) -> Any:
     return Webhook(webhook["secret"]).verify(call.body, dict(call.headers))
 
 
-async def test_a_webhook_is_made_and_its_secret_shown_once(house: House) -> None:
+async def test_a_webhook_is_made_and_its_secret_shown_once(house: WebhookScene) -> None:
     made = await house.made("https://crm.example.org/hooks?token=abc", "user.removed", "user.joined", "user.joined", name=" CRM ")
     assert made.pop("secret").startswith("whsec_")
     assert made == {
@@ -154,7 +154,7 @@ async def test_a_webhook_is_made_and_its_secret_shown_once(house: House) -> None
         *(("events", [one.name]) for one in EVENT_TYPES if one.audience is not Audience.ORGANIZATION or not one.published),
     ],
 )
-async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) -> None:
+async def test_what_is_wrong_is_refused(house: WebhookScene, field: str, value: Any) -> None:
     body = {"name": "CRM", "url": "https://crm.example.org/", "events": ["user.joined"]}
     answer = await house.ask("POST", "", {**body, field: value})
     assert answer.status == 400
@@ -166,7 +166,7 @@ async def test_what_is_wrong_is_refused(house: House, field: str, value: Any) ->
     assert (await house.ask("PATCH", f"/{made['id']}", {field: value})).status == 400
 
 
-async def test_addresses_that_are_never_called_are_refused_at_once(house: House) -> None:
+async def test_addresses_that_are_never_called_are_refused_at_once(house: WebhookScene) -> None:
     for address in HOSTILE_ADDRESSES:
         if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
             host = f"[{address}]" if ":" in address else address
@@ -174,7 +174,7 @@ async def test_addresses_that_are_never_called_are_refused_at_once(house: House)
             assert (answer.status, "not public" in answer.json()["error"]) == (400, True), address
 
 
-async def test_names_are_unique_within_an_organization(house: House) -> None:
+async def test_names_are_unique_within_an_organization(house: WebhookScene) -> None:
     first, _ = await house.made(name="CRM"), await house.made(name="CRM", of="globex")
     body = {"name": "CRM", "url": DEAD, "events": ["user.joined"]}
     assert (await house.ask("POST", "", body)).status == 400
@@ -183,7 +183,7 @@ async def test_names_are_unique_within_an_organization(house: House) -> None:
     assert (await house.ask("PATCH", f"/{first['id']}", {"name": "CRM"})).status == 200
 
 
-async def test_an_organization_has_a_bounded_number(house: House) -> None:
+async def test_an_organization_has_a_bounded_number(house: WebhookScene) -> None:
     house.people.change(
         "insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)"
         " select gen_random_uuid(), %s, n::text, 'http://x', '{user.joined}', '', now(), now() from generate_series(1, %s) as n",
@@ -194,7 +194,7 @@ async def test_an_organization_has_a_bounded_number(house: House) -> None:
     assert (answer.status, str(MOST_WEBHOOKS) in answer.json()["error"]) == (400, True)
 
 
-async def test_a_change_is_recorded_with_the_earlier_values(house: House) -> None:
+async def test_a_change_is_recorded_with_the_earlier_values(house: WebhookScene) -> None:
     made = await house.made("https://a.example/", name="CRM")
     assert (await house.ask("PATCH", f"/{made['id']}", {})).status == 400
     assert (await house.ask("PATCH", f"/{made['id']}", {"is_active": True})).ok(200)["updated_at"] == made["updated_at"]
@@ -219,7 +219,7 @@ async def test_a_change_is_recorded_with_the_earlier_values(house: House) -> Non
     assert len(house.audited("webhook.deleted")) == 1
 
 
-async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_other(house: House, database_url: str) -> None:
+async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_other(house: WebhookScene, database_url: str) -> None:
     """A sign-in publishes, too. What it has queued for a webhook that goes at this moment goes a little later."""
     webhook, other = await house.made(), await house.made()
     async with house.postern.foundation.unit_of_work() as uow:
@@ -235,7 +235,7 @@ async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_oth
     assert [str(row["webhook_id"]) for row in house.people.rows("select webhook_id from webhook_deliveries")] == [other["id"]]
 
 
-async def test_deliveries_of_deleted_webhooks_go_a_few_at_a_time(house: House) -> None:
+async def test_deliveries_of_deleted_webhooks_go_a_few_at_a_time(house: WebhookScene) -> None:
     webhooks = [await house.made(name=f"webhook {number}") for number in range(3)]
     await house.happens(count=3)
     for webhook in webhooks[:2]:
@@ -245,7 +245,7 @@ async def test_deliveries_of_deleted_webhooks_go_a_few_at_a_time(house: House) -
     assert len(await house.deliveries(webhooks[2])) == 3
 
 
-async def test_anothers_webhook_is_not_found(house: House) -> None:
+async def test_anothers_webhook_is_not_found(house: WebhookScene) -> None:
     theirs = await house.made(of="globex")
     delivery = uuid4()
     asked: tuple[tuple[str, str, Any], ...] = (
@@ -263,13 +263,13 @@ async def test_anothers_webhook_is_not_found(house: House) -> None:
     assert (await house.ask("GET", "", by=house.stranger)).status == 403
 
 
-async def test_event_types_say_what_they_tell(house: House) -> None:
+async def test_event_types_say_what_they_tell(house: WebhookScene) -> None:
     types: Any = (await house.ask("GET", "/event-types")).json()
     assert [one["value"] for one in types] == [one.name for one in WEBHOOK_EVENTS]
     assert set(types[0]) == {"value", "label", "category", "description", "example"}
 
 
-async def test_an_event_is_delivered_and_anybody_can_verify_it(house: House) -> None:
+async def test_an_event_is_delivered_and_anybody_can_verify_it(house: WebhookScene) -> None:
     async with receiving(answering(200, b"thanks")) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port))
         await house.happens(email="ada@example.org")
@@ -309,7 +309,7 @@ async def test_an_event_is_delivered_and_anybody_can_verify_it(house: House) -> 
     }
 
 
-async def test_a_delivery_says_whom_or_what_it_is_about(house: House) -> None:
+async def test_a_delivery_says_whom_or_what_it_is_about(house: WebhookScene) -> None:
     told = ("user.invited", "user.joined", "user.removed", "service.created", "plan.created", "plan.updated", "plan.deleted")
     webhook = await house.made(DEAD, *told)
     invited = (await house.request("POST", "/api/organizations/acme/invitations", {"email": "new@acme.example", "role": "member"})).ok()
@@ -337,7 +337,7 @@ async def test_a_delivery_says_whom_or_what_it_is_about(house: House) -> None:
     assert {one["actor_user_id"] for one in payloads if one["event"] != "user.joined"} <= {str(house.admin.user), str(house.owner.user)}
 
 
-async def test_during_a_rotation_both_secrets_verify(house: House) -> None:
+async def test_during_a_rotation_both_secrets_verify(house: WebhookScene) -> None:
     async with receiving(answering(200)) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port))
         rotated = (await house.ask("POST", f"/{webhook['id']}/rotate-secret")).ok(200)
@@ -360,7 +360,7 @@ async def test_during_a_rotation_both_secrets_verify(house: House) -> None:
     assert len(house.audited("webhook.secret_rotated")) == 1
 
 
-async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(house: House) -> None:
+async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(house: WebhookScene) -> None:
     async with (
         receiving(answering(204)) as good,
         receiving(trickling) as slow,
@@ -381,7 +381,7 @@ async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(hou
 
 
 @pytest.mark.parametrize("crumbs", CRUMBS)
-async def test_who_answers_in_crumbs_has_not_received(house: House, crumbs: str) -> None:
+async def test_who_answers_in_crumbs_has_not_received(house: WebhookScene, crumbs: str) -> None:
     async with receiving(CRUMBS[crumbs]) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port))
         await house.happens()
@@ -390,7 +390,7 @@ async def test_who_answers_in_crumbs_has_not_received(house: House, crumbs: str)
     assert len(receiver.calls) == 1
 
 
-async def test_attempts_end_after_five(house: House) -> None:
+async def test_attempts_end_after_five(house: WebhookScene) -> None:
     async with receiving(answering(503, b"later")) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port))
         await house.happens()
@@ -410,7 +410,7 @@ async def test_attempts_end_after_five(house: House) -> None:
     assert delivery["next_retry_at"] is None
 
 
-async def test_a_receiver_that_asks_for_time_gets_it(house: House) -> None:
+async def test_a_receiver_that_asks_for_time_gets_it(house: WebhookScene) -> None:
     async with receiving(answering(429, b"", "Retry-After: 3000")) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port))
         await house.happens()
@@ -430,7 +430,7 @@ STOPS: Final = {
 
 
 @pytest.mark.parametrize("stop", STOPS)
-async def test_nothing_more_is_sent_once_it_must_not_be(house: House, stop: str) -> None:
+async def test_nothing_more_is_sent_once_it_must_not_be(house: WebhookScene, stop: str) -> None:
     async with receiving(answering(500)) as receiver:
         webhook = await house.made(url(receiver.port))
         await house.happens()
@@ -453,7 +453,7 @@ def _sweeps(postern: Postern) -> Any:
     return janitor._sweeps  # type: ignore[attr-defined]  # the janitor's own
 
 
-async def test_a_disabled_webhook_hears_nothing_and_is_not_tested(house: House) -> None:
+async def test_a_disabled_webhook_hears_nothing_and_is_not_tested(house: WebhookScene) -> None:
     webhook = await house.made()
     (await house.ask("PATCH", f"/{webhook['id']}", {"is_active": False})).ok(200)
     await house.happens()
@@ -463,7 +463,7 @@ async def test_a_disabled_webhook_hears_nothing_and_is_not_tested(house: House) 
         assert (answer.status, "disabled" in answer.json()["error"]) == (400, True)
 
 
-async def test_each_event_reaches_the_webhooks_of_its_organization_and_no_others(house: House) -> None:
+async def test_each_event_reaches_the_webhooks_of_its_organization_and_no_others(house: WebhookScene) -> None:
     every = [one.name for one in WEBHOOK_EVENTS]
     ours, theirs, narrow = (
         await house.made(DEAD, *every),
@@ -483,7 +483,7 @@ async def test_each_event_reaches_the_webhooks_of_its_organization_and_no_others
     assert [row for row in told if str(row["webhook_id"]) == theirs["id"]] == []
 
 
-async def test_what_a_person_does_reaches_the_organizations_that_they_belong_to(house: House) -> None:
+async def test_what_a_person_does_reaches_the_organizations_that_they_belong_to(house: WebhookScene) -> None:
     both = house.tenants.join(house.resident(house.acme, "member"), house.globex)
     ours, theirs = [await house.made(DEAD, "security.password.changed", of=of) for of in ("acme", "globex")]
     async with house.postern.foundation.unit_of_work() as uow:
@@ -498,7 +498,7 @@ async def test_what_a_person_does_reaches_the_organizations_that_they_belong_to(
     assert house.people.rows("select count(*) as n from webhook_deliveries where webhook_id = %s", theirs["id"]) == [{"n": 3}]
 
 
-async def test_signing_out_reaches_the_organization_of_the_session(house: House) -> None:
+async def test_signing_out_reaches_the_organization_of_the_session(house: WebhookScene) -> None:
     ours, theirs = await house.made(DEAD, "user.logout"), await house.made(DEAD, "user.logout", of="globex")
     token = await house.tenants.token_in(house.admin, house.acme)
     assert (await house.client.request("POST", "/api/auth/logout", token=token)).status == 200
@@ -506,7 +506,7 @@ async def test_signing_out_reaches_the_organization_of_the_session(house: House)
     assert house.people.rows("select id from webhook_deliveries where webhook_id = %s", theirs["id"]) == []
 
 
-async def test_a_test_event_goes_to_the_webhook_that_is_tested(house: House) -> None:
+async def test_a_test_event_goes_to_the_webhook_that_is_tested(house: WebhookScene) -> None:
     async with receiving(answering(200)) as receiver, house.dispatching():
         webhook, _ = await house.made(url(receiver.port)), await house.made()
         queued = (await house.ask("POST", f"/{webhook['id']}/test")).ok(200)
@@ -517,7 +517,7 @@ async def test_a_test_event_goes_to_the_webhook_that_is_tested(house: House) -> 
     assert house.people.rows("select count(*) as n from webhook_deliveries") == [{"n": 1}]
 
 
-async def test_a_delivery_is_sent_again_under_its_id(house: House) -> None:
+async def test_a_delivery_is_sent_again_under_its_id(house: WebhookScene) -> None:
     async with receiving(answering(200)) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port))
         await house.happens()
@@ -529,7 +529,7 @@ async def test_a_delivery_is_sent_again_under_its_id(house: House) -> None:
         assert (await house.ask("POST", f"/{webhook['id']}/deliveries/{uuid4()}/redeliver")).status == 404
 
 
-async def test_a_span_is_replayed(house: House) -> None:
+async def test_a_span_is_replayed(house: WebhookScene) -> None:
     await house.happens(count=2)
     await house.happens("user.removed")
     await house.happens(to=house.globex.id)
@@ -551,7 +551,7 @@ async def test_a_span_is_replayed(house: House) -> None:
         assert (await house.ask("POST", path, {"since": since, "until": "2026-01-01T00:00:00Z"})).status == 400
 
 
-async def test_deliveries_are_listed_by_type_and_outcome(house: House) -> None:
+async def test_deliveries_are_listed_by_type_and_outcome(house: WebhookScene) -> None:
     webhook = await house.made(DEAD, "user.joined", "user.removed")
     await house.happens(count=3)
     await house.happens("user.removed")
@@ -566,7 +566,7 @@ async def test_deliveries_are_listed_by_type_and_outcome(house: House) -> None:
     assert (await house.ask("GET", f"{path}?limit=101")).status == 400
 
 
-async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_are_told(house: House) -> None:
+async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_are_told(house: WebhookScene) -> None:
     async with receiving(answering(500)) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port), name="CRM")
         await house.happens()
@@ -589,7 +589,7 @@ async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_ar
     assert house.people.rows("select failing_since from webhooks") == [{"failing_since": None}]
 
 
-async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: House) -> None:
+async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: WebhookScene) -> None:
     await house.made()
     await house.happens()
     deliveries = house.postern.tenancy.deliveries
@@ -605,7 +605,7 @@ async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: Ho
     assert await deliveries.due(claimed) == []
 
 
-async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(house: House) -> None:
+async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(house: WebhookScene) -> None:
     webhook = await house.made()
     await house.happens()
     deliveries = house.postern.tenancy.deliveries
@@ -626,7 +626,7 @@ async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(house: 
     assert await deliveries.due(dead) == []
 
 
-async def test_a_secret_that_cannot_be_opened_waits_for_its_key(house: House, log: CapturedLog) -> None:
+async def test_a_secret_that_cannot_be_opened_waits_for_its_key(house: WebhookScene, log: CapturedLog) -> None:
     await house.made()
     await house.happens()
     house.people.change("update webhooks set sealed_secret = 'x'")
@@ -637,7 +637,7 @@ async def test_a_secret_that_cannot_be_opened_waits_for_its_key(house: House, lo
     assert kept == {"lease": None, "rests": True}
 
 
-async def test_claims_go_round(house: House) -> None:
+async def test_claims_go_round(house: WebhookScene) -> None:
     for _ in range(3):
         await house.made()
     await house.happens()
@@ -651,7 +651,7 @@ async def test_claims_go_round(house: House) -> None:
     assert seen[:3] == seen[3:]
 
 
-async def test_claims_share_out_by_organization(house: House) -> None:
+async def test_claims_share_out_by_organization(house: WebhookScene) -> None:
     for number in range(8):
         await house.made(name=f"W{number}")
     await house.made(of="globex")
@@ -675,7 +675,7 @@ async def test_claims_share_out_by_organization(house: House) -> None:
     assert await claimed(1, acme, globex) == []
 
 
-async def test_those_of_an_organization_that_may_have_few_go_round_as_well(house: House) -> None:
+async def test_those_of_an_organization_that_may_have_few_go_round_as_well(house: WebhookScene) -> None:
     made = {(await house.made())["id"] for _ in range(6)}
     await house.happens()
     deliveries = house.postern.tenancy.deliveries
@@ -690,7 +690,7 @@ async def test_those_of_an_organization_that_may_have_few_go_round_as_well(house
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"url": DEAD}, None])
 async def test_what_is_changed_while_all_slots_are_taken_holds(
-    house: House, change: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+    house: WebhookScene, change: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "SLOTS", 1)
     answer = trio.Event()
@@ -726,7 +726,7 @@ HOSTILE_DATES: Final = (
 )
 
 
-async def test_a_date_that_is_none_delays_nothing_and_ends_nothing(house: House) -> None:
+async def test_a_date_that_is_none_delays_nothing_and_ends_nothing(house: WebhookScene) -> None:
     async with receiving(answering(503, b"")) as receiver, house.dispatching():
         webhook = await house.made(url(receiver.port))
         for attempts, date in enumerate(HOSTILE_DATES, 1):
@@ -741,7 +741,7 @@ async def test_a_date_that_is_none_delays_nothing_and_ends_nothing(house: House)
             assert due - ended < timedelta(minutes=9)
 
 
-async def test_a_webhook_that_cannot_be_read_rests_and_others_are_served(house: House, log: CapturedLog) -> None:
+async def test_a_webhook_that_cannot_be_read_rests_and_others_are_served(house: WebhookScene, log: CapturedLog) -> None:
     log.allow("webhook_unreadable")
     async with receiving(answering(204)) as receiver, house.dispatching():
         odd = await house.made("https://crm.example.org/")
@@ -753,7 +753,7 @@ async def test_a_webhook_that_cannot_be_read_rests_and_others_are_served(house: 
         assert kept == {"lease": None, "rests": True}
 
 
-async def test_without_subscribers_nobody_is_woken(house: House) -> None:
+async def test_without_subscribers_nobody_is_woken(house: WebhookScene) -> None:
     await house.made(DEAD, "user.removed")
     before = house.people.rows("select count(*) as n from webhook_deliveries")
     await house.happens()

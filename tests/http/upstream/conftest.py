@@ -11,7 +11,7 @@ from tests.conftest import CapturedLog
 from tests.fake_providers import FakeCodeHost, FakeOfficeSuite, FakeProvider, FakeWebSuite, settings_of
 from tests.http.conftest import postern_on, with_keys
 from tests.http.people import People
-from tests.http.upstream.house import Fakes, House
+from tests.http.upstream.scene import Fakes, UpstreamScene
 
 
 @pytest.fixture
@@ -34,5 +34,5 @@ async def postern(database_url: str, tmp_path: Path, fakes: Fakes) -> AsyncItera
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: object, log: CapturedLog, fakes: Fakes) -> House:
-    return House(postern, people, client, log, fakes)  # type: ignore[arg-type]
+def house(postern: Postern, people: People, client: object, log: CapturedLog, fakes: Fakes) -> UpstreamScene:
+    return UpstreamScene(postern, people, client, log, fakes)  # type: ignore[arg-type]

@@ -11,13 +11,13 @@ from tests.fake_providers import KEY, OTHER_KEY, WORK, public_jwk
 from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.federation.arriving import answer_in, is_page
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.scene import ADA, UpstreamScene
 
 AGAIN = "Signing in there did not work"
 OUT_OF_DATE = "This page is out of date"
 
 
-async def refused(house: House, answer: Received, tabs: Tabs, words: str = AGAIN) -> None:
+async def refused(house: UpstreamScene, answer: Received, tabs: Tabs, words: str = AGAIN) -> None:
     """A page of ours, nobody signed in, nothing connected, and not a word of the provider's."""
     is_page(answer, 400, words)
     assert b"secret words" not in answer.body
@@ -47,20 +47,20 @@ async def refused(house: House, answer: Received, tabs: Tabs, words: str = AGAIN
         {"sub": "x" * 256},
     ],
 )
-async def test_an_id_token_for_something_else(house: House, wrong: dict[str, Any]) -> None:
+async def test_an_id_token_for_something_else(house: UpstreamScene, wrong: dict[str, Any]) -> None:
     house.sits().wrong = wrong
     tabs = house.browser()
     await refused(house, await house.go(tabs), tabs)
 
 
-async def test_an_id_token_for_us_among_others_by_name_is_taken(house: House) -> None:
+async def test_an_id_token_for_us_among_others_by_name_is_taken(house: UpstreamScene) -> None:
     house.sits().wrong = {"aud": ["websuite-client", "another-client"], "azp": "websuite-client"}
     tabs = house.browser()
     await house.go(tabs)
     assert await house.who(tabs)
 
 
-async def test_an_id_token_with_another_key(house: House) -> None:
+async def test_an_id_token_with_another_key(house: UpstreamScene) -> None:
     fake = house.sits()
     fake.key = OTHER_KEY
     tabs = house.browser()
@@ -69,7 +69,7 @@ async def test_an_id_token_with_another_key(house: House) -> None:
     await refused(house, await house.go(tabs), tabs)
 
 
-async def test_an_id_token_without_signature_or_with_the_public_key_as_a_shared_one(house: House) -> None:
+async def test_an_id_token_without_signature_or_with_the_public_key_as_a_shared_one(house: UpstreamScene) -> None:
     fake = house.sits()
     fake.algorithm = "none"
     tabs = house.browser()
@@ -82,7 +82,7 @@ async def test_an_id_token_without_signature_or_with_the_public_key_as_a_shared_
 
 
 async def test_a_new_key_is_found_once_and_many_unknown_ones_do_not_flood_the_provider(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: UpstreamScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = house.sits()
     await house.go(house.browser())
@@ -102,7 +102,7 @@ async def test_a_new_key_is_found_once_and_many_unknown_ones_do_not_flood_the_pr
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_a_new_key_under_the_old_name_is_found_too(house: House, monkeypatch: pytest.MonkeyPatch, *, named: bool) -> None:
+async def test_a_new_key_under_the_old_name_is_found_too(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch, *, named: bool) -> None:
     def published(key: Any) -> list[Any]:
         return [{name: value for name, value in public_jwk("one", key).items() if named or name != "kid"}]
 
@@ -124,7 +124,7 @@ async def test_a_new_key_under_the_old_name_is_found_too(house: House, monkeypat
     assert tabs.session is None
 
 
-async def test_officesuite_names_the_tenant_of_the_token(house: House) -> None:
+async def test_officesuite_names_the_tenant_of_the_token(house: UpstreamScene) -> None:
     fake = house.sits(word="officesuite")
     for wrong in (
         {"iss": f"{fake.url}/{{tenantid}}/v2.0"},
@@ -141,7 +141,7 @@ async def test_officesuite_names_the_tenant_of_the_token(house: House) -> None:
 
 @pytest.mark.parametrize("announced", [True, False, "yes", None])
 @pytest.mark.parametrize("named", ["its own", None, "", "another"])
-async def test_an_answer_says_whose_it_is_where_the_provider_announces_it(house: House, announced: Any, named: str | None) -> None:
+async def test_an_answer_says_whose_it_is_where_the_provider_announces_it(house: UpstreamScene, announced: Any, named: str | None) -> None:
     fake = house.sits(word="own")
     metadata = {**fake.metadata(), "authorization_response_iss_parameter_supported": announced}
     fake.metadata = lambda: metadata  # type: ignore[method-assign]
@@ -158,7 +158,7 @@ async def test_an_answer_says_whose_it_is_where_the_provider_announces_it(house:
         assert fake.forms == [], "the code goes to nobody"
 
 
-async def test_another_issuer_answers(house: House) -> None:
+async def test_another_issuer_answers(house: UpstreamScene) -> None:
     """Mix-up: the answer of one provider is sent to the callback of another."""
     fake, other = house.sits(), house.sits(word="officesuite")
     tabs = house.browser()
@@ -180,7 +180,7 @@ async def test_another_issuer_answers(house: House) -> None:
     assert answer.status == 303
 
 
-async def test_a_state_of_nobody_of_another_browser_and_an_old_one(house: House) -> None:
+async def test_a_state_of_nobody_of_another_browser_and_an_old_one(house: UpstreamScene) -> None:
     fake = house.sits()
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs))
@@ -201,7 +201,7 @@ async def test_a_state_of_nobody_of_another_browser_and_an_old_one(house: House)
     assert (await tabs.request("GET", place)).status == 303
 
 
-async def test_a_callback_counts_once(house: House) -> None:
+async def test_a_callback_counts_once(house: UpstreamScene) -> None:
     fake = house.sits()
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs, house.direct()))
@@ -224,7 +224,7 @@ async def test_a_callback_counts_once(house: House) -> None:
     is_page(await tabs.request("GET", place), 400, OUT_OF_DATE)
 
 
-async def test_a_code_of_somebody_elses_sign_in_is_put_in(house: House) -> None:
+async def test_a_code_of_somebody_elses_sign_in_is_put_in(house: UpstreamScene) -> None:
     """The thief's own state, and the code of the victim: it was made for another challenge, and its token for another nonce."""
     fake = house.sits()
     victim, thief = house.browser(), house.browser()
@@ -240,7 +240,7 @@ async def test_a_code_of_somebody_elses_sign_in_is_put_in(house: House) -> None:
 
 
 @pytest.mark.parametrize("code", ["", "unknown", "x" * 4097, "\x00", "a\nb", "é"])
-async def test_codes_that_are_none(house: House, code: str) -> None:
+async def test_codes_that_are_none(house: UpstreamScene, code: str) -> None:
     """What no provider gives out is not sent to one: with a 500 for it, a stranger would have the provider taken for away."""
     fake = house.sits()
     tabs = house.browser()
@@ -250,7 +250,7 @@ async def test_codes_that_are_none(house: House, code: str) -> None:
     assert [call for call in fake.calls if call.startswith("/token")] == (["/token authorization_code"] if code == "unknown" else [])
 
 
-async def test_the_words_of_a_provider_are_shown_to_nobody(house: House) -> None:
+async def test_the_words_of_a_provider_are_shown_to_nobody(house: UpstreamScene) -> None:
     for word in ("codehost", "websuite"):
         fake = house.sits(word=word)
         tabs = house.browser()
@@ -264,7 +264,7 @@ async def test_the_words_of_a_provider_are_shown_to_nobody(house: House) -> None
         await refused(house, await tabs.request("GET", place), tabs)
 
 
-async def test_who_cancels_comes_back_to_the_page_or_the_application_is_told(house: House) -> None:
+async def test_who_cancels_comes_back_to_the_page_or_the_application_is_told(house: UpstreamScene) -> None:
     fake = house.sits()
     tabs = house.browser()
     fake.consent(await house.leave(tabs))
@@ -277,7 +277,7 @@ async def test_who_cancels_comes_back_to_the_page_or_the_application_is_told(hou
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: House, *, cancelled: bool) -> None:
+async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: UpstreamScene, *, cancelled: bool) -> None:
     fake = house.sits()
     tabs = house.browser()
     back = fake.consent(await house.leave(tabs, house.direct()))
@@ -303,14 +303,14 @@ async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: House, 
         ("officesuite", {"email": None}),
     ],
 )
-async def test_odd_answers_let_nobody_in(house: House, word: str, person: dict[str, Any]) -> None:
+async def test_odd_answers_let_nobody_in(house: UpstreamScene, word: str, person: dict[str, Any]) -> None:
     fake = house.sits(word=word)
     fake.person |= person
     tabs = house.browser()
     await refused(house, await house.go(tabs, word=word), tabs, "")
 
 
-async def test_a_token_endpoint_that_answers_otherwise(house: House) -> None:
+async def test_a_token_endpoint_that_answers_otherwise(house: UpstreamScene) -> None:
     fake = house.sits()
     tabs = house.browser()
     answers: tuple[Any, ...] = (
@@ -326,7 +326,7 @@ async def test_a_token_endpoint_that_answers_otherwise(house: House) -> None:
 
 
 @pytest.mark.parametrize("error", [[], {}, 7, ["invalid_grant"]])
-async def test_an_error_that_is_no_word(house: House, error: Any) -> None:
+async def test_an_error_that_is_no_word(house: UpstreamScene, error: Any) -> None:
     fake = house.sits()
     tabs = house.browser()
     fake.tokens = lambda _issued: {"error": error}  # type: ignore[method-assign,assignment]
@@ -334,7 +334,7 @@ async def test_an_error_that_is_no_word(house: House, error: Any) -> None:
 
 
 @pytest.mark.parametrize("methods", [7, True, {"client_secret_post": 1}, "client_secret_post", None])
-async def test_metadata_that_is_odd_beside_its_endpoints(house: House, methods: Any) -> None:
+async def test_metadata_that_is_odd_beside_its_endpoints(house: UpstreamScene, methods: Any) -> None:
     """The header alone is certain then."""
     fake = house.fakes["own"]
     metadata = fake.metadata()
@@ -364,7 +364,7 @@ async def test_metadata_that_is_odd_beside_its_endpoints(house: House, methods: 
         {"kty": "RSA", "kid": "one", "x5c": ["A" * 1000]},
     ],
 )
-async def test_keys_that_are_none(house: House, key: Any) -> None:
+async def test_keys_that_are_none(house: UpstreamScene, key: Any) -> None:
     fake = house.sits()
     fake.published = [key, public_jwk("two", OTHER_KEY)]
     tabs = house.browser()
@@ -375,7 +375,7 @@ async def test_keys_that_are_none(house: House, key: Any) -> None:
     assert await house.who(tabs)
 
 
-async def test_answers_that_would_take_long_to_read(house: House) -> None:
+async def test_answers_that_would_take_long_to_read(house: UpstreamScene) -> None:
     """64 KiB of JSON may be 30 000 objects."""
     fake = house.sits()
     tabs = house.browser()
@@ -390,7 +390,7 @@ async def test_answers_that_would_take_long_to_read(house: House) -> None:
     assert await house.who(tabs)
 
 
-async def test_a_provider_that_does_not_stop_talking_of_somebodys_address(house: House) -> None:
+async def test_a_provider_that_does_not_stop_talking_of_somebodys_address(house: UpstreamScene) -> None:
     """An identity that is connected already keeps the address that it is told. It is shown on a page."""
     fake = house.sits()
     tabs = house.browser()
@@ -402,7 +402,7 @@ async def test_a_provider_that_does_not_stop_talking_of_somebodys_address(house:
         assert [row["email"] for row in house.identities()] == [""]
 
 
-async def test_a_provider_that_is_turned_off_while_somebody_is_there(house: House) -> None:
+async def test_a_provider_that_is_turned_off_while_somebody_is_there(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     house.sits(word="own")
     tabs = house.browser()
@@ -412,7 +412,7 @@ async def test_a_provider_that_is_turned_off_while_somebody_is_there(house: Hous
     is_page(await tabs.request("GET", f"/auth/{provider}?org=acme"), 400, "is not set up, or was turned off")
 
 
-async def test_a_client_that_is_changed_while_somebody_is_there(house: House) -> None:
+async def test_a_client_that_is_changed_while_somebody_is_there(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     house.sits(word="own")
     tabs = house.browser()
@@ -423,7 +423,7 @@ async def test_a_client_that_is_changed_while_somebody_is_there(house: House) ->
     assert house.fakes["own"].forms == []
 
 
-async def test_another_organizations_provider_is_no_way_in(house: House) -> None:
+async def test_another_organizations_provider_is_no_way_in(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     house.tenants.add("globex")
     is_page(await house.browser().request("GET", f"/auth/{provider}?org=globex"), 400, "is not set up")
@@ -432,7 +432,7 @@ async def test_another_organizations_provider_is_no_way_in(house: House) -> None
     is_page(await house.browser().request("GET", f"/auth/{provider}"), 400, "is not set up")
 
 
-async def test_nothing_in_the_database_can_be_used(house: House, log: Any) -> None:
+async def test_nothing_in_the_database_can_be_used(house: UpstreamScene, log: Any) -> None:
     """Neither the state of somebody who is on the way, nor the secrets at providers."""
     fake = house.sits()
     tabs = house.browser()

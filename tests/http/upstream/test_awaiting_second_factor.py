@@ -8,12 +8,12 @@ import pytest
 from tests.http.browsing import Tab, Tabs
 from tests.http.people import Person
 from tests.http.signing_in import LOGIN, PASSWORD, VERIFY, enable_mfa
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.scene import ADA, UpstreamScene
 
 PROVIDERS = "/api/organizations/acme/upstream-providers"
 
 
-async def awaiting(house: House, word: str, query: str = "") -> tuple[Tabs, Tab]:
+async def awaiting(house: UpstreamScene, word: str, query: str = "") -> tuple[Tabs, Tab]:
     tabs = house.browser()
     answer = await house.go(tabs, query, word=word)
     tab = await tabs.tab().open(answer.header("location") or "")
@@ -22,14 +22,14 @@ async def awaiting(house: House, word: str, query: str = "") -> tuple[Tabs, Tab]
     return tabs, tab
 
 
-async def connected(house: House, word: str, ada: Person | None = None) -> tuple[Person, pyotp.TOTP]:
+async def connected(house: UpstreamScene, word: str, ada: Person | None = None) -> tuple[Person, pyotp.TOTP]:
     ada = ada or house.verified()
     totp = await enable_mfa(house.unlimited, house.people, ada)
     house.sits(word=word if word in house.fakes else "own")
     return ada, totp
 
 
-async def test_whoever_disconnects_the_identity_ends_the_sign_in_by_it_and_all_others(house: House) -> None:
+async def test_whoever_disconnects_the_identity_ends_the_sign_in_by_it_and_all_others(house: UpstreamScene) -> None:
     ada, totp = await connected(house, "websuite", await house.people.with_password(PASSWORD, ADA))
     tabs, tab = await awaiting(house, "websuite")
     by_password = (await house.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})).ok()
@@ -42,7 +42,7 @@ async def test_whoever_disconnects_the_identity_ends_the_sign_in_by_it_and_all_o
     assert (await house.unlimited.post(VERIFY, {"code": totp.now()}, token=by_password["access_token"])).status == 401
 
 
-async def test_an_identity_that_is_connected_again_does_not_revive_it(house: House) -> None:
+async def test_an_identity_that_is_connected_again_does_not_revive_it(house: UpstreamScene) -> None:
     ada, totp = await connected(house, "websuite")
     tabs, tab = await awaiting(house, "websuite")
     house.people.change("delete from identities")
@@ -53,16 +53,16 @@ async def test_an_identity_that_is_connected_again_does_not_revive_it(house: Hou
     assert await house.who(again) == ada.user
 
 
-async def disable(house: House, provider: str) -> None:
+async def disable(house: UpstreamScene, provider: str) -> None:
     (await house.request("PATCH", f"{PROVIDERS}/{provider}", {"enabled": False})).ok()
 
 
-async def delete(house: House, provider: str) -> None:
+async def delete(house: UpstreamScene, provider: str) -> None:
     assert (await house.request("DELETE", f"{PROVIDERS}/{provider}")).status == 204
 
 
-def by(statement: str) -> Callable[[House, str], Awaitable[None]]:
-    async def change(house: House, _provider: str) -> None:
+def by(statement: str) -> Callable[[UpstreamScene, str], Awaitable[None]]:
+    async def change(house: UpstreamScene, _provider: str) -> None:
         house.people.change(statement)
 
     return change
@@ -82,7 +82,7 @@ def by(statement: str) -> Callable[[House, str], Awaitable[None]]:
     ],
 )
 async def test_what_an_organizations_own_provider_rests_on_must_still_stand(
-    house: House, change: Callable[[House, str], Awaitable[None]]
+    house: UpstreamScene, change: Callable[[UpstreamScene, str], Awaitable[None]]
 ) -> None:
     provider = await house.own_provider()
     house.speaker = house.resident(house.acme, "owner", "boss")
@@ -94,7 +94,7 @@ async def test_what_an_organizations_own_provider_rests_on_must_still_stand(
     assert tab.status == 400
 
 
-async def test_as_long_as_it_stands_they_finish(house: House) -> None:
+async def test_as_long_as_it_stands_they_finish(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     ada, totp = await connected(house, provider)
     tabs, tab = await awaiting(house, provider, "?org=acme")

@@ -10,8 +10,8 @@ import trio
 from entrypoints.http.machinery import dispatch
 from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import running
-from tests.http.upstream.house import House
-from tests.http.upstream.test_provider_tokens import Holder
+from tests.http.upstream.scene import UpstreamScene
+from tests.http.upstream.test_provider_tokens import TokenHolder
 
 SOON = ServerSettings(watch_interval=0.05)
 # Longer than what the server lets pass before it looks whether its clients are still there.
@@ -27,8 +27,8 @@ def request(path: str, header: str, value: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: id.postern.test\r\n{header}: {value}\r\n\r\n".encode()
 
 
-async def test_an_application_that_hangs_up_while_a_token_is_renewed_loses_none(house: House) -> None:
-    ada, fake = Holder(house), house.fakes["websuite"]
+async def test_an_application_that_hangs_up_while_a_token_is_renewed_loses_none(house: UpstreamScene) -> None:
+    ada, fake = TokenHolder(house), house.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.forms.clear()
@@ -43,8 +43,8 @@ async def test_an_application_that_hangs_up_while_a_token_is_renewed_loses_none(
     assert sum("refresh_token" in call for call in fake.calls) == 1
 
 
-async def test_whoever_only_waits_for_the_token_may_be_broken_off(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    ada, fake = Holder(house), house.fakes["websuite"]
+async def test_whoever_only_waits_for_the_token_may_be_broken_off(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada, fake = TokenHolder(house), house.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.slow = 0.3
@@ -56,7 +56,7 @@ async def test_whoever_only_waits_for_the_token_may_be_broken_off(house: House, 
     assert len(finishing) == 1
 
 
-async def test_who_reloads_the_page_that_asks_the_provider_is_signed_in(house: House) -> None:
+async def test_who_reloads_the_page_that_asks_the_provider_is_signed_in(house: UpstreamScene) -> None:
     tabs, fake = house.browser(), house.sits()
     back = fake.consent(await house.leave(tabs, house.direct()))
     cookies = "; ".join(f"{name}={value}" for name, value in tabs.cookies.items())

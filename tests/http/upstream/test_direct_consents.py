@@ -6,28 +6,28 @@ import pytest
 
 from tests.http.federation.arriving import CALLBACK, answer_in
 from tests.http.signing_in import PASSWORD
-from tests.http.upstream.house import ADA, House, told_in
+from tests.http.upstream.scene import ADA, UpstreamScene, told_in
 from tests.http.upstream.test_awaiting_second_factor import awaiting, connected
 from tests.http.upstream.test_led_by_domain import own
 
 
-def consents(house: House) -> list[Any]:
+def consents(house: UpstreamScene) -> list[Any]:
     return [one["scopes"] for one in house.people.rows("select scopes from consents")]
 
 
-def recorded(house: House) -> int:
+def recorded(house: UpstreamScene) -> int:
     return [one["name"] for one in house.told("events")].count("user.consent.given")
 
 
 @pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
-async def test_whoever_chooses_an_account_there_consents(house: House, word: str) -> None:
+async def test_whoever_chooses_an_account_there_consents(house: UpstreamScene, word: str) -> None:
     house.sits(word=word)
     answer = await house.go(house.browser(), house.direct(), word=word)
     assert told_in(answer.header("location"))[0] == CALLBACK
     assert consents(house) == [["openid", "profile", "email"]]
 
 
-async def test_so_does_whoever_goes_to_the_organizations_own_by_the_button(house: House) -> None:
+async def test_so_does_whoever_goes_to_the_organizations_own_by_the_button(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     house.sits(word="own")
     answer = await house.go(house.browser(), house.direct(), word=provider)
@@ -35,7 +35,7 @@ async def test_so_does_whoever_goes_to_the_organizations_own_by_the_button(house
     assert len(consents(house)) == 1
 
 
-async def test_so_does_whoever_gives_a_second_factor_after_it(house: House) -> None:
+async def test_so_does_whoever_gives_a_second_factor_after_it(house: UpstreamScene) -> None:
     _, totp = await connected(house, "websuite")
     tabs, tab = await awaiting(house, "websuite", house.direct())
     assert consents(house) == []
@@ -45,7 +45,7 @@ async def test_so_does_whoever_gives_a_second_factor_after_it(house: House) -> N
     assert tabs.session is not None
 
 
-async def test_a_password_in_a_session_that_a_provider_began_is_no_consent(house: House) -> None:
+async def test_a_password_in_a_session_that_a_provider_began_is_no_consent(house: UpstreamScene) -> None:
     await house.people.with_password(PASSWORD, ADA)
     fake = house.sits()
     tabs = house.browser()
@@ -60,7 +60,7 @@ async def test_a_password_in_a_session_that_a_provider_began_is_no_consent(house
     assert consents(house) == []
 
 
-async def test_another_of_the_three_is_no_consent(house: House) -> None:
+async def test_another_of_the_three_is_no_consent(house: UpstreamScene) -> None:
     house.verified()
     house.sits(word="codehost")
     fake = house.sits()
@@ -76,7 +76,7 @@ async def test_another_of_the_three_is_no_consent(house: House) -> None:
 
 
 @pytest.mark.parametrize("kind", ["one of the three", "another organization's own"])
-async def test_the_provider_of_ones_own_domain_is_no_consent_to_somebody_elses_application(house: House, kind: str) -> None:
+async def test_the_provider_of_ones_own_domain_is_no_consent_to_somebody_elses_application(house: UpstreamScene, kind: str) -> None:
     """There nobody chooses anything, and no page of ours comes before it."""
     await own(house)
     house.verified()
@@ -100,7 +100,7 @@ async def test_the_provider_of_ones_own_domain_is_no_consent_to_somebody_elses_a
     assert consents(house) == []
 
 
-async def test_a_flow_that_a_process_of_the_release_before_has_signed_somebody_in_to_is_no_consent(house: House) -> None:
+async def test_a_flow_that_a_process_of_the_release_before_has_signed_somebody_in_to_is_no_consent(house: UpstreamScene) -> None:
     _, totp = await connected(house, "websuite")
     _, tab = await awaiting(house, "websuite", house.direct())
     house.people.change("""update flows set request = request || '{"through": "upstream"}'""")
@@ -108,7 +108,7 @@ async def test_a_flow_that_a_process_of_the_release_before_has_signed_somebody_i
     assert tab.place.startswith("/ui/consent")
 
 
-async def test_coming_back_twice_is_one_consent(house: House) -> None:
+async def test_coming_back_twice_is_one_consent(house: UpstreamScene) -> None:
     fake = house.sits()
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs, house.direct()))

@@ -23,7 +23,7 @@ from tests.http.federation.providing import (
     slo,
 )
 from tests.http.signing_in import PASSWORD
-from tests.http.upstream.house import House
+from tests.http.upstream.scene import UpstreamScene
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def _primes_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
 
 
-async def begun_elsewhere(house: House) -> str:
+async def begun_elsewhere(house: UpstreamScene) -> str:
     """A SAML request by the form of another site, which anybody can send from anywhere. Where its answer leads."""
     boss = house.resident(house.acme, "owner", "boss")
     path = "/api/organizations/acme/services/app/saml"
@@ -50,7 +50,7 @@ async def begun_elsewhere(house: House) -> str:
 
 
 @pytest.mark.parametrize("link", ["/auth/{provider}?flow={flow}", "/auth/{provider}?saml_state={flow}", "/ui/sign-in/password?flow={flow}"])
-async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: House, link: str) -> None:
+async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: UpstreamScene, link: str) -> None:
     provider = await house.own_provider()
     place = await begun_elsewhere(house)
     ada = house.verified()
@@ -74,7 +74,7 @@ async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: House, li
     is_page(await house.browser().request("GET", place), 400, "out of date")
 
 
-async def signed_out_elsewhere(house: House) -> str:
+async def signed_out_elsewhere(house: UpstreamScene) -> str:
     """A sign-out of somebody at two service providers, asked for by the form of another site. Where its answer leads."""
     boss = house.resident(house.acme, "owner", "boss")
     token = await house.people.token(boss)
@@ -98,7 +98,7 @@ async def signed_out_elsewhere(house: House) -> str:
     return answer.header("location") or ""
 
 
-async def test_nobody_is_led_to_sign_in_by_a_sign_out_of_somebody_else(house: House) -> None:
+async def test_nobody_is_led_to_sign_in_by_a_sign_out_of_somebody_else(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     house.word = provider
     place = await signed_out_elsewhere(house)

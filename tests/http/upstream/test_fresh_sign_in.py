@@ -8,7 +8,7 @@ import pytest
 from tests.http.browsing import Tabs
 from tests.http.federation.arriving import is_page
 from tests.http.people import Person
-from tests.http.upstream.house import House
+from tests.http.upstream.scene import UpstreamScene
 
 AGAIN: Final = {
     "own": ("login", "0"),
@@ -20,7 +20,7 @@ NOT_AGAIN: Final = (None, None)
 LONG_AGO: Final = 3600.0
 
 
-async def at_provider(house: House, word: str, tabs: Tabs, place: str) -> str:
+async def at_provider(house: UpstreamScene, word: str, tabs: Tabs, place: str) -> str:
     """From a page of ours that asks to sign in."""
     provider = await house.own_provider() if word == "own" else word
     tab = await tabs.tab().open(place)
@@ -29,7 +29,7 @@ async def at_provider(house: House, word: str, tabs: Tabs, place: str) -> str:
     return await house.leave(tabs, f"?flow={flow}", word=provider)
 
 
-def signed_in(house: House, person: Person, *, age: float) -> Tabs:
+def signed_in(house: UpstreamScene, person: Person, *, age: float) -> Tabs:
     house.people.change("update sessions set revoked_at = now() where id = %s", person.session)
     return house.signed_in(house.people.session_of(person), age=age)
 
@@ -47,7 +47,7 @@ def signed_in(house: House, person: Person, *, age: float) -> Tabs:
     ],
 )
 async def test_the_provider_is_asked_for_what_the_application_asks(
-    house: House, word: str, asked: dict[str, str], *, is_here: bool, again: bool
+    house: UpstreamScene, word: str, asked: dict[str, str], *, is_here: bool, again: bool
 ) -> None:
     ada = house.verified()
     house.sits(word=word)
@@ -58,7 +58,7 @@ async def test_the_provider_is_asked_for_what_the_application_asks(
 
 
 @pytest.mark.parametrize("word", AGAIN)
-async def test_the_provider_is_asked_where_a_page_of_ours_needs_a_fresh_proof(house: House, word: str) -> None:
+async def test_the_provider_is_asked_where_a_page_of_ours_needs_a_fresh_proof(house: UpstreamScene, word: str) -> None:
     ada = house.verified(password=False)
     house.sits(word=word)
     tabs = signed_in(house, ada, age=LONG_AGO)
@@ -84,7 +84,7 @@ async def test_the_provider_is_asked_where_a_page_of_ours_needs_a_fresh_proof(ho
     ],
 )
 async def test_a_sign_in_there_that_was_too_long_ago_does_not_count(
-    house: House, word: str, asked: dict[str, str], auth_time: Any, *, counts: bool
+    house: UpstreamScene, word: str, asked: dict[str, str], auth_time: Any, *, counts: bool
 ) -> None:
     ada = house.verified()
     fake = house.sits(word=word)

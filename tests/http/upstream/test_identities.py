@@ -18,13 +18,13 @@ from tests.http.client import Received, refused
 from tests.http.federation.arriving import CALLBACK, is_page
 from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox
-from tests.http.upstream.house import ADA, CONNECTIONS, House, told_in
+from tests.http.upstream.scene import ADA, CONNECTIONS, UpstreamScene, told_in
 
 PATH = "/api/user/identities"
 
 
 @pytest.fixture
-def ada(house: House) -> Person:
+def ada(house: UpstreamScene) -> Person:
     ada = house.people.add("ada@home.example")
     house.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
     return ada
@@ -33,7 +33,7 @@ def ada(house: House) -> Person:
 class Connecting:
     """A program of the person's, with cookies as a browser keeps them."""
 
-    def __init__(self, house: House, person: Person, tabs: Tabs | None = None) -> None:
+    def __init__(self, house: UpstreamScene, person: Person, tabs: Tabs | None = None) -> None:
         self.house = house
         self.person = person
         self.tabs = tabs or house.browser()
@@ -63,14 +63,14 @@ class Connecting:
         return tab.page.refresh
 
 
-async def listed(house: House, token: str) -> list[dict[str, Any]]:
+async def listed(house: UpstreamScene, token: str) -> list[dict[str, Any]]:
     answer = await house.unlimited.get(PATH, token=token)
     assert answer.status == 200, answer.body
     found: list[dict[str, Any]] = answer.json()
     return found
 
 
-async def test_an_identity_is_connected_listed_and_disconnected(house: House, ada: Person, postbox: Postbox) -> None:
+async def test_an_identity_is_connected_listed_and_disconnected(house: UpstreamScene, ada: Person, postbox: Postbox) -> None:
     token = await house.people.token(ada)
     assert await listed(house, token) == []
     # The provider need not vouch for any address: the person is signed in.
@@ -99,7 +99,7 @@ async def test_an_identity_is_connected_listed_and_disconnected(house: House, ad
     assert events == ["user.identity.linked", "user.identity.unlinked"]
 
 
-async def test_connecting_twice_is_no_error(house: House, ada: Person) -> None:
+async def test_connecting_twice_is_no_error(house: UpstreamScene, ada: Person) -> None:
     house.sits()
     for _ in range(2):
         answer = await Connecting(house, ada).come_back()
@@ -108,11 +108,11 @@ async def test_connecting_twice_is_no_error(house: House, ada: Person) -> None:
 
 
 @pytest.fixture
-def postbox(house: House) -> Postbox:
+def postbox(house: UpstreamScene) -> Postbox:
     return Postbox(house.postern)
 
 
-async def test_an_identity_of_somebody_else_and_a_second_one_of_a_provider(house: House, ada: Person) -> None:
+async def test_an_identity_of_somebody_else_and_a_second_one_of_a_provider(house: UpstreamScene, ada: Person) -> None:
     house.sits()
     await house.go(house.browser())
     answer = await Connecting(house, ada).come_back()
@@ -123,7 +123,7 @@ async def test_an_identity_of_somebody_else_and_a_second_one_of_a_provider(house
     assert told_in(answer.header("location"))[1]["error"] == "other_connected"
 
 
-async def test_the_only_way_in_stays(house: House) -> None:
+async def test_the_only_way_in_stays(house: UpstreamScene) -> None:
     house.sits()
     tabs = house.browser()
     await house.go(tabs)
@@ -147,7 +147,7 @@ SHUT = {
 }
 
 
-async def both_ways(house: House) -> tuple[str, str]:
+async def both_ways(house: UpstreamScene) -> tuple[str, str]:
     """Ada, who comes in by acme's own provider and by the code host. Returns the provider and a token of hers."""
     provider = await house.own_provider()
     for word, way in (("own", provider), ("codehost", "codehost")):
@@ -158,7 +158,7 @@ async def both_ways(house: House) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("change", [None, *SHUT.values()], ids=["open", *SHUT])
-async def test_a_provider_that_would_not_let_the_person_in_is_no_other_way(house: House, change: str | None) -> None:
+async def test_a_provider_that_would_not_let_the_person_in_is_no_other_way(house: UpstreamScene, change: str | None) -> None:
     provider, token = await both_ways(house)
     if change is not None:
         house.people.change(change)
@@ -168,7 +168,7 @@ async def test_a_provider_that_would_not_let_the_person_in_is_no_other_way(house
 
 
 @pytest.mark.parametrize("change", SHUT.values(), ids=SHUT)
-async def test_one_that_lets_nobody_in_may_go_although_it_leaves_a_single_way(house: House, change: str) -> None:
+async def test_one_that_lets_nobody_in_may_go_although_it_leaves_a_single_way(house: UpstreamScene, change: str) -> None:
     provider, token = await both_ways(house)
     house.people.change(change)
     assert (await house.unlimited.request("DELETE", f"{PATH}/{provider}", token=token)).status == 204
@@ -177,7 +177,7 @@ async def test_one_that_lets_nobody_in_may_go_although_it_leaves_a_single_way(ho
 
 @pytest.mark.parametrize("own_client", [False, True], ids=["nobody's client", "an organization's client"])
 async def test_one_of_the_three_that_is_turned_off_is_no_other_way(
-    house: House, monkeypatch: pytest.MonkeyPatch, *, own_client: bool
+    house: UpstreamScene, monkeypatch: pytest.MonkeyPatch, *, own_client: bool
 ) -> None:
     provider, token = await both_ways(house)
     installed: Any = house.postern.identity.identities._providers._installed
@@ -195,7 +195,7 @@ async def test_one_of_the_three_that_is_turned_off_is_no_other_way(
         assert (await house.unlimited.request("DELETE", f"{PATH}/codehost", token=token)).status == 204
 
 
-async def test_of_two_that_go_at_once_one_stays(house: House, ada: Person) -> None:
+async def test_of_two_that_go_at_once_one_stays(house: UpstreamScene, ada: Person) -> None:
     import trio  # noqa: PLC0415 - here alone
 
     house.people.change("update users set password_hash = null where id = %s", ada.user)
@@ -214,7 +214,7 @@ async def test_of_two_that_go_at_once_one_stays(house: House, ada: Person) -> No
     assert sorted(statuses) == [204, 400]
 
 
-async def test_both_need_a_fresh_proof(house: House, ada: Person) -> None:
+async def test_both_need_a_fresh_proof(house: UpstreamScene, ada: Person) -> None:
     house.sits()
     await Connecting(house, ada).come_back()
     house.people.change("update sessions set proved_at = now() - interval '11 minutes'")
@@ -224,13 +224,13 @@ async def test_both_need_a_fresh_proof(house: House, ada: Person) -> None:
 
 
 @pytest.mark.parametrize("word", ["nothing", "password", "00000000-0000-0000-0000-00000000000g"])
-async def test_an_unknown_provider(house: House, ada: Person, word: str) -> None:
+async def test_an_unknown_provider(house: UpstreamScene, ada: Person, word: str) -> None:
     assert refused(await Connecting(house, ada).link(word)) == (400, "BAD_REQUEST")
     answer = await house.unlimited.request("DELETE", f"{PATH}/{word}", token=await house.people.token(ada))
     assert refused(answer) == (400, "BAD_REQUEST")
 
 
-async def test_a_link_that_a_stranger_sends_connects_nothing(house: House, ada: Person) -> None:
+async def test_a_link_that_a_stranger_sends_connects_nothing(house: UpstreamScene, ada: Person) -> None:
     """Eve asks for the address with her own account and has Ada open it: Ada's identity must not become Eve's way in."""
     eve = house.people.add("eve@example.net")
     asked = Connecting(house, eve)
@@ -247,7 +247,7 @@ async def test_a_link_that_a_stranger_sends_connects_nothing(house: House, ada: 
     assert told_in(answer.header("location"))[1]["status"] == "success"
 
 
-async def test_what_ends_meanwhile_connects_nothing(house: House, ada: Person) -> None:
+async def test_what_ends_meanwhile_connects_nothing(house: UpstreamScene, ada: Person) -> None:
     house.sits()
     for change in (
         "update sessions set revoked_at = now()",
@@ -264,7 +264,9 @@ async def test_what_ends_meanwhile_connects_nothing(house: House, ada: Person) -
     assert house.identities() == []
 
 
-async def test_a_session_that_ends_while_the_provider_answers_connects_nothing(house: House, ada: Person, database_url: str) -> None:
+async def test_a_session_that_ends_while_the_provider_answers_connects_nothing(
+    house: UpstreamScene, ada: Person, database_url: str
+) -> None:
     """Whoever ends all access must not find an identity afterwards that was under way."""
     house.sits()
     asked = Connecting(house, ada)
@@ -285,7 +287,7 @@ async def test_a_session_that_ends_while_the_provider_answers_connects_nothing(h
     assert house.identities() == []
 
 
-async def test_what_an_identity_opened_ends_when_it_is_disconnected(house: House, ada: Person) -> None:
+async def test_what_an_identity_opened_ends_when_it_is_disconnected(house: UpstreamScene, ada: Person) -> None:
     """As with a new password: a thief who connected one of theirs is out, and the owner goes on here."""
     house.sits()
     token = await house.people.token(ada)
@@ -300,7 +302,7 @@ async def test_what_an_identity_opened_ends_when_it_is_disconnected(house: House
     assert house.people.rows("select pending_email from users where pending_email is not null") == []
 
 
-async def test_errors_come_back_as_words(house: House, ada: Person) -> None:
+async def test_errors_come_back_as_words(house: UpstreamScene, ada: Person) -> None:
     fake = house.sits()
     asked = Connecting(house, ada)
     fake.consent((await asked.link()).ok()["authorization_url"])
@@ -311,7 +313,7 @@ async def test_errors_come_back_as_words(house: House, ada: Person) -> None:
     assert told_in(answer.header("location"))[1]["error"] == "provider_failed"
 
 
-async def test_an_application_sees_and_changes_what_is_used_in_its_service(house: House, postbox: Postbox) -> None:
+async def test_an_application_sees_and_changes_what_is_used_in_its_service(house: UpstreamScene, postbox: Postbox) -> None:
     other = house.application(house.acme, "other", "https://other.example.com/callback")
     house.sits()
     await house.go(house.browser(), house.direct())
@@ -345,7 +347,7 @@ async def test_an_application_sees_and_changes_what_is_used_in_its_service(house
     "change",
     ["update all_services set deleted_at = now()", "update all_organizations set status = 'suspended'", "delete from all_services"],
 )
-async def test_an_application_whose_service_ends_meanwhile_disconnects_nothing(house: House, ada: Person, change: str) -> None:
+async def test_an_application_whose_service_ends_meanwhile_disconnects_nothing(house: UpstreamScene, ada: Person, change: str) -> None:
     """Its request was let in a moment before. An identity that was never used there, and one that came through it."""
     fake = house.sits()
     identities = house.postern.identity.identities
@@ -367,7 +369,7 @@ async def test_an_application_whose_service_ends_meanwhile_disconnects_nothing(h
     assert len(house.identities()) == 1
 
 
-async def test_an_application_connects_and_people_come_back_to_it(house: House, ada: Person) -> None:
+async def test_an_application_connects_and_people_come_back_to_it(house: UpstreamScene, ada: Person) -> None:
     fake = house.sits()
     token = await house.tenants.token_in(ada, house.app)
     asked = Connecting(house, ada, house.signed_in(ada))
@@ -377,7 +379,7 @@ async def test_an_application_connects_and_people_come_back_to_it(house: House, 
     assert [one["provider"] for one in await listed(house, token)] == ["websuite"]
 
 
-async def test_an_organizations_own_provider_is_not_for_everybody(house: House, ada: Person) -> None:
+async def test_an_organizations_own_provider_is_not_for_everybody(house: UpstreamScene, ada: Person) -> None:
     provider = await house.own_provider()
     house.tenants.join(ada, house.acme)
     token = await house.tenants.token_in(ada, house.acme)
@@ -394,7 +396,7 @@ async def test_an_organizations_own_provider_is_not_for_everybody(house: House, 
     assert told_in(answer.header("location"))[1] == {"status": "success", "provider": provider, "action": "link"}
 
 
-async def test_the_client_of_the_organization_that_somebody_looks_after_is_used_there_and_back(house: House, ada: Person) -> None:
+async def test_the_client_of_the_organization_that_somebody_looks_after_is_used_there_and_back(house: UpstreamScene, ada: Person) -> None:
     """On the platform it is the one that they have chosen in their browser; in an organization, that one."""
     boss = house.resident(house.acme, "owner", "boss")
     fake = house.sits()
@@ -418,7 +420,7 @@ async def test_the_client_of_the_organization_that_somebody_looks_after_is_used_
 # On the pages.
 
 
-async def test_the_page_lists_connects_and_disconnects(house: House, ada: Person) -> None:
+async def test_the_page_lists_connects_and_disconnects(house: UpstreamScene, ada: Person) -> None:
     house.sits()
     tabs = house.signed_in(ada, age=1)
     tab = await tabs.tab().open("/ui/settings/connections")
@@ -440,7 +442,7 @@ async def test_the_page_lists_connects_and_disconnects(house: House, ada: Person
     assert tab.status == 404
 
 
-async def test_the_page_keeps_the_only_way_in_and_tells_what_went_wrong(house: House) -> None:
+async def test_the_page_keeps_the_only_way_in_and_tells_what_went_wrong(house: UpstreamScene) -> None:
     house.sits()
     tabs = house.browser()
     await house.go(tabs)
@@ -462,13 +464,13 @@ async def test_the_page_keeps_the_only_way_in_and_tells_what_went_wrong(house: H
     assert (tab.status, "did not work" in tab.page.text) == (400, True)
 
 
-async def test_the_page_asks_for_a_fresh_proof(house: House, ada: Person) -> None:
+async def test_the_page_asks_for_a_fresh_proof(house: UpstreamScene, ada: Person) -> None:
     tabs = house.signed_in(ada, age=3600)
     tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
     assert tab.place.startswith("/ui/prove")
 
 
-async def test_an_organization_sees_what_is_used_in_its_services_and_the_person_sees_all(house: House) -> None:
+async def test_an_organization_sees_what_is_used_in_its_services_and_the_person_sees_all(house: UpstreamScene) -> None:
     boss = house.resident(house.acme, "owner", "boss")
     for word in ("websuite", "codehost"):
         house.sits(word=word)

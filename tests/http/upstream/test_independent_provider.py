@@ -13,7 +13,7 @@ from ports.identity.upstream.protocols import GrantEnded
 from tests.http.client import Received
 from tests.http.federation.arriving import answer_in
 from tests.http.people import BASE_URL, Person
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.scene import ADA, UpstreamScene
 from tests.independent_provider import IndependentProvider
 
 
@@ -23,7 +23,7 @@ def provider() -> Iterator[IndependentProvider]:
         yield provider
 
 
-async def set_up(house: House, provider: IndependentProvider) -> str:
+async def set_up(house: UpstreamScene, provider: IndependentProvider) -> str:
     house.log.remember(provider.client.secret)
     boss = house.resident(house.acme, "owner", "keeper")
     body = {"name": "Login", "issuer": provider.issuer, "client_id": provider.client.client_id, "client_secret": provider.client.secret}
@@ -48,7 +48,7 @@ async def visited(address: str) -> str:
     return location.removeprefix(BASE_URL)
 
 
-async def test_sign_in_and_sign_out(house: House, provider: IndependentProvider) -> None:
+async def test_sign_in_and_sign_out(house: UpstreamScene, provider: IndependentProvider) -> None:
     ada = house.verified()
     key = await set_up(house, provider)
     tabs = house.browser()
@@ -64,7 +64,7 @@ async def test_sign_in_and_sign_out(house: House, provider: IndependentProvider)
     assert await house.who(tabs) == ada.user
 
 
-async def test_connecting(house: House, provider: IndependentProvider) -> None:
+async def test_connecting(house: UpstreamScene, provider: IndependentProvider) -> None:
     key = await set_up(house, provider)
     ada = house.people.add("other@example.org")
     house.tenants.join(ada, house.acme)
@@ -82,7 +82,7 @@ async def test_connecting(house: House, provider: IndependentProvider) -> None:
     assert [one["subject"] for one in house.identities()] == ["u-1"]
 
 
-async def test_a_code_that_is_sent_twice_and_one_of_another_client(house: House, provider: IndependentProvider) -> None:
+async def test_a_code_that_is_sent_twice_and_one_of_another_client(house: UpstreamScene, provider: IndependentProvider) -> None:
     key = await set_up(house, provider)
     tabs = house.browser()
     place = await visited(await house.leave(tabs, "?org=acme", word=key))
@@ -91,7 +91,7 @@ async def test_a_code_that_is_sent_twice_and_one_of_another_client(house: House,
     assert tabs.session is None
 
 
-async def test_a_refusal_of_the_client(house: House, provider: IndependentProvider) -> None:
+async def test_a_refusal_of_the_client(house: UpstreamScene, provider: IndependentProvider) -> None:
     key = await set_up(house, provider)
     tabs = house.browser()
     place = await visited(await house.leave(tabs, "?org=acme", word=key))
@@ -100,7 +100,7 @@ async def test_a_refusal_of_the_client(house: House, provider: IndependentProvid
     assert tabs.session is None
 
 
-async def test_renewing_a_token_once(house: House, provider: IndependentProvider) -> None:
+async def test_renewing_a_token_once(house: UpstreamScene, provider: IndependentProvider) -> None:
     key = await set_up(house, provider)
     tabs = house.browser()
     house.verified()

@@ -17,7 +17,7 @@ from tests.http.postbox import Postbox
 from tests.http.routing import change_route, route
 from tests.http.signing_in import LOGIN, PASSWORD
 from tests.http.tenants import UsedService
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.scene import ADA, UpstreamScene
 from tests.http.upstream.test_races import meanwhile
 
 NAME: Final = "example.org"
@@ -25,12 +25,12 @@ FALLBACK: Final = "password_fallback_if_provider_unavailable"
 
 
 @pytest.fixture
-def app(house: House) -> UsedService:
+def app(house: UpstreamScene) -> UsedService:
     """Of another organization than the one that leads its people."""
     return house.application(house.tenants.add("globex"), "site", CALLBACK)
 
 
-async def own(house: House, login: str = "upstream_only", join: str = "off") -> str:
+async def own(house: UpstreamScene, login: str = "upstream_only", join: str = "off") -> str:
     """Acme's own provider, and the route that leads there."""
     provider = await house.own_provider(domain="")
     route(house.people, house.acme, NAME, provider=None, login="password_allowed", join=join)
@@ -40,7 +40,7 @@ async def own(house: House, login: str = "upstream_only", join: str = "off") -> 
 
 
 async def test_the_address_leads_to_the_own_provider_and_from_there_into_another_organizations_application(
-    house: House, app: UsedService
+    house: UpstreamScene, app: UsedService
 ) -> None:
     await own(house)
     house.allow(house.verified(), app)
@@ -58,7 +58,7 @@ async def test_the_address_leads_to_the_own_provider_and_from_there_into_another
     assert (back.header("location") or back.body.decode()).find("code=") > 0
 
 
-async def test_an_applications_own_page_leads_there(house: House, app: UsedService) -> None:
+async def test_an_applications_own_page_leads_there(house: UpstreamScene, app: UsedService) -> None:
     provider = await own(house)
     ada = house.verified()
     answer = await house.go(house.browser(), house.direct("site", org="globex"), word=provider)
@@ -68,7 +68,7 @@ async def test_an_applications_own_page_leads_there(house: House, app: UsedServi
 
 
 @pytest.mark.parametrize("what", ["no route", "not proved", "another provider"])
-async def test_an_own_provider_counts_elsewhere_only_where_it_is_led_to(house: House, app: UsedService, what: str) -> None:
+async def test_an_own_provider_counts_elsewhere_only_where_it_is_led_to(house: UpstreamScene, app: UsedService, what: str) -> None:
     provider = await own(house)
     if what == "no route":
         house.people.change("delete from domain_routes")
@@ -82,7 +82,9 @@ async def test_an_own_provider_counts_elsewhere_only_where_it_is_led_to(house: H
     is_page(await tabs.request("GET", f"/auth/{provider}?org=acme&flow={flow}"), 400, "is not set up")
 
 
-async def test_a_shared_provider_is_used_with_the_client_of_the_organization_that_leads_there(house: House, app: UsedService) -> None:
+async def test_a_shared_provider_is_used_with_the_client_of_the_organization_that_leads_there(
+    house: UpstreamScene, app: UsedService
+) -> None:
     """Nothing is asked for there in the name of another organization's service."""
     house.set(app, websuite_scopes=["https://www.example/calendar"])
     route(house.people, house.acme, NAME, provider="websuite")
@@ -99,7 +101,7 @@ async def test_a_shared_provider_is_used_with_the_client_of_the_organization_tha
 
 
 @pytest.mark.parametrize("local", ["none", "proved", "never proved", "connected"])
-async def test_another_provider_lets_nobody_in_and_writes_nothing(house: House, local: str) -> None:
+async def test_another_provider_lets_nobody_in_and_writes_nothing(house: UpstreamScene, local: str) -> None:
     house.sits()
     if local == "connected":
         await house.go(house.browser())
@@ -115,7 +117,7 @@ async def test_another_provider_lets_nobody_in_and_writes_nothing(house: House, 
     assert (house.identities(), house.people.rows("select id, email_verified_at, password_hash from users order by id")) == before
 
 
-async def test_the_owners_of_the_platform_are_not_led(house: House) -> None:
+async def test_the_owners_of_the_platform_are_not_led(house: UpstreamScene) -> None:
     owner = house.verified()
     house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
     await own(house)
@@ -127,7 +129,7 @@ async def test_the_owners_of_the_platform_are_not_led(house: House) -> None:
 
 @pytest.mark.parametrize("local", ["none", "proved", "never proved", "connected"])
 @pytest.mark.parametrize("by", ["own", "websuite"])
-async def test_whoever_comes_by_the_provider_becomes_a_member(house: House, local: str, by: str) -> None:
+async def test_whoever_comes_by_the_provider_becomes_a_member(house: UpstreamScene, local: str, by: str) -> None:
     house.sits(word=by)
     person = None if local in {"none", "connected"} else house.verified()
     if local == "never proved" and person is not None:
@@ -150,7 +152,7 @@ async def test_whoever_comes_by_the_provider_becomes_a_member(house: House, loca
     assert house.people.rows("select role from memberships where user_id = %s", user) == [{"role": "member"}]
 
 
-async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy_says_so(house: House) -> None:
+async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy_says_so(house: UpstreamScene) -> None:
     person = await house.people.with_password(PASSWORD, ADA)
     provider = await own(house, FALLBACK)
     fake = house.fakes["own"]
@@ -169,7 +171,7 @@ async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy
     assert await house.who(tabs) == person.user
 
 
-async def lead(house: House, policy: str, by: str) -> tuple[str, str]:
+async def lead(house: UpstreamScene, policy: str, by: str) -> tuple[str, str]:
     """The provider's word and the query that leads there."""
     if by == "own":
         return await own(house, policy), "?org=acme"
@@ -178,13 +180,13 @@ async def lead(house: House, policy: str, by: str) -> tuple[str, str]:
     return by, "?org=acme"
 
 
-def outages(house: House) -> list[str]:
+def outages(house: UpstreamScene) -> list[str]:
     return [row["provider"] for row in house.people.rows("select provider from provider_outages")]
 
 
 @pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])
 async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy_says_so(
-    house: House, by: str, monkeypatch: pytest.MonkeyPatch
+    house: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody comes back from there, so leaving looks. What was seen a minute ago still counts."""
     person = await house.people.with_password(PASSWORD, ADA)
@@ -219,7 +221,7 @@ async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy
 
 
 @pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])
-async def test_where_nothing_falls_back_nobody_looks(house: House, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_nothing_falls_back_nobody_looks(house: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
     provider, query = await lead(house, "upstream_only", by)
     await house.leave(house.browser(), query, word=provider)
@@ -237,7 +239,7 @@ async def test_where_nothing_falls_back_nobody_looks(house: House, by: str, monk
 
 
 @pytest.mark.parametrize("by", ["own", "websuite"])
-async def test_what_it_publishes_wrongly_is_no_outage(house: House, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_it_publishes_wrongly_is_no_outage(house: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     provider, query = await lead(house, FALLBACK, by)
     await house.leave(house.browser(), query, word=provider)
     monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
@@ -247,7 +249,7 @@ async def test_what_it_publishes_wrongly_is_no_outage(house: House, by: str, mon
     assert outages(house) == []
 
 
-async def test_of_many_who_leave_at_once_one_looks(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_many_who_leave_at_once_one_looks(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     provider, query = await lead(house, FALLBACK, "websuite")
     await house.leave(house.browser(), query, word=provider)
     monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", 0.0)
@@ -258,7 +260,7 @@ async def test_of_many_who_leave_at_once_one_looks(house: House, monkeypatch: py
     assert len(fake.calls) - asked == 1
 
 
-async def test_a_refusal_is_no_outage(house: House) -> None:
+async def test_a_refusal_is_no_outage(house: UpstreamScene) -> None:
     provider = await own(house, FALLBACK)
     tabs = house.browser()
     fake = house.fakes["own"]
@@ -271,7 +273,7 @@ async def test_a_refusal_is_no_outage(house: House) -> None:
     assert house.people.rows("select from provider_outages") == []
 
 
-async def test_a_passkey_that_is_a_second_factor_is_asked_for(house: House) -> None:
+async def test_a_passkey_that_is_a_second_factor_is_asked_for(house: UpstreamScene) -> None:
     ada = house.verified()
     house.people.give_passkey(ada, second_factor=True)
     house.sits()
@@ -281,7 +283,7 @@ async def test_a_passkey_that_is_a_second_factor_is_asked_for(house: House) -> N
     assert tabs.session is None
 
 
-def shared(house: House, word: str = "websuite", login: str = "upstream_only", join: str = "off") -> None:
+def shared(house: UpstreamScene, word: str = "websuite", login: str = "upstream_only", join: str = "off") -> None:
     """The people of the domain sign in at one of the three, with the installation's client."""
     route(house.people, house.acme, NAME, provider=word, login=login, join=join)
     house.people.change("delete from oauth_credentials")
@@ -293,7 +295,7 @@ def personal(word: str, email: str = "ada@home.example", *, verified: bool = Tru
     return {**PEOPLE[word](email, verified), subject: name}
 
 
-def connected(house: House, word: str, ada: Person, **person: Any) -> None:
+def connected(house: UpstreamScene, word: str, ada: Person, **person: Any) -> None:
     fake = house.fakes[word]
     fake.person = {**fake.person, **person}
     subject = {"codehost": "id", "websuite": "sub", "officesuite": "oid"}[word]
@@ -321,7 +323,7 @@ def connected(house: House, word: str, ada: Person, **person: Any) -> None:
     ],
 )
 async def test_the_provider_must_know_the_person_by_an_address_of_the_organization_now(
-    house: House, word: str, login: str, email: str, *, verified: bool, lets_in: bool
+    house: UpstreamScene, word: str, login: str, email: str, *, verified: bool, lets_in: bool
 ) -> None:
     """Whoever has left has none any more, and anybody can have an account there."""
     ada = house.verified()
@@ -342,7 +344,7 @@ async def test_the_provider_must_know_the_person_by_an_address_of_the_organizati
 
 
 @pytest.mark.parametrize("told", ["ada@straße.test", "ada@xn--strae-oqa.test"])
-async def test_a_domain_that_only_an_older_rule_takes_for_the_organizations_is_another(house: House, told: str) -> None:
+async def test_a_domain_that_only_an_older_rule_takes_for_the_organizations_is_another(house: UpstreamScene, told: str) -> None:
     """`straße` and `strasse` are two domains in IDNA 2008, and may be two owners'. In IDNA 2003 they were one."""
     ada = house.verified("ada@strasse.test")
     house.sits(told)
@@ -353,7 +355,7 @@ async def test_a_domain_that_only_an_older_rule_takes_for_the_organizations_is_a
     assert tabs.session is None
 
 
-async def test_an_account_connected_in_a_session_does_not_do_either(house: House) -> None:
+async def test_an_account_connected_in_a_session_does_not_do_either(house: UpstreamScene) -> None:
     shared(house)
     fake = house.sits()
     tabs = house.browser()
@@ -372,7 +374,7 @@ async def test_an_account_connected_in_a_session_does_not_do_either(house: House
 
 
 @pytest.mark.parametrize("what", ["password_allowed", "not proved", "suspended", "away"])
-async def test_where_other_ways_are_open_any_account_there_will_do(house: House, what: str) -> None:
+async def test_where_other_ways_are_open_any_account_there_will_do(house: UpstreamScene, what: str) -> None:
     ada = house.verified()
     house.sits("ada@home.example")
     connected(house, "websuite", ada)
@@ -391,7 +393,7 @@ async def test_where_other_ways_are_open_any_account_there_will_do(house: House,
     assert await house.who(tabs) == ada.user
 
 
-async def test_the_owners_of_the_platform_come_in_by_any_account_there(house: House) -> None:
+async def test_the_owners_of_the_platform_come_in_by_any_account_there(house: UpstreamScene) -> None:
     owner = house.verified()
     house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
     house.sits("ada@home.example")
@@ -405,7 +407,7 @@ async def test_the_owners_of_the_platform_come_in_by_any_account_there(house: Ho
 @pytest.mark.parametrize("local", ["none", "proved", "never proved", "connected"])
 @pytest.mark.parametrize("begun", ["here", "by another organization's application"])
 async def test_whoever_comes_with_another_client_is_led_on_to_the_organizations(
-    house: House, app: UsedService, local: str, begun: str
+    house: UpstreamScene, app: UsedService, local: str, begun: str
 ) -> None:
     """It may let in fewer people than the installation's."""
     fake = house.sits()
@@ -436,7 +438,7 @@ async def test_whoever_comes_with_another_client_is_led_on_to_the_organizations(
     assert app.slug == "site"
 
 
-async def test_an_application_of_the_organization_leads_there_with_its_client_at_once(house: House) -> None:
+async def test_an_application_of_the_organization_leads_there_with_its_client_at_once(house: UpstreamScene) -> None:
     house.verified()
     fake = house.sits()
     route(house.people, house.acme, NAME, provider="websuite")
@@ -445,7 +447,7 @@ async def test_an_application_of_the_organization_leads_there_with_its_client_at
 
 
 @pytest.mark.parametrize("told", ["ada@home.example", "", "ada@example.com"])
-async def test_the_organizations_account_takes_the_place_of_one_that_does_not_do(house: House, told: str) -> None:
+async def test_the_organizations_account_takes_the_place_of_one_that_does_not_do(house: UpstreamScene, told: str) -> None:
     """It was connected before the route was there. Otherwise nobody could come in any more."""
     ada = house.verified()
     house.sits(ADA)
@@ -470,7 +472,7 @@ async def test_the_organizations_account_takes_the_place_of_one_that_does_not_do
 
 
 @pytest.mark.parametrize("what", ["an address of the domain", "password_allowed", "another provider", "platform owner", "not verified"])
-async def test_otherwise_nobody_takes_the_place_of_an_account_that_is_connected(house: House, what: str) -> None:
+async def test_otherwise_nobody_takes_the_place_of_an_account_that_is_connected(house: UpstreamScene, what: str) -> None:
     """Addresses get new owners."""
     ada = house.verified()
     house.sits(ADA)
@@ -501,7 +503,7 @@ async def test_otherwise_nobody_takes_the_place_of_an_account_that_is_connected(
         ("update identities set email = 'ada@another.example'", True),
     ],
 )
-async def test_an_account_that_changes_before_its_place_is_taken(house: House, change: str, lets_in: bool) -> None:
+async def test_an_account_that_changes_before_its_place_is_taken(house: UpstreamScene, change: str, lets_in: bool) -> None:
     ada = house.verified()
     house.sits(ADA)
     connected(house, "websuite", ada, **personal("websuite"))
@@ -516,11 +518,11 @@ async def test_an_account_that_changes_before_its_place_is_taken(house: House, c
 
 class TestRoutes:
     @pytest.fixture
-    def house(self, house: House) -> House:
+    def house(self, house: UpstreamScene) -> UpstreamScene:
         house.speaker = house.resident(house.acme, "owner", "boss")
         return house
 
-    async def test_a_route_names_a_provider_of_its_own_organization_which_then_stays(self, house: House) -> None:
+    async def test_a_route_names_a_provider_of_its_own_organization_which_then_stays(self, house: UpstreamScene) -> None:
         provider = await house.own_provider(domain="")
         routes, providers = "/api/organizations/acme/domain-routes", f"/api/organizations/acme/upstream-providers/{provider}"
         body = {"domain": "acme.test", "upstream_provider_id": provider, "login_policy": "upstream_only"}
@@ -534,7 +536,7 @@ class TestRoutes:
         assert (await house.request("DELETE", providers)).status == 204
         assert refused(await house.request("PATCH", f"{routes}/{made['id']}", {"upstream_provider_id": provider})) == (400, "BAD_REQUEST")
 
-    async def test_a_route_names_no_provider_of_another_organization(self, house: House) -> None:
+    async def test_a_route_names_no_provider_of_another_organization(self, house: UpstreamScene) -> None:
         provider = await house.own_provider(domain="")
         globex = house.tenants.add("globex")
         eve = house.resident(globex, "owner", "eve")
@@ -542,12 +544,12 @@ class TestRoutes:
         answer = await house.request("POST", "/api/organizations/globex/domain-routes", body, by=eve)
         assert refused(answer) == (400, "BAD_REQUEST")
 
-    async def test_a_route_may_name_what_the_installation_has(self, house: House) -> None:
+    async def test_a_route_may_name_what_the_installation_has(self, house: UpstreamScene) -> None:
         body = {"domain": "acme.test", "upstream_provider_id": "officesuite"}
         assert (await house.request("POST", "/api/organizations/acme/domain-routes", body)).ok(201)["upstream_provider_id"] == "officesuite"
 
 
-async def test_the_lookup_names_what_the_installation_has(house: House) -> None:
+async def test_the_lookup_names_what_the_installation_has(house: UpstreamScene) -> None:
     route(house.people, house.acme, NAME, provider="codehost")
     house.people.change("delete from oauth_credentials")
     told = (await house.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()
@@ -556,7 +558,7 @@ async def test_the_lookup_names_what_the_installation_has(house: House) -> None:
 
 @pytest.mark.parametrize("local", ["none", "proved", "connected"])
 @pytest.mark.parametrize("told", ["ada@bücher.example", "ada@xn--bcher-kva.example", "Ada@BÜCHER.example"])
-async def test_a_domain_with_other_letters_is_the_same_domain_however_it_is_written(house: House, local: str, told: str) -> None:
+async def test_a_domain_with_other_letters_is_the_same_domain_however_it_is_written(house: UpstreamScene, local: str, told: str) -> None:
     """The policy counts for both ways to write it, so the provider's word must, too: or nobody would get in."""
     person = None if local == "none" else house.verified("ada@bücher.example")
     provider = await house.own_provider(domain="")
@@ -582,7 +584,7 @@ async def test_a_domain_with_other_letters_is_the_same_domain_however_it_is_writ
 
 
 async def test_what_a_service_may_do_at_the_provider_outlives_a_sign_in_with_another_organizations_client(
-    house: House, app: UsedService
+    house: UpstreamScene, app: UsedService
 ) -> None:
     house.set(app, websuite_scopes=["https://www.example/calendar"])
     fake = house.sits()

@@ -11,7 +11,7 @@ from tests.http.federation.arriving import CALLBACK, VERIFIER, is_page, left
 from tests.http.people import BASE_URL, Person
 from tests.http.routing import route
 from tests.http.signing_in import PASSWORD
-from tests.http.upstream.house import ADA, CONNECTIONS, House, told_in
+from tests.http.upstream.scene import ADA, CONNECTIONS, UpstreamScene, told_in
 from tests.http.upstream.test_races import looking_meanwhile
 
 OUT_OF_DATE = "This page is out of date"
@@ -19,18 +19,18 @@ EVIL = "https://evil.example/callback"
 
 
 @pytest.fixture
-def ada(house: House) -> Person:
+def ada(house: UpstreamScene) -> Person:
     """She has just signed in."""
     ada = house.people.add(ADA)
     house.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
     return ada
 
 
-async def link(house: House, token: str, word: str = "websuite", **headers: str) -> Any:
+async def link(house: UpstreamScene, token: str, word: str = "websuite", **headers: str) -> Any:
     return await house.unlimited.post(f"/api/user/identities/{word}/link", token=token, headers=list(headers.items()))
 
 
-async def asked(house: House, token: str, word: str = "websuite", **headers: str) -> str:
+async def asked(house: UpstreamScene, token: str, word: str = "websuite", **headers: str) -> str:
     """The address of the page on which the person answers."""
     answer = await link(house, token, word, **headers)
     address: str = answer.ok()["authorization_url"]
@@ -39,13 +39,13 @@ async def asked(house: House, token: str, word: str = "websuite", **headers: str
     return address.removeprefix(BASE_URL)
 
 
-async def in_application(house: House, person: Person) -> str:
+async def in_application(house: UpstreamScene, person: Person) -> str:
     token = await house.tenants.token_in(person, house.app)
     house.people.change("update sessions set proved_at = now()")
     return token
 
 
-def states(house: House) -> list[dict[str, Any]]:
+def states(house: UpstreamScene) -> list[dict[str, Any]]:
     return house.people.rows("select user_id, session_id, asked_in from oauth_states")
 
 
@@ -56,7 +56,7 @@ async def pressed(tabs: Tabs, place: str) -> Tab:
 
 
 @pytest.mark.parametrize("owner", [False, True])
-async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_account(house: House, owner: bool) -> None:
+async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_account(house: UpstreamScene, owner: bool) -> None:
     evil = house.tenants.add("evil")
     application = house.application(evil, "game", EVIL)
     ada = await house.people.with_password(PASSWORD, ADA)
@@ -102,7 +102,7 @@ async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_a
     assert house.identities() == []
 
 
-async def test_the_page_names_application_provider_and_account_and_leads_back(house: House, ada: Person) -> None:
+async def test_the_page_names_application_provider_and_account_and_leads_back(house: UpstreamScene, ada: Person) -> None:
     fake = house.sits("her-own@gmail.com", sub="hers")
     adas = house.signed_in(ada)
     place = await asked(house, await in_application(house, ada))
@@ -120,7 +120,7 @@ async def test_the_page_names_application_provider_and_account_and_leads_back(ho
 
 
 @pytest.mark.parametrize("led", [False, True])
-async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(house: House, led: bool) -> None:
+async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(house: UpstreamScene, led: bool) -> None:
     """Also from an account that is led to a provider, which would sign them in to the same one again."""
     ada = await house.people.with_password(PASSWORD, ADA)
     other = house.people.add("ada@work.example")
@@ -140,7 +140,7 @@ async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(house:
     assert await house.who(adas) == ada.user
 
 
-async def test_a_session_of_a_service_does_not_leave_at_once_either(house: House, ada: Person) -> None:
+async def test_a_session_of_a_service_does_not_leave_at_once_either(house: UpstreamScene, ada: Person) -> None:
     """By which somebody signed in there. One for an organization does: it is the person's own."""
     fake = house.sits()
     house.tenants.join(ada, house.acme)
@@ -159,7 +159,7 @@ async def test_a_session_of_a_service_does_not_leave_at_once_either(house: House
     assert not (await link(house, token)).ok()["authorization_url"].startswith(BASE_URL)
 
 
-async def test_the_page_of_another_origin_leads_to_the_page_too(house: House, ada: Person) -> None:
+async def test_the_page_of_another_origin_leads_to_the_page_too(house: UpstreamScene, ada: Person) -> None:
     """Its browser keeps no cookie of the answer, so that it could not come back."""
     fake = house.sits()
     adas = house.signed_in(ada)
@@ -175,7 +175,7 @@ async def test_the_page_of_another_origin_leads_to_the_page_too(house: House, ad
     assert answer.header("set-cookie") is not None
 
 
-async def test_the_page_needs_a_fresh_proof_and_comes_back_after_it(house: House) -> None:
+async def test_the_page_needs_a_fresh_proof_and_comes_back_after_it(house: UpstreamScene) -> None:
     fake = house.sits()
     ada = await house.people.with_password(PASSWORD, ADA)
     place = await asked(house, await in_application(house, ada))
@@ -197,7 +197,7 @@ async def test_the_page_needs_a_fresh_proof_and_comes_back_after_it(house: House
     assert told_in(answer.header("location"))[1]["status"] == "success"
 
 
-async def test_requests_that_are_not_ours_or_not_for_this_provider(house: House, ada: Person) -> None:
+async def test_requests_that_are_not_ours_or_not_for_this_provider(house: UpstreamScene, ada: Person) -> None:
     adas = house.signed_in(ada)
     place = await asked(house, await in_application(house, ada))
     session, ends, mac = place.rpartition("/")[2].split("~")
@@ -225,7 +225,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_request_ends_with_what_made_it(house: House, ada: Person, change: str) -> None:
+async def test_a_request_ends_with_what_made_it(house: UpstreamScene, ada: Person, change: str) -> None:
     fake = house.sits()
     adas = house.signed_in(ada)
     place = await asked(house, await in_application(house, ada))
@@ -237,7 +237,7 @@ async def test_a_request_ends_with_what_made_it(house: House, ada: Person, chang
 
 
 @pytest.mark.parametrize("change", CHANGES[:2])
-async def test_it_also_ends_while_the_provider_is_asked(house: House, ada: Person, change: str) -> None:
+async def test_it_also_ends_while_the_provider_is_asked(house: UpstreamScene, ada: Person, change: str) -> None:
     """Which may take its time."""
     fake = house.sits()
     adas = house.signed_in(house.people.session_of(ada))
@@ -248,7 +248,7 @@ async def test_it_also_ends_while_the_provider_is_asked(house: House, ada: Perso
     assert house.identities() == []
 
 
-async def test_it_also_ends_with_the_session_of_the_browser(house: House, ada: Person) -> None:
+async def test_it_also_ends_with_the_session_of_the_browser(house: UpstreamScene, ada: Person) -> None:
     """Whoever signs out has nothing left on its way that the next one at the same computer could finish."""
     fake = house.sits()
     token = await in_application(house, ada)
@@ -261,7 +261,7 @@ async def test_it_also_ends_with_the_session_of_the_browser(house: House, ada: P
     assert house.identities() == []
 
 
-async def test_a_provider_that_is_off_or_does_not_answer(house: House, ada: Person) -> None:
+async def test_a_provider_that_is_off_or_does_not_answer(house: UpstreamScene, ada: Person) -> None:
     provider = await house.own_provider(domain="")
     adas = house.signed_in(ada)
     house.tenants.join(ada, house.acme)
@@ -278,7 +278,7 @@ async def test_a_provider_that_is_off_or_does_not_answer(house: House, ada: Pers
     assert refused(await link(house, token, provider, **elsewhere)) == (400, "BAD_REQUEST")
 
 
-async def test_coming_back_twice_leads_to_the_same_place(house: House, ada: Person) -> None:
+async def test_coming_back_twice_leads_to_the_same_place(house: UpstreamScene, ada: Person) -> None:
     fake = house.sits()
     adas = house.signed_in(ada)
     tab = await pressed(adas, await asked(house, await in_application(house, ada)))

@@ -8,7 +8,7 @@ import pytest
 from tests.http.federation.arriving import answer_in, is_page
 from tests.http.people import Person
 from tests.http.signing_in import PASSWORD
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.scene import ADA, UpstreamScene
 
 
 class Local(NamedTuple):
@@ -47,7 +47,7 @@ def expected(local: Local | None, word: str, connected: str) -> str:
     return REFUSED if connected == "same" else CONNECTS
 
 
-async def put_there(house: House, local: Local, connected: str) -> Person:
+async def put_there(house: UpstreamScene, local: Local, connected: str) -> Person:
     ada = await house.people.with_password(PASSWORD, ADA, verified=local.verified)
     if local.opens != "password":
         house.people.change("update users set password_hash = null where id = %s", ada.user)
@@ -64,7 +64,7 @@ async def put_there(house: House, local: Local, connected: str) -> Person:
     return ada
 
 
-def says(house: House, word: str) -> None:
+def says(house: UpstreamScene, word: str) -> None:
     match word:
         case "verified":
             house.sits()
@@ -78,7 +78,7 @@ def says(house: House, word: str) -> None:
 @pytest.mark.parametrize("connected", CONNECTED)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("local", LOCALS, ids=str)
-async def test_every_account_against_every_word(house: House, local: Local | None, word: str, connected: str) -> None:
+async def test_every_account_against_every_word(house: UpstreamScene, local: Local | None, word: str, connected: str) -> None:
     if local is None and connected != "no":
         return
     ada = None if local is None else await put_there(house, local, connected)
@@ -112,7 +112,7 @@ async def test_every_account_against_every_word(house: House, local: Local | Non
         assert len(house.identities()) == 1, "what was connected before goes"
 
 
-async def test_a_known_identity_is_the_account_whatever_the_addresses_say(house: House) -> None:
+async def test_a_known_identity_is_the_account_whatever_the_addresses_say(house: UpstreamScene) -> None:
     house.sits()
     tabs = house.browser()
     await house.go(tabs)
@@ -128,7 +128,7 @@ async def test_a_known_identity_is_the_account_whatever_the_addresses_say(house:
 
 
 @pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
-async def test_a_word_that_is_not_verified_by_the_providers_own_rule(house: House, word: str) -> None:
+async def test_a_word_that_is_not_verified_by_the_providers_own_rule(house: UpstreamScene, word: str) -> None:
     house.verified()
     fake = house.sits(word=word, verified=False)
     people: dict[str, tuple[dict[str, Any], ...]] = {
@@ -158,7 +158,7 @@ async def test_a_word_that_is_not_verified_by_the_providers_own_rule(house: Hous
         ("officesuite", {"xms_edov": "1"}),
     ],
 )
-async def test_a_word_that_is_verified_by_the_providers_own_rule(house: House, word: str, person: dict[str, Any]) -> None:
+async def test_a_word_that_is_verified_by_the_providers_own_rule(house: UpstreamScene, word: str, person: dict[str, Any]) -> None:
     fake = house.sits(word=word, **person)
     ada = house.verified(fake.person["email"])
     tabs = house.browser()
@@ -166,7 +166,7 @@ async def test_a_word_that_is_verified_by_the_providers_own_rule(house: House, w
     assert await house.who(tabs) == ada.user
 
 
-async def test_an_account_that_a_directory_has_switched_off_is_its_owners_once_proved(house: House) -> None:
+async def test_an_account_that_a_directory_has_switched_off_is_its_owners_once_proved(house: UpstreamScene) -> None:
     """Nobody had proved the address, and the organization's own tie stays as it is."""
     ada = house.people.add(ADA)
     house.people.change(
@@ -185,7 +185,7 @@ async def test_an_account_that_a_directory_has_switched_off_is_its_owners_once_p
     assert house.people.rows("select from memberships where user_id = %s", ada.user) == []
 
 
-async def test_an_account_that_a_directory_has_switched_off_and_its_owner_had_proved_stays_closed(house: House) -> None:
+async def test_an_account_that_a_directory_has_switched_off_and_its_owner_had_proved_stays_closed(house: UpstreamScene) -> None:
     ada = house.verified()
     house.people.change("update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s", house.acme.id, ada.user)
     house.sits()
@@ -194,7 +194,7 @@ async def test_an_account_that_a_directory_has_switched_off_and_its_owner_had_pr
     assert await house.who(tabs) is None
 
 
-async def test_a_deactivated_account_stays_closed(house: House) -> None:
+async def test_a_deactivated_account_stays_closed(house: UpstreamScene) -> None:
     house.sits()
     await house.go(house.browser())
     house.people.change("update users set deactivated_at = now()")
@@ -206,7 +206,7 @@ async def test_a_deactivated_account_stays_closed(house: House) -> None:
     assert (tabs.session, house.identities()) == (None, [])
 
 
-async def test_an_address_that_was_reclaimed_loses_sessions_factors_and_trust(house: House) -> None:
+async def test_an_address_that_was_reclaimed_loses_sessions_factors_and_trust(house: UpstreamScene) -> None:
     squatter = house.people.add(ADA)
     house.people.change("update users set password_hash = 'x', pending_email = 'evil@example.net', pending_email_key = 'evil@example.net'")
     house.people.change(
@@ -226,7 +226,7 @@ async def test_an_address_that_was_reclaimed_loses_sessions_factors_and_trust(ho
     ]
 
 
-async def test_what_the_earlier_holder_has_allowed_an_application_is_asked_again(house: House) -> None:
+async def test_what_the_earlier_holder_has_allowed_an_application_is_asked_again(house: UpstreamScene) -> None:
     """Its organization could otherwise make an account at its service, allow it everything, and move it to somebody else's address."""
     squatter = house.people.add(ADA)
     house.allow(squatter)
@@ -238,7 +238,7 @@ async def test_what_the_earlier_holder_has_allowed_an_application_is_asked_again
     assert answer_in(answer.header("location"))["error"] == "consent_required"
 
 
-async def test_an_organizations_own_provider_vouches_for_its_domain_alone(house: House) -> None:
+async def test_an_organizations_own_provider_vouches_for_its_domain_alone(house: UpstreamScene) -> None:
     provider = await house.own_provider(domain="example.org")
     ada, eve = house.verified(), house.verified("eve@elsewhere.example")
     house.sits(word="own")
@@ -262,7 +262,7 @@ async def test_an_organizations_own_provider_vouches_for_its_domain_alone(house:
     assert eve.user not in {one["user_id"] for one in house.identities()}
 
 
-async def test_an_organizations_own_provider_never_lets_a_platform_owner_in(house: House) -> None:
+async def test_an_organizations_own_provider_never_lets_a_platform_owner_in(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     owner = house.verified()
     house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
@@ -278,7 +278,7 @@ async def test_an_organizations_own_provider_never_lets_a_platform_owner_in(hous
     assert tabs.session is None
 
 
-async def test_who_becomes_a_platform_owner_is_signed_out_where_a_provider_vouched_for_them(house: House) -> None:
+async def test_who_becomes_a_platform_owner_is_signed_out_where_a_provider_vouched_for_them(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     ada = house.verified()
     house.sits(word="own")
@@ -294,13 +294,13 @@ async def test_who_becomes_a_platform_owner_is_signed_out_where_a_provider_vouch
     assert await house.who(by_password) == ada.user
 
 
-async def test_a_platform_owner_who_never_proved_the_address_is_not_reclaimed(house: House) -> None:
+async def test_a_platform_owner_who_never_proved_the_address_is_not_reclaimed(house: UpstreamScene) -> None:
     house.people.add(ADA, platform_owner=True)
     house.sits()
     is_page(await house.go(house.browser()), 400, "cannot be used with this provider")
 
 
-async def test_two_organizations_with_the_same_issuer_do_not_share_people(house: House) -> None:
+async def test_two_organizations_with_the_same_issuer_do_not_share_people(house: UpstreamScene) -> None:
     """Globex sets up the provider that acme uses, too, and would like acme's people."""
     mine = await house.own_provider()
     house.verified()
@@ -316,7 +316,7 @@ async def test_two_organizations_with_the_same_issuer_do_not_share_people(house:
     assert await house.who(tabs) is None
 
 
-async def test_many_at_once_make_one_account(house: House) -> None:
+async def test_many_at_once_make_one_account(house: UpstreamScene) -> None:
     import trio  # noqa: PLC0415 - here alone
 
     house.sits()

@@ -9,7 +9,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.settings import SettingsError
 from tests.http.conftest import NOWHERE, postern_on, with_keys
 from tests.http.federation.arriving import is_page
-from tests.http.upstream.house import House
+from tests.http.upstream.scene import UpstreamScene
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
         yield opened
 
 
-async def test_no_page_offers_any_and_none_can_be_used(house: House) -> None:
+async def test_no_page_offers_any_and_none_can_be_used(house: UpstreamScene) -> None:
     for place in ("/ui/sign-in", house.asking()):
         tab = await house.browser().tab().open(place)
         assert not any(link.startswith("/auth/") for link in tab.page.links)
@@ -27,7 +27,7 @@ async def test_no_page_offers_any_and_none_can_be_used(house: House) -> None:
     assert house.people.rows("select from oauth_states") == []
 
 
-async def test_an_organization_with_a_client_of_its_own_offers_that_one(house: House) -> None:
+async def test_an_organization_with_a_client_of_its_own_offers_that_one(house: UpstreamScene) -> None:
     boss = house.resident(house.acme, "owner", "boss")
     body = {"client_id": "acmes", "client_secret": "acmes-secret-808"}
     (await house.request("POST", "/api/organizations/acme/oauth-credentials/codehost", body, by=boss)).ok()

@@ -8,7 +8,7 @@ import pytest
 from entrypoints.bootstrap import Postern
 from tests.fake_providers import settings_of
 from tests.http.conftest import postern_on, with_keys
-from tests.http.upstream.house import CONNECTIONS, Fakes, House, told_in
+from tests.http.upstream.scene import CONNECTIONS, Fakes, UpstreamScene, told_in
 from tests.http.upstream.test_identities import Connecting
 
 FRONTEND = "https://console.example.com"
@@ -22,7 +22,7 @@ async def postern(database_url: str, tmp_path: Path, fakes: Fakes) -> AsyncItera
         yield opened
 
 
-async def test_our_own_page_leads_back_to_itself(house: House) -> None:
+async def test_our_own_page_leads_back_to_itself(house: UpstreamScene) -> None:
     fake = house.sits()
     ada = house.people.session_of(house.verified())
     tabs = house.signed_in(ada)
@@ -35,7 +35,7 @@ async def test_our_own_page_leads_back_to_itself(house: House) -> None:
         assert (where, told.get("error", "")) == (CONNECTIONS, error)
 
 
-async def test_the_api_leads_back_to_the_frontend(house: House) -> None:
+async def test_the_api_leads_back_to_the_frontend(house: UpstreamScene) -> None:
     house.sits()
     ada = house.people.session_of(house.verified())
     answer = await Connecting(house, ada).come_back()

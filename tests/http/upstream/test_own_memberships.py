@@ -6,7 +6,7 @@ from tests.http.browsing import Tabs
 from tests.http.people import Person
 from tests.http.routing import route
 from tests.http.tenants import Tenant
-from tests.http.upstream.house import House
+from tests.http.upstream.scene import UpstreamScene
 from tests.http.upstream.test_awaiting_second_factor import awaiting, connected
 from tests.http.upstream.test_round_trips import trips
 
@@ -14,7 +14,7 @@ CALLBACK = "/auth/{provider}/callback"
 PAGE = "/ui/confirm-membership"
 
 
-def own(house: House, person: Person, tenant: Tenant) -> bool | None:
+def own(house: UpstreamScene, person: Person, tenant: Tenant) -> bool | None:
     rows = house.people.rows(
         "select own_since is not null as own from memberships where user_id = %s and org_id = %s", person.user, tenant.id
     )
@@ -22,11 +22,11 @@ def own(house: House, person: Person, tenant: Tenant) -> bool | None:
 
 
 @pytest.fixture
-def ada(house: House) -> Person:
+def ada(house: UpstreamScene) -> Person:
     return house.verified()
 
 
-async def entered(house: House, provider: str, tabs: Tabs | None = None) -> str:
+async def entered(house: UpstreamScene, provider: str, tabs: Tabs | None = None) -> str:
     """Where they are led to."""
     house.sits(word="own" if provider not in house.fakes else provider)
     answer = await house.go(tabs or house.browser(), "?org=acme", word=provider)
@@ -34,7 +34,7 @@ async def entered(house: House, provider: str, tabs: Tabs | None = None) -> str:
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_a_listed_membership_becomes_their_own_in_the_same_round_trips(house: House, ada: Person, again: bool) -> None:
+async def test_a_listed_membership_becomes_their_own_in_the_same_round_trips(house: UpstreamScene, ada: Person, again: bool) -> None:
     provider = await house.own_provider()
     tabs = house.browser()
     if again:
@@ -49,7 +49,7 @@ async def test_a_listed_membership_becomes_their_own_in_the_same_round_trips(hou
     assert trips(house, CALLBACK) == 4
 
 
-async def test_nobody_else_s_membership_becomes_their_own_by_it(house: House, ada: Person) -> None:
+async def test_nobody_else_s_membership_becomes_their_own_by_it(house: UpstreamScene, ada: Person) -> None:
     provider = await house.own_provider()
     globex, bob = house.tenants.add("globex"), house.verified("bob@example.org")
     for person, tenant in ((ada, house.acme), (ada, globex), (bob, house.acme)):
@@ -59,27 +59,29 @@ async def test_nobody_else_s_membership_becomes_their_own_by_it(house: House, ad
 
 
 @pytest.mark.parametrize("join", ["on", "ask"])
-async def test_who_becomes_a_member_by_the_domain_in_the_same_sign_in_is_one_by_their_own_act(house: House, ada: Person, join: str) -> None:
+async def test_who_becomes_a_member_by_the_domain_in_the_same_sign_in_is_one_by_their_own_act(
+    house: UpstreamScene, ada: Person, join: str
+) -> None:
     provider = await house.own_provider(domain="")
     route(house.people, house.acme, "example.org", provider=None, login="password_allowed", join=join)
     assert await entered(house, provider) == "/ui"
     assert own(house, ada, house.acme) is (True if join == "on" else None)
 
 
-async def test_by_the_domain_alone_they_are_listed(house: House, ada: Person) -> None:
+async def test_by_the_domain_alone_they_are_listed(house: UpstreamScene, ada: Person) -> None:
     house.word = "websuite"
     route(house.people, house.acme, "example.org", provider=None, login="password_allowed", join="on")
     assert (await entered(house, "websuite")).startswith(PAGE)
     assert own(house, ada, house.acme) is False
 
 
-async def test_a_shared_provider_makes_nothing_their_own(house: House, ada: Person) -> None:
+async def test_a_shared_provider_makes_nothing_their_own(house: UpstreamScene, ada: Person) -> None:
     house.tenants.join(ada, house.acme, listed=True)
     assert (await entered(house, "websuite")).startswith(PAGE)
     assert own(house, ada, house.acme) is False
 
 
-async def test_a_provider_whose_domain_is_not_proved_or_of_a_platform_owner_does_not(house: House, ada: Person) -> None:
+async def test_a_provider_whose_domain_is_not_proved_or_of_a_platform_owner_does_not(house: UpstreamScene, ada: Person) -> None:
     provider = await house.own_provider()
     assert await entered(house, provider) == "/ui"
     house.tenants.join(ada, house.acme, listed=True)
@@ -92,7 +94,7 @@ async def test_a_provider_whose_domain_is_not_proved_or_of_a_platform_owner_does
     assert own(house, ada, house.acme) is False
 
 
-async def test_it_waits_for_the_second_factor(house: House) -> None:
+async def test_it_waits_for_the_second_factor(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     ada, totp = await connected(house, provider)
     house.tenants.join(ada, house.acme, listed=True)
@@ -106,7 +108,7 @@ async def test_it_waits_for_the_second_factor(house: House) -> None:
     assert own(house, ada, house.acme) is True
 
 
-async def test_a_second_factor_after_a_password_makes_nothing_their_own(house: House) -> None:
+async def test_a_second_factor_after_a_password_makes_nothing_their_own(house: UpstreamScene) -> None:
     await house.own_provider()
     ada, totp = await connected(house, "websuite")
     house.tenants.join(ada, house.acme, listed=True)

@@ -8,24 +8,24 @@ from tests.http.browsing import PageReader
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import is_page
 from tests.http.people import BASE_URL
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.scene import ADA, UpstreamScene
 
 PATH = "/api/organizations/acme/upstream-providers"
 
 
 @pytest.fixture
-def house(house: House) -> House:
+def house(house: UpstreamScene) -> UpstreamScene:
     house.speaker = house.resident(house.acme, "owner", "boss")
     return house
 
 
-def body(house: House, **changes: Any) -> dict[str, Any]:
+def body(house: UpstreamScene, **changes: Any) -> dict[str, Any]:
     fake = house.fakes["own"]
     made = {"name": "Acme login", "issuer": fake.issuer, "client_id": fake.client_id, "client_secret": fake.client_secret, **changes}
     return {name: value for name, value in made.items() if value is not None}
 
 
-async def test_one_is_set_up_listed_changed_and_deleted(house: House) -> None:
+async def test_one_is_set_up_listed_changed_and_deleted(house: UpstreamScene) -> None:
     assert (await house.request("GET", PATH)).json() == []
     made = (await house.request("POST", PATH, body(house, scopes=["groups"]))).ok(201)
     told = {name: made[name] for name in ("name", "issuer", "client_id", "has_secret", "scopes", "enabled")}
@@ -57,7 +57,7 @@ async def test_one_is_set_up_listed_changed_and_deleted(house: House) -> None:
 
 
 @pytest.mark.parametrize("beside", [{}, {"name": "SSO", "client_id": "another"}])
-async def test_another_issuer_is_refused_and_changes_nothing(house: House, beside: dict[str, Any]) -> None:
+async def test_another_issuer_is_refused_and_changes_nothing(house: UpstreamScene, beside: dict[str, Any]) -> None:
     made = (await house.request("POST", PATH, body(house))).ok(201)
     path = f"{PATH}/{made['id']}"
     answer = await house.request("PATCH", path, {**beside, "issuer": "https://another.example"})
@@ -70,7 +70,7 @@ async def test_another_issuer_is_refused_and_changes_nothing(house: House, besid
     assert refused(await house.request("PATCH", path, {})) == (400, "BAD_REQUEST")
 
 
-async def test_people_sign_in_through_it_and_its_end_is_theirs(house: House) -> None:
+async def test_people_sign_in_through_it_and_its_end_is_theirs(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     house.verified()
     house.sits(word="own")
@@ -87,7 +87,7 @@ async def test_people_sign_in_through_it_and_its_end_is_theirs(house: House) -> 
 
 
 @pytest.mark.parametrize("prompt", ["select_account", "select_account consent"])
-async def test_an_application_that_asks_for_a_choice_asks_it_of_us_alone(house: House, prompt: str) -> None:
+async def test_an_application_that_asks_for_a_choice_asks_it_of_us_alone(house: UpstreamScene, prompt: str) -> None:
     provider = await house.own_provider()
     ada = house.verified()
     house.sits(word="own")
@@ -119,12 +119,12 @@ async def test_an_application_that_asks_for_a_choice_asks_it_of_us_alone(house: 
         {"enabled": "yes"},
     ],
 )
-async def test_what_is_wrong_is_refused(house: House, changes: dict[str, Any]) -> None:
+async def test_what_is_wrong_is_refused(house: UpstreamScene, changes: dict[str, Any]) -> None:
     assert refused(await house.request("POST", PATH, body(house, **changes))) == (400, "BAD_REQUEST")
     assert (await house.request("GET", PATH)).json() == []
 
 
-async def test_over_http_only_what_the_operator_has_named_is_called(house: House) -> None:
+async def test_over_http_only_what_the_operator_has_named_is_called(house: UpstreamScene) -> None:
     """The tests' settings allow 127.0.0.1 and nothing else: a public address over http is refused without a call."""
     assert refused(await house.request("POST", PATH, body(house, issuer="http://192.0.2.1"))) == (400, "BAD_REQUEST")
     assert refused(await house.request("POST", PATH, body(house, issuer="http://8.8.8.8"))) == (400, "BAD_REQUEST")
@@ -140,14 +140,14 @@ async def test_over_http_only_what_the_operator_has_named_is_called(house: House
         {"userinfo_endpoint": 7},
     ],
 )
-async def test_metadata_that_lead_elsewhere(house: House, change: dict[str, Any]) -> None:
+async def test_metadata_that_lead_elsewhere(house: UpstreamScene, change: dict[str, Any]) -> None:
     fake = house.fakes["own"]
     published = fake.metadata()
     fake.metadata = lambda: {**published, **change}  # type: ignore[method-assign]
     assert refused(await house.request("POST", PATH, body(house))) == (400, "BAD_REQUEST")
 
 
-async def test_an_address_from_the_user_info_counts_for_the_same_person_alone(house: House) -> None:
+async def test_an_address_from_the_user_info_counts_for_the_same_person_alone(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     ada = house.verified()
     fake = house.sits(word="own")
@@ -163,7 +163,7 @@ async def test_an_address_from_the_user_info_counts_for_the_same_person_alone(ho
     assert tabs.session is None
 
 
-async def test_names_are_each_ones_own_and_there_is_an_end_to_them(house: House) -> None:
+async def test_names_are_each_ones_own_and_there_is_an_end_to_them(house: UpstreamScene) -> None:
     first = (await house.request("POST", PATH, body(house))).ok(201)
     assert refused(await house.request("POST", PATH, body(house))) == (400, "BAD_REQUEST")
     (await house.request("POST", PATH, body(house, name="Second"))).ok(201)
@@ -174,7 +174,7 @@ async def test_names_are_each_ones_own_and_there_is_an_end_to_them(house: House)
     assert refused(await house.request("POST", PATH, body(house, name="One too many"))) == (400, "BAD_REQUEST")
 
 
-async def test_others_may_not(house: House) -> None:
+async def test_others_may_not(house: UpstreamScene) -> None:
     made = (await house.request("POST", PATH, body(house))).ok(201)
     globex = house.tenants.add("globex")
     stranger, member = house.resident(globex, "owner", "stranger"), house.resident(house.acme, "member", "member")
@@ -191,7 +191,7 @@ async def test_others_may_not(house: House) -> None:
     assert ADA
 
 
-async def test_it_takes_a_fresh_proof(house: House) -> None:
+async def test_it_takes_a_fresh_proof(house: UpstreamScene) -> None:
     """Where the domain is proved, the provider can say that it is anybody of the organization, its owner included."""
     made = (await house.request("POST", PATH, body(house))).ok(201)
     house.people.change("update sessions set proved_at = now() - interval '1 hour'")
@@ -204,7 +204,7 @@ async def test_it_takes_a_fresh_proof(house: House) -> None:
     assert (await house.request("GET", PATH)).json() == [made]
 
 
-async def test_a_link_alone_signs_nobody_in(house: House) -> None:
+async def test_a_link_alone_signs_nobody_in(house: UpstreamScene) -> None:
     """Whoever runs the provider could otherwise have others work in an account of theirs, and see what they write there."""
     provider = await house.own_provider()
     eve = house.verified("eve@example.org")
@@ -223,7 +223,7 @@ async def test_a_link_alone_signs_nobody_in(house: House) -> None:
     assert await house.who(tabs) == eve.user
 
 
-async def test_a_flow_of_another_browser_leads_nobody_on(house: House) -> None:
+async def test_a_flow_of_another_browser_leads_nobody_on(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     (link,) = [
         link for link in PageReader((await house.browser().request("GET", f"/auth/{provider}")).body).links if link.startswith("/auth/")

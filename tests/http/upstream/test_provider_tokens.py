@@ -18,7 +18,7 @@ from tests.http.conftest import postern_on
 from tests.http.federation.arriving import CALLBACK, answer_in
 from tests.http.people import Person
 from tests.http.signing_in import unlimited
-from tests.http.upstream.house import ADA, Fakes, House
+from tests.http.upstream.scene import ADA, Fakes, UpstreamScene
 
 
 @pytest.fixture
@@ -30,10 +30,10 @@ async def other_process(database_url: str, tmp_path: Path, fakes: Fakes, postern
         yield unlimited(opened)
 
 
-class Holder:
+class TokenHolder:
     """Ada's session in the app, which asks for scopes."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: UpstreamScene) -> None:
         self.house = house
         self.token = ""
 
@@ -59,8 +59,8 @@ class Holder:
 
 
 @pytest.fixture
-def ada(house: House) -> Holder:
-    return Holder(house)
+def ada(house: UpstreamScene) -> TokenHolder:
+    return TokenHolder(house)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def ada(house: House) -> Holder:
         ("officesuite", ["openid", "email", "profile", "Mail.Read", "offline_access"]),
     ],
 )
-async def test_a_token_is_given_and_renewed(house: House, ada: Holder, log: CapturedLog, word: str, scopes: list[str]) -> None:
+async def test_a_token_is_given_and_renewed(house: UpstreamScene, ada: TokenHolder, log: CapturedLog, word: str, scopes: list[str]) -> None:
     fake = house.fakes[word]
     fake.lifetime = 3599
     await ada.come(word)
@@ -94,7 +94,7 @@ async def test_a_token_is_given_and_renewed(house: House, ada: Holder, log: Capt
     assert not any(token in dump for token in fake.refreshes)
 
 
-async def test_fifty_requests_in_two_processes_renew_once(house: House, ada: Holder, other_process: Client) -> None:
+async def test_fifty_requests_in_two_processes_renew_once(house: UpstreamScene, ada: TokenHolder, other_process: Client) -> None:
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
@@ -113,7 +113,7 @@ async def test_fifty_requests_in_two_processes_renew_once(house: House, ada: Hol
     assert sum("refresh_token" in call for call in fake.calls) == 1
 
 
-async def test_when_the_provider_refuses_nobody_asks_again(house: House, ada: Holder) -> None:
+async def test_when_the_provider_refuses_nobody_asks_again(house: UpstreamScene, ada: TokenHolder) -> None:
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
@@ -137,7 +137,7 @@ async def test_when_the_provider_refuses_nobody_asks_again(house: House, ada: Ho
     assert (await ada.get()).status == 200
 
 
-async def test_a_provider_that_is_away_is_asked_again_later(house: House, ada: Holder) -> None:
+async def test_a_provider_that_is_away_is_asked_again_later(house: UpstreamScene, ada: TokenHolder) -> None:
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
@@ -147,7 +147,7 @@ async def test_a_provider_that_is_away_is_asked_again_later(house: House, ada: H
     assert (await ada.get()).status == 200
 
 
-async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(house: House, ada: Holder) -> None:
+async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(house: UpstreamScene, ada: TokenHolder) -> None:
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
@@ -165,7 +165,7 @@ async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(hous
 
 
 @pytest.mark.parametrize("answer", [{}, [], {"access_token": 7}, {"access_token": "x"}, {"error": {}}])
-async def test_a_renewal_that_is_none_holds_nobody_up(house: House, ada: Holder, answer: Any) -> None:
+async def test_a_renewal_that_is_none_holds_nobody_up(house: UpstreamScene, ada: TokenHolder, answer: Any) -> None:
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
@@ -180,7 +180,7 @@ async def test_a_renewal_that_is_none_holds_nobody_up(house: House, ada: Holder,
 
 
 @pytest.mark.parametrize("scope", ["a\x00b", "a" * 9000, "é", 7, ["a"]])
-async def test_scopes_that_are_none_are_those_that_were_asked_for(house: House, ada: Holder, scope: Any) -> None:
+async def test_scopes_that_are_none_are_those_that_were_asked_for(house: UpstreamScene, ada: TokenHolder, scope: Any) -> None:
     fake = house.fakes["websuite"]
     tokens = fake.tokens
     fake.tokens = lambda issued: {**tokens(issued), "scope": scope}  # type: ignore[method-assign]
@@ -188,14 +188,14 @@ async def test_scopes_that_are_none_are_those_that_were_asked_for(house: House, 
     assert (await ada.get()).ok()["scopes"] == ["calendar"]
 
 
-async def test_a_lease_of_a_process_that_died_is_taken_over(house: House, ada: Holder) -> None:
+async def test_a_lease_of_a_process_that_died_is_taken_over(house: UpstreamScene, ada: TokenHolder) -> None:
     await ada.come()
     ada.expire()
     house.people.change("update identity_grants set refreshing_until = now() + interval '300 milliseconds'")
     assert (await ada.get()).status == 200
 
 
-async def test_who_signs_in_while_it_is_renewed_keeps_the_newer_token(house: House, ada: Holder) -> None:
+async def test_who_signs_in_while_it_is_renewed_keeps_the_newer_token(house: UpstreamScene, ada: TokenHolder) -> None:
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
@@ -211,7 +211,7 @@ async def test_who_signs_in_while_it_is_renewed_keeps_the_newer_token(house: Hou
     assert (await ada.get()).status == 200
 
 
-async def test_who_gets_none(house: House, ada: Holder) -> None:
+async def test_who_gets_none(house: UpstreamScene, ada: TokenHolder) -> None:
     await ada.come()
     assert refused(await ada.get("nothing")) == (400, "BAD_REQUEST")
     assert refused(await ada.get("codehost")) == (404, "NOT_FOUND")
@@ -236,7 +236,7 @@ async def test_who_gets_none(house: House, ada: Holder) -> None:
     assert refused(await ada.get()) == (404, "NOT_FOUND")
 
 
-async def test_a_refresh_token_that_comes_only_once_is_kept(house: House, ada: Holder) -> None:
+async def test_a_refresh_token_that_comes_only_once_is_kept(house: UpstreamScene, ada: TokenHolder) -> None:
     """Some providers give it at the first consent alone."""
     await ada.come()
     (before,) = house.people.rows("select sealed_refresh_token from identity_grants")
@@ -251,7 +251,7 @@ async def test_a_refresh_token_that_comes_only_once_is_kept(house: House, ada: H
 
 
 @pytest.fixture
-def sparing(house: House) -> FakeWebSuite:
+def sparing(house: UpstreamScene) -> FakeWebSuite:
     """Gives a refresh token with consent alone, as the web suite does."""
     fake = house.fakes["websuite"]
     assert isinstance(fake, FakeWebSuite)
@@ -259,7 +259,7 @@ def sparing(house: House) -> FakeWebSuite:
     return fake
 
 
-async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(ada: Holder, sparing: FakeWebSuite) -> None:
+async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(ada: TokenHolder, sparing: FakeWebSuite) -> None:
     await ada.come()
     assert sparing.asked["prompt"] == "select_account"
     ada.expire()
@@ -272,7 +272,9 @@ async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(ada: Holder,
 
 
 @pytest.mark.parametrize("lost", ["disconnected", "refused", "another client's"])
-async def test_what_renews_a_token_is_asked_for_again_where_it_is_lost(house: House, ada: Holder, sparing: FakeWebSuite, lost: str) -> None:
+async def test_what_renews_a_token_is_asked_for_again_where_it_is_lost(
+    house: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite, lost: str
+) -> None:
     await ada.come()
     if lost == "disconnected":
         house.people.change("delete from identities")
@@ -292,7 +294,7 @@ async def test_what_renews_a_token_is_asked_for_again_where_it_is_lost(house: Ho
     assert (await ada.get()).status == 200
 
 
-async def test_a_second_service_gets_what_renews_its_token(house: House, ada: Holder, sparing: FakeWebSuite) -> None:
+async def test_a_second_service_gets_what_renews_its_token(house: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite) -> None:
     await ada.come()
     other = house.application(house.acme, "other", CALLBACK)
     house.set(other, websuite_scopes=["calendar"])
@@ -310,7 +312,7 @@ async def test_a_second_service_gets_what_renews_its_token(house: House, ada: Ho
     assert (await ada.get()).status == 200
 
 
-async def test_nobody_is_sent_back_twice(house: House, ada: Holder, sparing: FakeWebSuite) -> None:
+async def test_nobody_is_sent_back_twice(house: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite) -> None:
     """Whatever the provider gives then has to do."""
     await ada.come()
     house.people.change("delete from identities")
@@ -324,7 +326,7 @@ async def test_nobody_is_sent_back_twice(house: House, ada: Holder, sparing: Fak
 
 
 @pytest.mark.parametrize("what", ["no scopes", "lasts", "another provider"])
-async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: House, what: str) -> None:
+async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: UpstreamScene, what: str) -> None:
     word = "officesuite" if what == "another provider" else "websuite"
     fake = house.fakes[word]
     tokens = fake.tokens
@@ -337,7 +339,9 @@ async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: House,
 
 
 @pytest.mark.parametrize(("scopes", "prompt"), [([], "select_account"), (["calendar"], "select_account consent")])
-async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(house: House, scopes: list[str], prompt: str) -> None:
+async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(
+    house: UpstreamScene, scopes: list[str], prompt: str
+) -> None:
     house.set(house.app, websuite_scopes=scopes)
     house.sits()
     ada = house.people.add("ada@home.example")
@@ -348,14 +352,14 @@ async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(h
     assert house.fakes["websuite"].asked["prompt"] == prompt
 
 
-async def test_tokens_are_kept_only_where_a_service_asks_for_something(house: House) -> None:
+async def test_tokens_are_kept_only_where_a_service_asks_for_something(house: UpstreamScene) -> None:
     house.sits()
     await house.go(house.browser(), house.direct())
     (row,) = house.people.rows("select sealed_access_token, sealed_refresh_token, scopes from identity_grants")
     assert row == {"sealed_access_token": None, "sealed_refresh_token": None, "scopes": []}
 
 
-async def test_an_organizations_own_client_is_used_and_goes_with_its_removal(house: House, ada: Holder) -> None:
+async def test_an_organizations_own_client_is_used_and_goes_with_its_removal(house: UpstreamScene, ada: TokenHolder) -> None:
     boss = house.resident(house.acme, "owner", "boss")
     fake = house.fakes["websuite"]
     fake.client_id, fake.client_secret = "acmes-client", "acmes-secret-31337"

@@ -18,9 +18,9 @@ from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, answer_in, is_page
 from tests.http.locks import behind
 from tests.http.signing_in import enable_mfa
-from tests.http.upstream.house import ADA, House, told_in
+from tests.http.upstream.scene import ADA, UpstreamScene, told_in
 from tests.http.upstream.test_identities import Connecting
-from tests.http.upstream.test_provider_tokens import Holder
+from tests.http.upstream.test_provider_tokens import TokenHolder
 from tests.patience import SOONER
 
 
@@ -44,18 +44,18 @@ class Meanwhile:
         return met
 
 
-def meanwhile(house: House, then: Callable[[], None], *, always: bool = False) -> None:
+def meanwhile(house: UpstreamScene, then: Callable[[], None], *, always: bool = False) -> None:
     use_case: Any = house.postern.identity.upstream_proofs
     use_case._lookup = Meanwhile(use_case._lookup, then, always=always)
 
 
-def looking_meanwhile(house: House, then: Callable[[], None]) -> None:
+def looking_meanwhile(house: UpstreamScene, then: Callable[[], None]) -> None:
     """The same for whoever connects an identity."""
     use_case: Any = house.postern.identity.identities
     use_case._upstream = Meanwhile(use_case._upstream, then)
 
 
-async def test_somebody_registers_the_address(house: House) -> None:
+async def test_somebody_registers_the_address(house: UpstreamScene) -> None:
     house.sits()
     meanwhile(house, lambda: house.people.change("insert into users (id, email, email_key) values (gen_random_uuid(), %s, %s)", ADA, ADA))
     tabs = house.browser()
@@ -64,13 +64,13 @@ async def test_somebody_registers_the_address(house: House) -> None:
     assert (await house.who(tabs), user["verified"]) == (user["id"], True)
 
 
-def connect_to_another(house: House) -> None:
+def connect_to_another(house: UpstreamScene) -> None:
     fake = house.fakes["websuite"]
     house.people.connect(house.people.add(), "websuite", fake.issuer, fake.person["sub"])
 
 
 @pytest.mark.parametrize("local", ["none", "verified", "unverified"])
-async def test_somebody_else_connects_the_identity(house: House, local: str) -> None:
+async def test_somebody_else_connects_the_identity(house: UpstreamScene, local: str) -> None:
     house.sits()
     if local == "verified":
         house.verified()
@@ -93,7 +93,7 @@ async def test_somebody_else_connects_the_identity(house: House, local: str) -> 
         "update users set email_verified_at = null",
     ],
 )
-async def test_the_account_moves_on(house: House, change: str) -> None:
+async def test_the_account_moves_on(house: UpstreamScene, change: str) -> None:
     ada = house.verified()
     house.sits()
     meanwhile(house, lambda: house.people.change(f"{change} where id = %s", ada.user))
@@ -109,7 +109,7 @@ async def test_the_account_moves_on(house: House, change: str) -> None:
         assert house.people.rows("select password_hash from users where id = %s", ada.user) == [{"password_hash": None}]
 
 
-async def test_the_owner_proves_the_address(house: House) -> None:
+async def test_the_owner_proves_the_address(house: UpstreamScene) -> None:
     """The account is not taken back from somebody who has just shown that it is theirs: it is connected, and keeps its password."""
     ada = house.people.add(ADA)
     house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
@@ -121,7 +121,7 @@ async def test_the_owner_proves_the_address(house: House) -> None:
     assert house.people.rows("select password_hash from users where id = %s", ada.user) == [{"password_hash": "x"}]
 
 
-async def test_it_changes_back_and_forth(house: House) -> None:
+async def test_it_changes_back_and_forth(house: UpstreamScene) -> None:
     ada = house.verified()
     house.sits()
     names = iter(range(100))
@@ -137,7 +137,7 @@ async def test_it_changes_back_and_forth(house: House) -> None:
     "change",
     ["delete from identities", "update users set deactivated_at = now()", "update users set password_changed_at = now() + interval '1 s'"],
 )
-async def test_what_ends_before_the_session_opens_nobody_comes_in_with(house: House, change: str) -> None:
+async def test_what_ends_before_the_session_opens_nobody_comes_in_with(house: UpstreamScene, change: str) -> None:
     house.sits()
     await house.go(house.browser())
     meanwhile(house, lambda: house.people.change(change))
@@ -146,7 +146,7 @@ async def test_what_ends_before_the_session_opens_nobody_comes_in_with(house: Ho
     assert tabs.session is None
 
 
-async def test_a_second_factor_that_is_enabled_meanwhile_is_asked_for(house: House) -> None:
+async def test_a_second_factor_that_is_enabled_meanwhile_is_asked_for(house: UpstreamScene) -> None:
     ada = house.verified()
     house.sits()
     enabled = "insert into mfa_secrets (user_id, sealed_secret, enabled_at, created_at) values (%s, 'x', now(), now())"
@@ -166,7 +166,7 @@ async def test_a_second_factor_that_is_enabled_meanwhile_is_asked_for(house: Hou
         "delete from flows",
     ],
 )
-async def test_a_flow_that_ends_before_the_session_opens_leads_nobody_on(house: House, change: str) -> None:
+async def test_a_flow_that_ends_before_the_session_opens_leads_nobody_on(house: UpstreamScene, change: str) -> None:
     house.sits()
     await house.go(house.browser())
     tabs = house.browser()
@@ -186,7 +186,7 @@ async def test_a_flow_that_ends_before_the_session_opens_leads_nobody_on(house: 
     ],
 )
 async def test_whoever_is_signed_in_already_goes_on_in_their_session_unless_something_ends_meanwhile(
-    house: House, change: str, status: int
+    house: UpstreamScene, change: str, status: int
 ) -> None:
     house.sits()
     tabs = house.browser()
@@ -200,7 +200,7 @@ async def test_whoever_is_signed_in_already_goes_on_in_their_session_unless_some
 
 
 @pytest.mark.parametrize("change", ["update flows set browser_digest = 'another'", "update flows set expires_at = now()"])
-async def test_who_comes_back_to_a_flow_that_is_over_or_another_browsers_is_not_asked_about(house: House, change: str) -> None:
+async def test_who_comes_back_to_a_flow_that_is_over_or_another_browsers_is_not_asked_about(house: UpstreamScene, change: str) -> None:
     fake = house.sits()
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs))
@@ -210,7 +210,7 @@ async def test_who_comes_back_to_a_flow_that_is_over_or_another_browsers_is_not_
     assert fake.forms == [], "the code goes to nobody"
 
 
-async def test_an_identity_that_becomes_somebody_elses_meanwhile_lets_nobody_in(house: House) -> None:
+async def test_an_identity_that_becomes_somebody_elses_meanwhile_lets_nobody_in(house: UpstreamScene) -> None:
     house.sits()
     await house.go(house.browser())
     other = house.people.add("other@example.org")
@@ -233,7 +233,7 @@ OWN_ENDS = {
 @pytest.mark.parametrize("change", OWN_ENDS)
 @pytest.mark.parametrize("moment", ["while it is asked", "after the look"])
 async def test_an_own_provider_that_ends_meanwhile_lets_nobody_in_and_writes_nothing(
-    house: House, local: str, change: str, moment: str
+    house: UpstreamScene, local: str, change: str, moment: str
 ) -> None:
     provider = await house.own_provider()
     fake = house.sits(word="own")
@@ -266,7 +266,7 @@ async def test_an_own_provider_that_ends_meanwhile_lets_nobody_in_and_writes_not
     assert house.people.rows("select id, email_verified_at, password_hash from users order by id") == people
 
 
-async def test_who_becomes_a_platform_owner_meanwhile_does_not_come_in_by_an_own_provider(house: House) -> None:
+async def test_who_becomes_a_platform_owner_meanwhile_does_not_come_in_by_an_own_provider(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     house.sits(word="own")
     await house.go(house.browser(), "?org=acme", word=provider)
@@ -286,7 +286,9 @@ async def test_who_becomes_a_platform_owner_meanwhile_does_not_come_in_by_an_own
         ("domain lost", "not_for_account"),
     ],
 )
-async def test_an_own_provider_that_ends_while_an_identity_is_asked_for(house: House, connected: bool, change: str, reason: str) -> None:
+async def test_an_own_provider_that_ends_while_an_identity_is_asked_for(
+    house: UpstreamScene, connected: bool, change: str, reason: str
+) -> None:
     provider = await house.own_provider()
     ada = house.verified()
     fake = house.sits(word="own")
@@ -301,7 +303,7 @@ async def test_an_own_provider_that_ends_while_an_identity_is_asked_for(house: H
     assert house.identities() == ([] if change == "deleted" else before)
 
 
-async def test_whoever_connects_an_identity_that_stays_contended_is_told_to_come_back(house: House) -> None:
+async def test_whoever_connects_an_identity_that_stays_contended_is_told_to_come_back(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     fake = house.sits(word="own")
     person = Connecting(house, house.people.session_of(house.verified()))
@@ -321,7 +323,7 @@ async def test_whoever_connects_an_identity_that_stays_contended_is_told_to_come
     assert house.identities() == []
 
 
-async def test_a_provider_is_deleted_while_many_come_in_by_it(house: House) -> None:
+async def test_a_provider_is_deleted_while_many_come_in_by_it(house: UpstreamScene) -> None:
     """Whoever deletes it and whoever comes in wait for each other in one order."""
     provider = await house.own_provider()
     house.speaker = house.resident(house.acme, "owner", "boss")
@@ -340,7 +342,7 @@ async def test_a_provider_is_deleted_while_many_come_in_by_it(house: House) -> N
 
 @pytest.mark.parametrize("word", ["websuite", "own"])
 async def test_an_identity_that_is_disconnected_while_it_is_connected_again_is_connected(
-    house: House, word: str, monkeypatch: pytest.MonkeyPatch
+    house: UpstreamScene, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = await house.own_provider() if word == "own" else word
     ada = house.verified()
@@ -365,7 +367,7 @@ async def test_an_identity_that_is_disconnected_while_it_is_connected_again_is_c
 
 
 @pytest.mark.parametrize("revoked", [False, True])
-async def test_trust_that_ends_meanwhile_is_not_enough(house: House, revoked: bool) -> None:
+async def test_trust_that_ends_meanwhile_is_not_enough(house: UpstreamScene, revoked: bool) -> None:
     ada = house.verified()
     totp = await enable_mfa(house.unlimited, house.people, ada)
     house.sits()
@@ -379,7 +381,7 @@ async def test_trust_that_ends_meanwhile_is_not_enough(house: House, revoked: bo
     assert (tabs.session is None) == revoked
 
 
-async def test_the_address_that_the_provider_tells_now_is_kept(house: House) -> None:
+async def test_the_address_that_the_provider_tells_now_is_kept(house: UpstreamScene) -> None:
     house.sits()
     await house.go(house.browser())
     await house.go(house.browser(), email="new@example.net")
@@ -387,7 +389,7 @@ async def test_the_address_that_the_provider_tells_now_is_kept(house: House) -> 
     assert identity["email"] == "new@example.net"
 
 
-async def test_an_identity_that_somebody_else_connects_while_it_is_asked_for(house: House) -> None:
+async def test_an_identity_that_somebody_else_connects_while_it_is_asked_for(house: UpstreamScene) -> None:
     ada = house.people.add("ada@home.example")
     house.sits()
     looking_meanwhile(house, lambda: connect_to_another(house))
@@ -398,7 +400,7 @@ async def test_an_identity_that_somebody_else_connects_while_it_is_asked_for(hou
     assert "error=taken" in (answer.header("location") or "")
 
 
-async def test_an_account_that_ends_while_an_identity_is_asked_for(house: House) -> None:
+async def test_an_account_that_ends_while_an_identity_is_asked_for(house: UpstreamScene) -> None:
     ada = house.people.add("ada@home.example")
     house.sits()
     looking_meanwhile(house, lambda: house.people.change("update users set deactivated_at = now()"))
@@ -409,8 +411,8 @@ async def test_an_account_that_ends_while_an_identity_is_asked_for(house: House)
     assert "error=session_ended" in (answer.header("location") or "")
 
 
-async def test_who_waits_for_a_token_too_long_is_told_to_come_back(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    ada = Holder(house)
+async def test_who_waits_for_a_token_too_long_is_told_to_come_back(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = TokenHolder(house)
     await ada.come()
     ada.expire()
     house.people.change("update identity_grants set refreshing_until = now() + interval '1 hour'")
@@ -419,9 +421,9 @@ async def test_who_waits_for_a_token_too_long_is_told_to_come_back(house: House,
     assert refused(await ada.get()) == (503, "SERVICE_UNAVAILABLE")
 
 
-async def test_of_two_that_want_to_renew_one_does(house: House) -> None:
+async def test_of_two_that_want_to_renew_one_does(house: UpstreamScene) -> None:
     """Both have seen that nobody renews it."""
-    ada = Holder(house)
+    ada = TokenHolder(house)
     await ada.come()
     ada.expire()
     use_case: Any = house.postern.identity.provider_tokens
@@ -441,9 +443,9 @@ async def test_of_two_that_want_to_renew_one_does(house: House) -> None:
 
 @pytest.mark.parametrize("comes_again", [True, False])
 @pytest.mark.parametrize("at", ["the look", "the call"])
-async def test_a_new_seal_keeps_nobody_from_renewing_and_is_not_taken_back(house: House, comes_again: bool, at: str) -> None:
+async def test_a_new_seal_keeps_nobody_from_renewing_and_is_not_taken_back(house: UpstreamScene, comes_again: bool, at: str) -> None:
     """The ring of keys rotates."""
-    ada = Holder(house)
+    ada = TokenHolder(house)
     await ada.come()
     ada.expire()
     fake = house.fakes["websuite"]
@@ -483,8 +485,8 @@ async def test_a_new_seal_keeps_nobody_from_renewing_and_is_not_taken_back(house
     assert (row["sealed_refresh_token"] == seals[0]) == (not comes_again)
 
 
-async def test_a_service_that_asked_for_nothing_before_has_no_token(house: House) -> None:
-    ada = Holder(house)
+async def test_a_service_that_asked_for_nothing_before_has_no_token(house: UpstreamScene) -> None:
+    ada = TokenHolder(house)
     await ada.come()
     house.people.change("update identity_grants set sealed_access_token = null")
     assert refused(await ada.get()) == (404, "NOT_FOUND")
@@ -502,7 +504,7 @@ async def twice_at_once(tabs: Tabs, place: str) -> list[Received]:
     return answers
 
 
-async def test_whoever_comes_back_twice_at_once_is_signed_in_by_both(house: House) -> None:
+async def test_whoever_comes_back_twice_at_once_is_signed_in_by_both(house: UpstreamScene) -> None:
     """The browser drops one of the two answers, whichever is first."""
     fake = house.sits()
     tabs = house.browser()
@@ -517,7 +519,7 @@ async def test_whoever_comes_back_twice_at_once_is_signed_in_by_both(house: Hous
     assert await house.who(tabs) is not None
 
 
-async def test_both_lead_to_the_second_factor(house: House) -> None:
+async def test_both_lead_to_the_second_factor(house: UpstreamScene) -> None:
     await enable_mfa(house.unlimited, house.people, house.verified())
     fake = house.sits()
     tabs = house.browser()
@@ -526,7 +528,7 @@ async def test_both_lead_to_the_second_factor(house: House) -> None:
     assert house.people.rows("select count(*) from preauthentications") == [{"count": 1}]
 
 
-async def test_who_cancels_leads_the_application_to_the_same_answer_by_both(house: House) -> None:
+async def test_who_cancels_leads_the_application_to_the_same_answer_by_both(house: UpstreamScene) -> None:
     fake = house.sits()
     tabs = house.browser()
     fake.consent(await house.leave(tabs, house.direct()))
@@ -537,7 +539,7 @@ async def test_who_cancels_leads_the_application_to_the_same_answer_by_both(hous
     assert answer_in(places.pop())["error"] == "access_denied"
 
 
-async def test_neither_waits_for_one_that_failed(house: House) -> None:
+async def test_neither_waits_for_one_that_failed(house: UpstreamScene) -> None:
     """And the second goes on where the first has said why: on the way to the application."""
     fake = house.sits()
     tabs = house.browser()
@@ -564,7 +566,9 @@ async def breaks(*_: Any, **__: Any) -> Any:
     raise Unavailable(retry_after=1)
 
 
-async def test_who_is_told_to_try_again_gets_to_the_page_with_all_ways_to_sign_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_is_told_to_try_again_gets_to_the_page_with_all_ways_to_sign_in(
+    house: UpstreamScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake = house.sits()
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs, house.direct()))
@@ -582,7 +586,7 @@ async def test_who_is_told_to_try_again_gets_to_the_page_with_all_ways_to_sign_i
 
 
 @pytest.mark.parametrize("links", [False, True], ids=["signs in", "connects"])
-async def test_who_took_too_long_gets_on_at_once_too(house: House, monkeypatch: pytest.MonkeyPatch, *, links: bool) -> None:
+async def test_who_took_too_long_gets_on_at_once_too(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch, *, links: bool) -> None:
     fake = house.sits()
     if links:
         person = Connecting(house, house.people.session_of(house.verified()))
@@ -608,7 +612,7 @@ async def test_who_took_too_long_gets_on_at_once_too(house: House, monkeypatch: 
     assert told["error"] == "provider_failed" if links else place.endswith("/ui/sign-in")
 
 
-async def test_who_is_signed_in_when_something_breaks_is_so_once_more(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_is_signed_in_when_something_breaks_is_so_once_more(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = house.sits()
     ada = house.verified()
     # Her session is there before that of somebody else in this browser ends.
@@ -624,7 +628,7 @@ async def test_who_is_signed_in_when_something_breaks_is_so_once_more(house: Hou
 
 
 async def test_who_connects_an_identity_and_is_told_to_try_again_gets_back_to_where_they_asked(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: UpstreamScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = house.sits()
     person = Connecting(house, house.people.session_of(house.verified()))
@@ -643,7 +647,9 @@ async def test_who_connects_an_identity_and_is_told_to_try_again_gets_back_to_wh
 
 
 @pytest.mark.parametrize("how", ["handed over", "forgotten"])
-async def test_an_account_loses_what_is_connected_before_what_awaits_a_second_factor(house: House, database_url: str, how: str) -> None:
+async def test_an_account_loses_what_is_connected_before_what_awaits_a_second_factor(
+    house: UpstreamScene, database_url: str, how: str
+) -> None:
     """As whoever disconnects it, or deletes its provider, takes the two."""
     ada = house.verified()
     governor = house.people.add("governor@example.net", platform_owner=True)

@@ -13,21 +13,21 @@ from tests.http.browsing import Tabs
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.federation.arriving import is_page
-from tests.http.upstream.house import House
+from tests.http.upstream.scene import UpstreamScene
 
 
-def trips(house: House, route: str) -> int:
+def trips(house: UpstreamScene, route: str) -> int:
     """Of the last request."""
     line = house.log.events("request")[-1]
     assert line["route"] == route
     return int(line["db_round_trips"])
 
 
-def limited(house: House) -> Tabs:
+def limited(house: UpstreamScene) -> Tabs:
     return Tabs(Client(build_application(house.postern, SETTINGS), "203.0.113.9"))
 
 
-async def test_leaving_is_one_round_trip_and_coming_back_four(house: House) -> None:
+async def test_leaving_is_one_round_trip_and_coming_back_four(house: UpstreamScene) -> None:
     fake = house.sits()
     await house.go(house.browser())
     for tabs, of_the_limit in ((house.browser(), 0), (limited(house), 1)):
@@ -37,7 +37,7 @@ async def test_leaving_is_one_round_trip_and_coming_back_four(house: House) -> N
         assert trips(house, "/auth/{provider}/callback") == 4 + of_the_limit
 
 
-async def test_an_application_costs_the_look_at_it_and_the_code_besides(house: House) -> None:
+async def test_an_application_costs_the_look_at_it_and_the_code_besides(house: UpstreamScene) -> None:
     fake = house.sits()
     await house.go(house.browser(), house.direct())
     tabs = house.browser()
@@ -47,7 +47,7 @@ async def test_an_application_costs_the_look_at_it_and_the_code_besides(house: H
     assert trips(house, "/auth/{provider}/callback") <= 8
 
 
-async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: House) -> None:
+async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: UpstreamScene) -> None:
     house.sits()
     await house.go(house.browser())
     house.people.change("update users set language = 'de'")
@@ -71,7 +71,7 @@ async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: House) -
     assert one.flow.session == caller.session
 
 
-async def test_whoever_belongs_to_several_organizations_is_asked_which_one(house: House) -> None:
+async def test_whoever_belongs_to_several_organizations_is_asked_which_one(house: UpstreamScene) -> None:
     house.sits()
     ada = house.verified()
     await house.go(house.browser())
@@ -85,7 +85,7 @@ async def test_whoever_belongs_to_several_organizations_is_asked_which_one(house
     assert (await house.go(house.browser())).header("location") == "/ui"
 
 
-async def test_who_cannot_leave_leaves_no_state_behind(house: House) -> None:
+async def test_who_cannot_leave_leaves_no_state_behind(house: UpstreamScene) -> None:
     provider = await house.own_provider(domain="")
     tabs = house.browser()
     tab = await tabs.tab().open(f"/auth/{provider}?org=acme")
@@ -99,7 +99,7 @@ async def test_who_cannot_leave_leaves_no_state_behind(house: House) -> None:
     assert house.people.rows("select from oauth_states") == []
 
 
-async def test_somebody_connects_an_identity_while_their_organization_is_suspended(house: House) -> None:
+async def test_somebody_connects_an_identity_while_their_organization_is_suspended(house: UpstreamScene) -> None:
     ada = house.people.add("ada@home.example")
     house.tenants.join(ada, house.acme)
     fake = house.sits()
@@ -112,7 +112,7 @@ async def test_somebody_connects_an_identity_while_their_organization_is_suspend
     assert "status=success" in (answer.header("location") or "")
 
 
-async def test_only_codes_of_devices_are_tried(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_codes_of_devices_are_tried(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A code that nobody has counts, and nothing else that this page refuses does."""
     # Fewer than the limit of all of `/auth/*` lets through.
     few = RateLimit("user_codes", burst=3, seconds_per_request=1000)

@@ -9,11 +9,11 @@ from tests.http.browsing import Tabs
 from tests.http.federation.arriving import CALLBACK, CHALLENGE, VERIFIER, answer_in, is_page
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD, enable_mfa
-from tests.http.upstream.house import ADA, House
+from tests.http.upstream.scene import ADA, UpstreamScene
 
 
 @pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
-async def test_somebody_new_gets_an_account_and_comes_back_to_it(house: House, word: str) -> None:
+async def test_somebody_new_gets_an_account_and_comes_back_to_it(house: UpstreamScene, word: str) -> None:
     fake = house.sits(word=word)
     tabs = house.browser()
     answer = await house.go(tabs, word=word)
@@ -34,7 +34,7 @@ async def test_somebody_new_gets_an_account_and_comes_back_to_it(house: House, w
     assert house.people.rows("select from oauth_states where used_at is null") == []
 
 
-async def test_an_application_gets_a_code_and_exchanges_it(house: House) -> None:
+async def test_an_application_gets_a_code_and_exchanges_it(house: UpstreamScene) -> None:
     house.sits()
     answer = await house.go(house.browser(), house.direct())
     assert answer.status == 302
@@ -54,7 +54,7 @@ async def test_an_application_gets_a_code_and_exchanges_it(house: House) -> None
     assert events == [{"provider": "websuite", "there": False}, {"provider": "websuite", "there": True}]
 
 
-async def test_the_organization_learns_through_which_provider_somebody_came_to_an_ordinary_client(house: House) -> None:
+async def test_the_organization_learns_through_which_provider_somebody_came_to_an_ordinary_client(house: UpstreamScene) -> None:
     """By `/oauth/authorize`, and with a code that its server exchanges."""
     fake, tabs = house.sits(), house.browser()
     tab = await tabs.tab().open(house.asking())
@@ -77,7 +77,7 @@ async def test_the_organization_learns_through_which_provider_somebody_came_to_a
         assert events[-1]["provider"] == provider
 
 
-async def test_a_challenge_without_a_method_is_one_of_the_only_method(house: House) -> None:
+async def test_a_challenge_without_a_method_is_one_of_the_only_method(house: UpstreamScene) -> None:
     house.sits()
     told = answer_in((await house.go(house.browser(), house.direct(code_challenge_method=""))).header("location"))
     form = {"grant_type": "authorization_code", "code": told["code"], "redirect_uri": CALLBACK, "client_id": house.client_id(house.app)}
@@ -86,7 +86,7 @@ async def test_a_challenge_without_a_method_is_one_of_the_only_method(house: Hou
     (await house.unlimited.post("/auth/token", {**form, "code_verifier": VERIFIER})).ok()
 
 
-async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_fragment(house: House) -> None:
+async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_fragment(house: UpstreamScene) -> None:
     house.sits()
     query = house.direct(code_challenge="", code_challenge_method="")
     answer = await house.go(house.browser(), query)
@@ -119,13 +119,13 @@ async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_frag
         {"org": ""},
     ],
 )
-async def test_what_is_wrong_is_a_page_and_no_redirect(house: House, changes: dict[str, str]) -> None:
+async def test_what_is_wrong_is_a_page_and_no_redirect(house: UpstreamScene, changes: dict[str, str]) -> None:
     service = changes.pop("service", "app")
     is_page(await house.browser().request("GET", f"/auth/websuite{house.direct(service, **changes)}"), 400)
     assert house.people.rows("select from oauth_states") == []
 
 
-async def test_a_server_that_cannot_redeem_a_code_gets_none(house: House) -> None:
+async def test_a_server_that_cannot_redeem_a_code_gets_none(house: UpstreamScene) -> None:
     house.application(house.acme, "backend", CALLBACK, kind="api")
     house.sits()
     is_page(await house.browser().request("GET", f"/auth/websuite{house.direct('backend')}"), 400)
@@ -135,7 +135,7 @@ async def test_a_server_that_cannot_redeem_a_code_gets_none(house: House) -> Non
     assert "access_token=" in (answer.header("location") or "").partition("#")[2]
 
 
-async def test_unknown_places_and_providers(house: House) -> None:
+async def test_unknown_places_and_providers(house: UpstreamScene) -> None:
     tabs = house.browser()
     is_page(await tabs.request("GET", f"/auth/websuite{house.direct(service='nothing')}"), 404)
     is_page(await tabs.request("GET", f"/auth/websuite{house.direct(org='nothing')}"), 404)
@@ -148,7 +148,7 @@ async def test_unknown_places_and_providers(house: House) -> None:
     is_page(await tabs.request("GET", f"/auth/websuite{house.direct()}"), 403)
 
 
-async def test_who_leaves_for_a_provider_counts_with_all_of_auth(house: House) -> None:
+async def test_who_leaves_for_a_provider_counts_with_all_of_auth(house: UpstreamScene) -> None:
     """The bucket lets as many through as it holds; while the test takes its time, a few more."""
     tabs = Tabs(house.client)
     for left in range(3 * AUTH.burst):
@@ -161,7 +161,7 @@ async def test_who_leaves_for_a_provider_counts_with_all_of_auth(house: House) -
     raise AssertionError("nothing is limited here")
 
 
-async def test_the_first_registered_address_is_the_default(house: House) -> None:
+async def test_the_first_registered_address_is_the_default(house: UpstreamScene) -> None:
     house.sits()
     answer = await house.go(house.browser(), house.direct(redirect_uri=""))
     assert answer_in(answer.header("location"))["code"]
@@ -169,7 +169,7 @@ async def test_the_first_registered_address_is_the_default(house: House) -> None
     is_page(await house.browser().request("GET", f"/auth/websuite{house.direct(redirect_uri='')}"), 400)
 
 
-async def test_a_request_that_waits_on_our_pages_goes_on(house: House) -> None:
+async def test_a_request_that_waits_on_our_pages_goes_on(house: UpstreamScene) -> None:
     house.sits()
     tabs = house.browser()
     tab = await tabs.tab().open(house.asking())
@@ -182,7 +182,7 @@ async def test_a_request_that_waits_on_our_pages_goes_on(house: House) -> None:
     assert answer_in(tab.page.refresh)["code"]
 
 
-async def test_a_device_is_let_in_on_the_page_that_follows(house: House) -> None:
+async def test_a_device_is_let_in_on_the_page_that_follows(house: UpstreamScene) -> None:
     house.sits()
     asked = (
         await house.unlimited.post("/auth/device/code", {"client_id": house.client_id(house.desktop), "org": "acme", "service": "desktop"})
@@ -194,7 +194,7 @@ async def test_a_device_is_let_in_on_the_page_that_follows(house: House) -> None
     assert asked["user_code"] in tab.page.text
 
 
-async def test_a_page_of_the_application_learns_which_providers_a_device_can_be_approved_by(house: House) -> None:
+async def test_a_page_of_the_application_learns_which_providers_a_device_can_be_approved_by(house: UpstreamScene) -> None:
     told = {"client_id": house.client_id(house.desktop), "org": "acme", "service": "desktop"}
     code = {"user_code": (await house.unlimited.post("/auth/device/code", told)).ok()["user_code"]}
     three = ["password", "codehost", "websuite", "officesuite"]
@@ -207,7 +207,7 @@ async def test_a_page_of_the_application_learns_which_providers_a_device_can_be_
     assert (await house.unlimited.post("/auth/device/verify", code)).ok()["available_providers"] == three
 
 
-async def test_a_second_factor_is_asked_for_and_then_the_outcome_is_the_same(house: House) -> None:
+async def test_a_second_factor_is_asked_for_and_then_the_outcome_is_the_same(house: UpstreamScene) -> None:
     ada = house.verified()
     totp = await enable_mfa(house.unlimited, house.people, ada)
     house.sits()
@@ -225,7 +225,7 @@ async def test_a_second_factor_is_asked_for_and_then_the_outcome_is_the_same(hou
     assert answer_in(answer.header("location"))["code"]
 
 
-async def test_where_a_page_was_wanted_it_leads_there(house: House) -> None:
+async def test_where_a_page_was_wanted_it_leads_there(house: UpstreamScene) -> None:
     house.sits()
     answer = await house.go(house.browser(), "?to=/ui/devices")
     assert answer.header("location") == "/ui/devices"
@@ -233,7 +233,7 @@ async def test_where_a_page_was_wanted_it_leads_there(house: House) -> None:
     assert answer.header("location") == "/ui"
 
 
-async def test_what_the_provider_is_asked(house: House) -> None:
+async def test_what_the_provider_is_asked(house: UpstreamScene) -> None:
     fake = house.sits()
     await house.go(house.browser(), f"{house.direct()}&login_hint={ADA}")
     asked = fake.asked
@@ -245,7 +245,7 @@ async def test_what_the_provider_is_asked(house: House) -> None:
     assert len({asked["state"], asked["nonce"], asked["code_challenge"]}) == 3
 
 
-async def test_pages_offer_only_what_works(house: House) -> None:
+async def test_pages_offer_only_what_works(house: UpstreamScene) -> None:
     tab = await house.browser().tab().open("/ui/sign-in")
     assert [link for link in tab.page.links if link.startswith("/auth/")] == ["/auth/codehost", "/auth/websuite", "/auth/officesuite"]
     tab = await house.browser().tab().open("/ui/sign-in?to=/ui/devices")
@@ -259,7 +259,9 @@ async def test_pages_offer_only_what_works(house: House) -> None:
 
 
 @pytest.mark.parametrize("mode", ["code", "fragment"])
-async def test_whoever_gets_in_with_a_password_on_the_way_of_an_applications_own_page_is_asked_for_consent(house: House, mode: str) -> None:
+async def test_whoever_gets_in_with_a_password_on_the_way_of_an_applications_own_page_is_asked_for_consent(
+    house: UpstreamScene, mode: str
+) -> None:
     """Choosing an account at the provider counts as consent. With a client that does not work, nobody could choose one."""
     await house.people.with_password(PASSWORD, ADA)
     fake = house.sits()

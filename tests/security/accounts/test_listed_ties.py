@@ -34,7 +34,7 @@ NEW_PASSWORD: Final = "the harbour under the moon"
 LONG_AGO: Final = "2020-01-02T03:04:05"
 
 
-class Town(Arriving):
+class ListedTieScene(Arriving):
     """Acme, which lists people, and Ada, who has a life of her own: an old account with a proved address."""
 
     def __post_init__(self) -> None:
@@ -79,37 +79,37 @@ class Town(Arriving):
         return self.people.rows(f"select from {table} where organization_id = %s and {column} like %s", tenant.id, names)
 
 
-Listing = Callable[[Town, Person], Awaitable[None]]
-Opening = Callable[[Town, Person], Awaitable[bool]]
+Listing = Callable[[ListedTieScene, Person], Awaitable[None]]
+Opening = Callable[[ListedTieScene, Person], Awaitable[bool]]
 
 
-async def by_directory(town: Town, ada: Person) -> None:
+async def by_directory(town: ListedTieScene, ada: Person) -> None:
     assert (await town.directory("POST", USERS, {"schemas": [USER], "userName": ada.email})).status == 201
 
 
-async def on_behalf(town: Town, _ada: Person) -> None:
+async def on_behalf(town: ListedTieScene, _ada: Person) -> None:
     invitation = (await town.invited())["invitation"]["id"]
     (await town.request("POST", f"/api/organizations/acme/invitations/{invitation}/accept", by=town.owner)).ok()
 
 
-async def by_the_inviters_token(town: Town, _ada: Person) -> None:
+async def by_the_inviters_token(town: ListedTieScene, _ada: Person) -> None:
     (await town.client.post("/api/invitations/accept", {"token": (await town.invited())["token"]})).ok()
 
 
-async def by_domain(town: Town, ada: Person) -> None:
+async def by_domain(town: ListedTieScene, ada: Person) -> None:
     """The domain is that of many: its owner lets everybody in who signs in."""
     route(town.people, town.acme, "example.org", login="password_allowed", join="on")
     assert (await Browser(town.client).login(ada)).status == 200
 
 
-async def by_request(town: Town, ada: Person) -> None:
+async def by_request(town: ListedTieScene, ada: Person) -> None:
     route(town.people, town.acme, "example.org", login="password_allowed", join="ask")
     assert (await Browser(town.client).login(ada)).status == 200
     (asked,) = (await town.request("GET", "/api/organizations/acme/join-requests")).json()
     (await town.request("POST", f"/api/organizations/acme/join-requests/{asked['id']}/approve")).ok()
 
 
-async def by_the_release_before(town: Town, ada: Person) -> None:
+async def by_the_release_before(town: ListedTieScene, ada: Person) -> None:
     """It knew nothing of whose a tie is."""
     town.tenants.join(ada, town.acme, listed=True)
 
@@ -124,12 +124,12 @@ MEMBERS: Final[Mapping[str, Listing]] = {
 }
 
 
-async def by_key(town: Town, ada: Person) -> None:
+async def by_key(town: ListedTieScene, ada: Person) -> None:
     answer = await town.client.request("POST", SERVICE_USERS, body={"email": ada.email}, headers=[("x-api-key", town.key)])
     assert answer.status == 200
 
 
-async def by_a_visit(town: Town, ada: Person) -> None:
+async def by_a_visit(town: ListedTieScene, ada: Person) -> None:
     """As SAML made one of anybody who was signed in, before it asked."""
     town.tenants.uses(ada, town.app, first=town.postern.foundation.clock.now())
     town.people.change("update service_users set own_since = null where user_id = %s", ada.user)
@@ -139,14 +139,14 @@ USES: Final[Mapping[str, Listing]] = {"an API key": by_key, "a visit": by_a_visi
 WAYS: Final = {**MEMBERS, **USES}
 
 
-async def consent_without_a_question(town: Town, ada: Person) -> bool:
+async def consent_without_a_question(town: ListedTieScene, ada: Person) -> bool:
     answer = await town.signed_in(ada).request("GET", town.asking(prompt="none"))
     said = dict(parse_qsl(urlsplit(answer.header("location") or "").query))
     assert set(said) & {"code", "error"}
     return "code" in said
 
 
-async def an_assertion_without_a_question(town: Town, ada: Person) -> bool:
+async def an_assertion_without_a_question(town: ListedTieScene, ada: Person) -> bool:
     saml = "/api/organizations/acme/services/app/saml"
     (await town.request("POST", saml, {"enabled": True, "entity_id": SP, "acs_url": ACS}, by=town.owner)).ok()
     (await town.request("POST", f"{saml}/certificate", by=town.owner)).ok()
@@ -155,70 +155,70 @@ async def an_assertion_without_a_question(town: Town, ada: Person) -> bool:
     return answer.status == "Success"
 
 
-async def trust_in_devices_elsewhere(town: Town, ada: Person) -> bool:
+async def trust_in_devices_elsewhere(town: ListedTieScene, ada: Person) -> bool:
     approach = await town.postern.identity.devices.observe(Client("192.0.2.1", FIREFOX))
     async with town.postern.foundation.unit_of_work() as uow:
         return (await uow.devices.knowledge(UserId(ada.user), approach)).trust_days == 0
 
 
-async def links_elsewhere(town: Town, ada: Person) -> bool:
+async def links_elsewhere(town: ListedTieScene, ada: Person) -> bool:
     async with town.postern.foundation.unit_of_work() as uow:
         return not await uow.sign_in_links.are_permitted(UserId(ada.user))
 
 
-async def news_for_webhooks(town: Town, ada: Person) -> bool:
+async def news_for_webhooks(town: ListedTieScene, ada: Person) -> bool:
     await new_password(town, ada)
     return bool(town.about("events", "security.password.%", town.acme))
 
 
-async def news_in_the_log(town: Town, ada: Person) -> bool:
+async def news_in_the_log(town: ListedTieScene, ada: Person) -> bool:
     await new_password(town, ada)
     return bool(town.about("audit_log", "security.password.%", town.acme))
 
 
-async def ownership(town: Town, ada: Person) -> bool:
+async def ownership(town: ListedTieScene, ada: Person) -> bool:
     body = {"new_owner_user_id": str(ada.user)}
     answer = await town.request("POST", "/api/organizations/acme/transfer-ownership", body, by=town.owner)
     assert answer.status in {200, 400}
     return answer.status == 200
 
 
-async def forgetting(town: Town, ada: Person) -> bool:
+async def forgetting(town: ListedTieScene, ada: Person) -> bool:
     answer = await town.request("DELETE", f"/api/privacy/forget/{ada.user}", by=town.owner)
     assert answer.status in {200, 403}
     return answer.status == 200
 
 
-async def age_of_the_account(town: Town, ada: Person) -> bool:
+async def age_of_the_account(town: ListedTieScene, ada: Person) -> bool:
     answer = await town.request("GET", f"/api/privacy/export/{ada.user}", by=town.owner)
     return answer.status == 200 and answer.json()["created_at"].startswith(LONG_AGO)
 
 
-async def moving(town: Town, ada: Person) -> bool:
+async def moving(town: ListedTieScene, ada: Person) -> bool:
     await town.directory("PATCH", f"{USERS}/{ada.user}", operations({"op": "replace", "path": "userName", "value": "mine@evil.example"}))
     body = {"email": "mine@evil.example"}
     await town.client.request("PATCH", f"{SERVICE_USERS}/{ada.user}", body=body, headers=[("x-api-key", town.key)])
     return town.people.rows("select email from users where id = %s", ada.user) != [{"email": ADA}]
 
 
-async def deactivating(town: Town, ada: Person) -> bool:
+async def deactivating(town: ListedTieScene, ada: Person) -> bool:
     await town.directory("PATCH", f"{USERS}/{ada.user}", operations({"op": "replace", "path": "active", "value": False}))
     return bool(town.people.rows("select from users where id = %s and deactivated_at is not null", ada.user))
 
 
-async def deleting(town: Town, ada: Person) -> bool:
+async def deleting(town: ListedTieScene, ada: Person) -> bool:
     await town.directory("DELETE", f"{USERS}/{ada.user}")
     await town.client.request("DELETE", f"{SERVICE_USERS}/{ada.user}", headers=[("x-api-key", town.key)])
     return not town.people.rows("select from users where id = %s", ada.user)
 
 
-async def news_of_failures(town: Town, ada: Person) -> bool:
+async def news_of_failures(town: ListedTieScene, ada: Person) -> bool:
     answer = await Browser(town.client).login(ada, "a wrong one", org_slug="acme", service_slug="app")
     assert answer.status == 401
     return bool(town.about("events", "user.login.failed", town.acme))
 
 
-async def the_account_as_it_is(town: Town, ada: Person) -> bool:
+async def the_account_as_it_is(town: ListedTieScene, ada: Person) -> bool:
     answer = await town.request("GET", f"/api/organizations/acme/users/{ada.user}", by=town.owner)
     assert answer.status in {200, 404}
     return answer.status == 200 and (answer.json()["email_verified"] or answer.json()["created_at"].startswith(LONG_AGO))
@@ -228,13 +228,13 @@ def operations(*changes: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"schemas": [PATCH_OP], "Operations": changes}
 
 
-async def new_password(town: Town, ada: Person) -> None:
+async def new_password(town: ListedTieScene, ada: Person) -> None:
     """On the platform, where it is none of acme's business."""
     body = {"current_password": PASSWORD, "new_password": NEW_PASSWORD}
     (await town.request("POST", "/api/user/change-password", body, by=town.people.session_of(ada))).ok()
 
 
-async def redeemed(town: Town, code: str) -> Received:
+async def redeemed(town: ListedTieScene, code: str) -> Received:
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
     return await town.client.post("/auth/token", {**fields, "client_id": town.client_id(town.app)})
 
@@ -257,13 +257,13 @@ OPENED: Final = {**BY_MEMBERSHIP, **BY_USE, **BY_NOTHING}
 
 
 @pytest.fixture
-def town(postern: Postern, people: People, log: CapturedLog) -> Town:
-    return Town(postern, people, unlimited(postern), log)
+def town(postern: Postern, people: People, log: CapturedLog) -> ListedTieScene:
+    return ListedTieScene(postern, people, unlimited(postern), log)
 
 
 @pytest.mark.parametrize("opened", OPENED)
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_listed_tie_opens_nothing(town: Town, way: str, opened: str) -> None:
+async def test_a_listed_tie_opens_nothing(town: ListedTieScene, way: str, opened: str) -> None:
     ada = await town.born()
     await WAYS[way](town, ada)
     ties = "select from memberships where user_id = %s" if way in MEMBERS else "select from service_users where user_id = %s"
@@ -275,7 +275,7 @@ async def test_a_listed_tie_opens_nothing(town: Town, way: str, opened: str) -> 
     ("way", "opened"),
     [*((way, opened) for way in MEMBERS for opened in BY_MEMBERSHIP), *((way, opened) for way in USES for opened in BY_USE)],
 )
-async def test_an_own_tie_opens_it(town: Town, way: str, opened: str) -> None:
+async def test_an_own_tie_opens_it(town: ListedTieScene, way: str, opened: str) -> None:
     ada = await town.born()
     await WAYS[way](town, ada)
     town.make_own(ada)
@@ -284,14 +284,14 @@ async def test_an_own_tie_opens_it(town: Town, way: str, opened: str) -> None:
 
 @pytest.mark.parametrize("opened", BY_NOTHING)
 @pytest.mark.parametrize("way", WAYS)
-async def test_no_tie_opens_an_account_that_its_owner_has_proved(town: Town, way: str, opened: str) -> None:
+async def test_no_tie_opens_an_account_that_its_owner_has_proved(town: ListedTieScene, way: str, opened: str) -> None:
     ada = await town.born()
     await WAYS[way](town, ada)
     town.make_own(ada)
     assert not await OPENED[opened](town, ada)
 
 
-async def test_with_the_token_in_the_mail_they_have_joined(town: Town) -> None:
+async def test_with_the_token_in_the_mail_they_have_joined(town: ListedTieScene) -> None:
     ada = await town.born()
     await town.invited()
     (mail,) = await town.box.empty()
@@ -299,7 +299,7 @@ async def test_with_the_token_in_the_mail_they_have_joined(town: Town) -> None:
     assert await consent_without_a_question(town, ada)
 
 
-async def test_what_a_membership_opened_ends_with_it(town: Town) -> None:
+async def test_what_a_membership_opened_ends_with_it(town: ListedTieScene) -> None:
     """A code that was given a moment before, and the session that came of another."""
     ada = await town.born()
     town.tenants.join(ada, town.acme)
@@ -317,7 +317,7 @@ async def test_what_a_membership_opened_ends_with_it(town: Town) -> None:
     assert (await redeemed(town, codes[1])).status == 400
 
 
-async def test_what_a_membership_opened_ends_with_it_beside_a_use_of_their_own(town: Town) -> None:
+async def test_what_a_membership_opened_ends_with_it_beside_a_use_of_their_own(town: ListedTieScene) -> None:
     """They have signed in on a page of the application once. What it got later without a question, it got by the membership; what they
     opened themselves goes on.
     """
@@ -333,7 +333,7 @@ async def test_what_a_membership_opened_ends_with_it_beside_a_use_of_their_own(t
     assert (await town.client.get("/api/user", token=own["access_token"])).status == 200
 
 
-async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(town: Town) -> None:
+async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(town: ListedTieScene) -> None:
     """Whoever redeems waits for the account, and has looked at the membership before."""
     ada = await town.born()
     town.tenants.join(ada, town.acme)
@@ -355,7 +355,7 @@ async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(t
     assert not town.people.rows("select from sessions where user_id = %s and scopes is not null and revoked_at is null", ada.user)
 
 
-async def test_who_leaves_has_an_account_of_their_own(town: Town) -> None:
+async def test_who_leaves_has_an_account_of_their_own(town: ListedTieScene) -> None:
     """The organization that had made it may list them again, and no more."""
     assert (await town.directory("POST", USERS, {"schemas": [USER], "userName": ADA})).status == 201
     choosing = {"token": await town.box.token(), "new_password": PASSWORD}
@@ -376,7 +376,7 @@ async def test_who_leaves_has_an_account_of_their_own(town: Town) -> None:
 
 
 @pytest.mark.parametrize("redeemed_before", [True, False])
-async def test_what_goes_beyond_a_consent_ends_with_the_membership(town: Town, *, redeemed_before: bool) -> None:
+async def test_what_goes_beyond_a_consent_ends_with_the_membership(town: ListedTieScene, *, redeemed_before: bool) -> None:
     """They have allowed less than the application got without a question."""
     ada = await town.born()
     town.tenants.join(ada, town.acme)

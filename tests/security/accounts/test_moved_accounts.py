@@ -27,7 +27,7 @@ MINE: Final = "mallory@evil.example"
 REQUESTS: Final = "/api/organizations/globex/join-requests"
 
 
-class Moving(Market):
+class MovedAccountScene(Market):
     """Globex lets people of its domain ask. The shop of acme, or acme's directory, has made the account of one of them."""
 
     def __post_init__(self) -> None:
@@ -78,11 +78,11 @@ class Moving(Market):
 
 
 @pytest.fixture
-def moving(postern: Postern, people: People, log: CapturedLog) -> Moving:
-    return Moving(postern, people, unlimited(postern), log)
+def moving(postern: Postern, people: People, log: CapturedLog) -> MovedAccountScene:
+    return MovedAccountScene(postern, people, unlimited(postern), log)
 
 
-async def by_service(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[None]]]:
+async def by_service(moving: MovedAccountScene) -> tuple[Person, Callable[[str], Awaitable[None]]]:
     person = await moving.evil.create(VICTIM)
 
     async def move(address: str) -> None:
@@ -95,7 +95,7 @@ async def by_service(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[
     return person, move
 
 
-async def by_directory(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[None]]]:
+async def by_directory(moving: MovedAccountScene) -> tuple[Person, Callable[[str], Awaitable[None]]]:
     directory = await Directory(moving.postern, moving.client, moving.people, "evil").connect()
     made = await directory.create(VICTIM)
     person = Person(UserId(made["id"]), moving.admin.session, VICTIM)
@@ -111,7 +111,7 @@ async def by_directory(moving: Moving) -> tuple[Person, Callable[[str], Awaitabl
     return person, move
 
 
-async def by_themselves(moving: Moving) -> tuple[Person, Callable[[str], Awaitable[None]]]:
+async def by_themselves(moving: MovedAccountScene) -> tuple[Person, Callable[[str], Awaitable[None]]]:
     person = moving.people.session_of(await moving.people.with_password(PASSWORD, VICTIM))
 
     async def move(address: str) -> None:
@@ -127,11 +127,11 @@ async def by_themselves(moving: Moving) -> tuple[Person, Callable[[str], Awaitab
 
 
 WAYS: Final = (by_service, by_directory, by_themselves)
-Way = Callable[[Moving], Awaitable[tuple[Person, Callable[[str], Awaitable[None]]]]]
+Way = Callable[[MovedAccountScene], Awaitable[tuple[Person, Callable[[str], Awaitable[None]]]]]
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_was_asked_by_an_address_ends_with_it(moving: Moving, way: Way) -> None:
+async def test_what_was_asked_by_an_address_ends_with_it(moving: MovedAccountScene, way: Way) -> None:
     person, move = await way(moving)
     request = await moving.asked(person)
     await move(MINE)
@@ -141,7 +141,7 @@ async def test_what_was_asked_by_an_address_ends_with_it(moving: Moving, way: Wa
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_whoever_has_another_address_of_the_domain_asks_again(moving: Moving, way: Way) -> None:
+async def test_whoever_has_another_address_of_the_domain_asks_again(moving: MovedAccountScene, way: Way) -> None:
     person, move = await way(moving)
     request = await moving.asked(person)
     await move("Ada.Lovelace@globex.example")
@@ -154,7 +154,7 @@ async def test_whoever_has_another_address_of_the_domain_asks_again(moving: Movi
 
 
 @pytest.mark.parametrize("way", [by_service, by_directory])
-async def test_what_applications_were_allowed_ends_with_the_address(moving: Moving, way: Way) -> None:
+async def test_what_applications_were_allowed_ends_with_the_address(moving: MovedAccountScene, way: Way) -> None:
     """Whoever has moved the account would have the next holder's allowance for applications of theirs."""
     person, move = await way(moving)
     moving.people.change(
@@ -166,7 +166,7 @@ async def test_what_applications_were_allowed_ends_with_the_address(moving: Movi
     assert moving.people.rows("select from consents where user_id = %s", person.user) == []
 
 
-async def test_another_spelling_of_the_address_changes_nothing(moving: Moving) -> None:
+async def test_another_spelling_of_the_address_changes_nothing(moving: MovedAccountScene) -> None:
     person, move = await by_directory(moving)
     request = await moving.asked(person)
     await move("Ada@Globex.example")
@@ -175,7 +175,7 @@ async def test_another_spelling_of_the_address_changes_nothing(moving: Moving) -
 
 
 @pytest.mark.parametrize("change", ["email = 'x@evil.example', email_key = 'x@evil.example'", "email_verified_at = null"])
-async def test_no_request_is_approved_for_an_account_that_has_not_proved_its_address(moving: Moving, change: str) -> None:
+async def test_no_request_is_approved_for_an_account_that_has_not_proved_its_address(moving: MovedAccountScene, change: str) -> None:
     """Should one be left."""
     person, _ = await by_service(moving)
     request = await moving.asked(person)
@@ -189,7 +189,7 @@ async def test_no_request_is_approved_for_an_account_that_has_not_proved_its_add
     assert (await moving.request("POST", f"{REQUESTS}/{request['id']}/decline", by=moving.owner)).status == 200
 
 
-async def moved_meanwhile(moving: Moving, person: Person, act: Callable[[], Awaitable[object]], database_url: str) -> None:
+async def moved_meanwhile(moving: MovedAccountScene, person: Person, act: Callable[[], Awaitable[object]], database_url: str) -> None:
     """The account is moved, but that is not committed yet when somebody lets it in."""
     with psycopg.connect(database_url) as other:
         other.execute("select from users where id = %s for update", (person.user,))
@@ -203,7 +203,9 @@ async def moved_meanwhile(moving: Moving, person: Person, act: Callable[[], Awai
             other.commit()
 
 
-async def test_an_account_that_is_moved_while_its_request_is_approved_stays_outside(moving: Moving, emptied_database_url: str) -> None:
+async def test_an_account_that_is_moved_while_its_request_is_approved_stays_outside(
+    moving: MovedAccountScene, emptied_database_url: str
+) -> None:
     person, _ = await by_service(moving)
     request = await moving.asked(person)
     answers: list[Received] = []
@@ -216,7 +218,9 @@ async def test_an_account_that_is_moved_while_its_request_is_approved_stays_outs
     assert not moving.belongs(person)
 
 
-async def test_an_account_that_is_moved_while_it_joins_by_its_domain_stays_outside(moving: Moving, emptied_database_url: str) -> None:
+async def test_an_account_that_is_moved_while_it_joins_by_its_domain_stays_outside(
+    moving: MovedAccountScene, emptied_database_url: str
+) -> None:
     person = await moving.prove(await moving.evil.create(VICTIM))
     moving.people.change("update domain_routes set join_policy = 'on'")
 
@@ -229,7 +233,7 @@ async def test_an_account_that_is_moved_while_it_joins_by_its_domain_stays_outsi
 
 @pytest.mark.parametrize("by_manager", [False, True])
 async def test_an_account_that_is_moved_while_its_invitation_is_accepted_stays_outside(
-    moving: Moving, emptied_database_url: str, *, by_manager: bool
+    moving: MovedAccountScene, emptied_database_url: str, *, by_manager: bool
 ) -> None:
     person = await moving.prove(await moving.evil.create(VICTIM))
     invitations = "/api/organizations/globex/invitations"

@@ -29,8 +29,8 @@ from tests.security.organizations.walk import (
     EXPORTS,
     NAMED_ALIKE,
     OUTSIDE,
+    OrganizationWalker,
     Step,
-    Walker,
     about_one_organization,
     reads,
     with_ids_of_others,
@@ -57,10 +57,10 @@ def world(postern: Postern, people: People) -> World:
 
 
 @pytest.fixture
-async def walker(world: World, postern: Postern, people: People) -> Walker:
+async def walker(world: World, postern: Postern, people: People) -> OrganizationWalker:
     digest = await postern.identity.passwords.hash(Password(PASSWORD))
     people.change("update users set password_hash = %s where id = %s", digest, world.bob.user)
-    return Walker(world, people, Tenants(postern, people), unlimited(postern), PASSWORD)
+    return OrganizationWalker(world, people, Tenants(postern, people), unlimited(postern), PASSWORD)
 
 
 def test_whatever_is_about_one_organization_is_asked() -> None:
@@ -77,14 +77,16 @@ async def test_every_organization_has_rows_of_every_kind(world: World, people: P
     assert [(table, house.slug) for table in WHOSE for house in houses if (table, str(house.tenant.id)) not in found] == []
 
 
-async def answers(walker: Walker, steps: Iterable[Step]) -> dict[Step, tuple[int, bytes]]:
+async def answers(walker: OrganizationWalker, steps: Iterable[Step]) -> dict[Step, tuple[int, bytes]]:
     """Without what is another moment each time."""
     asked: dict[Step, Received] = {step: await walker.ask(step) for step in steps}
     return {step: (answer.status, _MOMENTS.sub(b"", answer.body)) for step, answer in asked.items()}
 
 
 @pytest.mark.parametrize("steps", [reads, lambda: EXPORTS], ids=["lists", "exports"])
-async def test_what_is_read_is_as_if_there_were_no_other(world: World, walker: Walker, steps: Callable[[], Iterable[Step]]) -> None:
+async def test_what_is_read_is_as_if_there_were_no_other(
+    world: World, walker: OrganizationWalker, steps: Callable[[], Iterable[Step]]
+) -> None:
     walked = list(steps())
     among_others = await answers(walker, walked)
     assert [f"{step}: {answer}" for step, answer in among_others.items() if not _is_expected(step, answer[0])] == []
@@ -93,7 +95,7 @@ async def test_what_is_read_is_as_if_there_were_no_other(world: World, walker: W
     assert [f"{step}: {among_others[step]}, but alone {alone[step]}" for step in walked if among_others[step] != alone[step]] == []
 
 
-async def test_what_is_read_of_a_service_is_as_if_there_were_no_other(world: World, walker: Walker) -> None:
+async def test_what_is_read_of_a_service_is_as_if_there_were_no_other(world: World, walker: OrganizationWalker) -> None:
     walked = [step for step in reads() if step.is_of_shop]
     among_others = await answers(walker, walked)
     world.without_other_service()
@@ -106,7 +108,7 @@ def _is_expected(step: Step, status: int) -> bool:
     return status == (step.refused or 200) or (status == 403 and step.by in {"quinn", "bob", "cleo"})
 
 
-async def test_a_change_of_one_leaves_the_others_as_they_were(world: World, walker: Walker, people: People) -> None:
+async def test_a_change_of_one_leaves_the_others_as_they_were(world: World, walker: OrganizationWalker, people: People) -> None:
     faults: list[str] = []
     before = world.rows()
     for step in CHANGES:
@@ -140,13 +142,13 @@ def _touched(step: Step, changed: Iterable[Row]) -> list[str]:
     return [f"{table}: {text}" for table, _, text in changed if table in NOBODYS and table not in _ALWAYS and table not in step.touches]
 
 
-async def test_names_and_limits_are_the_organizations_own(world: World, walker: Walker) -> None:
+async def test_names_and_limits_are_the_organizations_own(world: World, walker: OrganizationWalker) -> None:
     world.let_others_fill_up()
     answers = {str(step): await walker.ask(step) for step in NAMED_ALIKE}
     assert {step: answer.body for step, answer in answers.items() if answer.status >= 300} == {}
 
 
-async def test_ids_of_others_name_nothing(world: World, walker: Walker) -> None:
+async def test_ids_of_others_name_nothing(world: World, walker: OrganizationWalker) -> None:
     faults: list[str] = []
     before = world.rows()
     for step in with_ids_of_others():

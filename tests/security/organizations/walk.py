@@ -11,7 +11,7 @@ from entrypoints.http.routes import ROUTES
 from tests.http.client import Client, Pairs, Received
 from tests.http.people import People, Person
 from tests.http.tenants import Tenants
-from tests.security.organizations.world import House, World
+from tests.security.organizations.world import FilledOrganization, World
 
 ORGANIZATION: Final = "/api/organizations/{org_slug}"
 SHOP: Final = ORGANIZATION + "/services/{service_slug}"
@@ -395,7 +395,7 @@ def with_ids_of_others() -> Iterator[Step]:
     yield from _WITH_FIELDS
 
 
-class Walker:
+class OrganizationWalker:
     def __init__(self, world: World, people: People, tenants: Tenants, client: Client, password: str) -> None:
         self._world = world
         self._people = people
@@ -436,7 +436,7 @@ class Walker:
                 token = await self._token(step.by, house)
         return await self._client.request(step.method, path, body=body, token=token, headers=headers)
 
-    async def _token(self, by: str, house: House) -> str:
+    async def _token(self, by: str, house: FilledOrganization) -> str:
         name, _, place = by.partition(" in ")
         person: Person = getattr(self._world, name, None) or getattr(house, name)
         if not place:
@@ -449,11 +449,11 @@ class Walker:
         )
         return await self._tenants.token(Person(person.user, row["id"], person.email), where)
 
-    def _known(self, house: House) -> Mapping[str, str]:
+    def _known(self, house: FilledOrganization) -> Mapping[str, str]:
         of_first = {f"first {name}": text for name, text in self._known_of(self._world.others[0]).items()}
         return {**self._known_of(house), **of_first}
 
-    def _known_of(self, house: House) -> Mapping[str, str]:
+    def _known_of(self, house: FilledOrganization) -> Mapping[str, str]:
         world = self._world
         people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "nat")}
         return {

@@ -77,7 +77,7 @@ _PEM: Final = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
 
 
 @dataclass
-class House:
+class FilledOrganization:
     tenant: Tenant
     shop: UsedService
     app: UsedService
@@ -186,14 +186,14 @@ class World:
         self._people.connect(person, "websuite", subject=name)
         return person
 
-    def _house(self, slug: str) -> House:
+    def _house(self, slug: str) -> FilledOrganization:
         tenant = self._tenants.add(slug, name="A company")
         # Of the same names, and each with some of its own rights.
         clerk = self._tenants.role(tenant, "clerk", [Capability.MEMBERS_VIEW, Capability.END_USERS_VIEW])
         shop, app = (self._tenants.service(tenant, name) for name in ("shop", "app"))
         owners = {FIRST: self.quinn, ASKED: self.ada}
         owner = owners.get(slug) or self._registered(f"iris-of-{slug}")
-        house = House(
+        house = FilledOrganization(
             tenant=tenant,
             shop=shop,
             app=app,
@@ -217,21 +217,21 @@ class World:
         self._join(house, self.bob, clerk if slug == FIRST else "member")
         return house
 
-    def _join(self, house: House, person: Person, role: str | OwnRole) -> None:
+    def _join(self, house: FilledOrganization, person: Person, role: str | OwnRole) -> None:
         self._tenants.join(person, house.tenant, role)
         self._people.change(
             "update memberships set came_by = 'accepted', created_at = now() - interval '1 year' where org_id = %s and user_id = %s",
             *(house.tenant.id, person.user),
         )
 
-    def _furnish(self, house: House) -> None:
+    def _furnish(self, house: FilledOrganization) -> None:
         self._settings_of(house)
         self._people_of(house)
         self._record_of(house)
         self._federation_of(house)
         self._billing_of(house)
 
-    def _settings_of(self, house: House) -> None:
+    def _settings_of(self, house: FilledOrganization) -> None:
         org, ids = house.tenant.id, house.ids
         self._people.change(
             "update organizations set max_users = 900, max_services = 3, logo_url = 'https://a.example/', tier_id = %s where id = %s",
@@ -313,7 +313,7 @@ class World:
             self._tenants.service(house.tenant, "only-of-acme")
         ids["unused_role"] = self._tenants.role(house.tenant, "unused", [Capability.MEMBERS_VIEW]).id
 
-    def _people_of(self, house: House) -> None:
+    def _people_of(self, house: FilledOrganization) -> None:
         org, slug = house.tenant.id, house.slug
         for person in (self.ada, self.bob, self.cleo, self.dan, house.customer):
             for service in (house.shop, house.app) if person is self.bob else (house.shop,):
@@ -346,7 +346,7 @@ class World:
         self._newcomers_of(house)
         self._identities_of(house)
 
-    def _newcomers_of(self, house: House) -> None:
+    def _newcomers_of(self, house: FilledOrganization) -> None:
         org, ids, slug = house.tenant.id, house.ids, house.slug
         # They are to become members, or to leave: what others have about them stays.
         for person in (self.max, self.joan, self.quinn):
@@ -382,7 +382,7 @@ class World:
                 status="pending",
             )
 
-    def _identities_of(self, house: House) -> None:
+    def _identities_of(self, house: FilledOrganization) -> None:
         slug, provider = house.slug, house.ids["upstream_providers"]
         for person in (self.ada, self.bob):
             identity = self._put(
@@ -398,7 +398,7 @@ class World:
         (shared,) = self._people.rows("select id from identities where user_id = %s and provider = 'websuite'", self.bob.user)
         self._put("identity_grants", identity_id=shared["id"], service_id=house.shop.id, client_id=f"websuite of {slug}")
 
-    def _record_of(self, house: House) -> None:
+    def _record_of(self, house: FilledOrganization) -> None:
         org, ids = house.tenant.id, house.ids
         for person in (self.ada, self.bob, house.customer):
             for service, provider, success in ((house.shop, "password", True), (None, "websuite", True), (house.app, "codehost", False)):
@@ -446,7 +446,7 @@ class World:
                 "webhook_deliveries", webhook_id=ids["webhooks"], event_id=event, event_name=action, delivered_at="now", status_code=200
             )
 
-    def _federation_of(self, house: House) -> None:
+    def _federation_of(self, house: FilledOrganization) -> None:
         shop = house.shop.id
         for person in (self.ada, self.bob, self.cleo):
             self._put("consents", user_id=person.user, service_id=shop, scopes=["openid", "email"])
@@ -493,7 +493,7 @@ class World:
             )
         self._put("saml_requests", service_id=shop, digest=b"the same")
 
-    def _billing_of(self, house: House) -> None:
+    def _billing_of(self, house: FilledOrganization) -> None:
         shop, ids, org = house.shop.id, house.ids, house.tenant.id
         ids["plans"], ids["dear_plan"] = (
             self._put("plans", service_id=shop, name=name, price_cents=cents, currency="usd") for name, cents in (("Free", 0), ("Pro", 900))

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tests.http.client import Received
 from tests.http.federation.scim.directories import ERROR, GROUPS, USERS
-from tests.security.scim.fuzzer import Asked
+from tests.security.scim.fuzzer import FuzzedRequest
 
 _WORDS: Final = frozenset({"uniqueness", "invalidSyntax", "invalidFilter", "invalidPath", "noTarget", "invalidValue", "mutability", None})
 _STATUSES: Final = frozenset({200, 201, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 501})
@@ -18,7 +18,7 @@ def part_of(resource: Any, path: str) -> Any:
     return resource
 
 
-def user_of(asked: Asked) -> str | None:
+def user_of(asked: FuzzedRequest) -> str | None:
     """Whom the path names."""
     place, _, name = asked.path.rpartition("/")
     if f"{place}/" != f"{USERS}/" or name == ".search" or asked.method == "OPTIONS":
@@ -26,7 +26,7 @@ def user_of(asked: Asked) -> str | None:
     return str(UUID(unquote(name)))
 
 
-def check_shape(asked: Asked, answer: Received) -> None:
+def check_shape(asked: FuzzedRequest, answer: Received) -> None:
     """A resource, a list of some, nothing, or an error in SCIM's words."""
     assert answer.status in _STATUSES, answer.body
     if answer.status == 501:

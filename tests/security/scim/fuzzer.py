@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from tests.security.scim.spoiling import ENTERPRISE, UNKEPT, Pairs, Spoiler
-from tests.security.scim.words import USER, View, Words
+from tests.security.scim.words import USER, HostileWords, View
 
 BASE: Final = "/scim/v2"
 GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
@@ -26,7 +26,7 @@ Operation = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FuzzedRequest:
     """One request. `shows` is what the resource must show when it was carried out, by paths such as `name.givenName`; `members` whether the
     group has these people then. Both are empty where nobody can say so.
     """
@@ -46,7 +46,7 @@ class Asked:
         asked = "&".join(f"{quote(name, safe='.$')}={quote(value, safe='', errors='replace')}" for name, value in self.query)
         return f"{self.path}?{asked}" if asked else self.path
 
-    def unsure(self, **changes: Any) -> "Asked":
+    def unsure(self, **changes: Any) -> "FuzzedRequest":
         """With these changes, of which nobody can say what they come to."""
         return replace(self, shows={}, members={}, **changes)
 
@@ -84,10 +84,10 @@ _NOWHERE: Final = (
 
 class Fuzzer:
     def __init__(self, seed: int) -> None:
-        self._words = Words(seed)
+        self._words = HostileWords(seed)
         self._spoiler = Spoiler(self._words)
 
-    def draw(self, view: View) -> Asked:
+    def draw(self, view: View) -> FuzzedRequest:
         words = self._words
         asked = words.weighed(_MAKERS)(self, view)
         if words.maybe(0.15):
@@ -110,89 +110,91 @@ class Fuzzer:
 
     # What a directory does.
 
-    def create(self, view: View) -> Asked:
+    def create(self, view: View) -> FuzzedRequest:
         content, shows = self._user(view, self._words.new_address() if self._words.maybe(0.4) else self._words.address(view))
-        return Asked(kind="create a user", method="POST", path=f"{BASE}/Users", content=content, shows=shows)
+        return FuzzedRequest(kind="create a user", method="POST", path=f"{BASE}/Users", content=content, shows=shows)
 
-    def replace_user(self, view: View) -> Asked:
+    def replace_user(self, view: View) -> FuzzedRequest:
         content, shows = self._user(view, self._words.address(view) if self._words.maybe(0.8) else self._words.new_address())
         if self._words.maybe(0.3):
             content["id"] = self._words.one(view.users)
-        return Asked(kind="replace a user", method="PUT", path=self._user_path(view), content=content, shows=shows)
+        return FuzzedRequest(kind="replace a user", method="PUT", path=self._user_path(view), content=content, shows=shows)
 
-    def write_back(self, view: View) -> Asked:
+    def write_back(self, view: View) -> FuzzedRequest:
         """What was read, with something else in it."""
         user = self._words.one(view.near or view.users)
         content, shows = self._user(view, view.addresses[view.users.index(user)])
-        return Asked(kind="replace a user", method="PUT", path=f"{BASE}/Users/{user}", content=content, shows=shows)
+        return FuzzedRequest(kind="replace a user", method="PUT", path=f"{BASE}/Users/{user}", content=content, shows=shows)
 
-    def change(self, view: View) -> Asked:
+    def change(self, view: View) -> FuzzedRequest:
         operation, shows = self._operation(view)
         more = [] if self._words.maybe(0.6) else [self._operation(view)[0] for _ in range(self._words.one((1, 2, 4)))]
         content = self._patch([operation, *more])
-        return Asked(kind="change a user", method="PATCH", path=self._user_path(view), content=content, shows={} if more else shows)
+        return FuzzedRequest(kind="change a user", method="PATCH", path=self._user_path(view), content=content, shows={} if more else shows)
 
-    def delete(self, view: View) -> Asked:
-        return Asked(kind="delete a user", method="DELETE", path=self._user_path(view))
+    def delete(self, view: View) -> FuzzedRequest:
+        return FuzzedRequest(kind="delete a user", method="DELETE", path=self._user_path(view))
 
-    def get(self, view: View) -> Asked:
-        return Asked(kind="get a user", method="GET", path=self._user_path(view))
+    def get(self, view: View) -> FuzzedRequest:
+        return FuzzedRequest(kind="get a user", method="GET", path=self._user_path(view))
 
-    def list_users(self, view: View) -> Asked:
-        return Asked(kind="list users", method="GET", path=f"{BASE}/Users", query=self._search(view))
+    def list_users(self, view: View) -> FuzzedRequest:
+        return FuzzedRequest(kind="list users", method="GET", path=f"{BASE}/Users", query=self._search(view))
 
-    def search(self, view: View) -> Asked:
+    def search(self, view: View) -> FuzzedRequest:
         content: dict[str, Any] = {"schemas": [SEARCH]} if self._words.maybe(0.9) else {}
         for name, value in self._search(view):
             content[name] = int(value) if value.lstrip("-").isdigit() else value.split(",") if "ttributes" in name else value
         place = self._words.one(("/Users/.search", "/Groups/.search", "/.search"))
-        return Asked(kind="search", method="POST", path=f"{BASE}{place}", content=content)
+        return FuzzedRequest(kind="search", method="POST", path=f"{BASE}{place}", content=content)
 
-    def get_group(self, view: View) -> Asked:
+    def get_group(self, view: View) -> FuzzedRequest:
         without: Pairs = (("excludedAttributes", "members"),)
-        return Asked(kind="get a group", method="GET", path=self._group_path(view), query=without if self._words.maybe(0.3) else ())
+        return FuzzedRequest(kind="get a group", method="GET", path=self._group_path(view), query=without if self._words.maybe(0.3) else ())
 
-    def list_groups(self, view: View) -> Asked:
-        return Asked(kind="list groups", method="GET", path=f"{BASE}/Groups", query=self._search(view))
+    def list_groups(self, view: View) -> FuzzedRequest:
+        return FuzzedRequest(kind="list groups", method="GET", path=f"{BASE}/Groups", query=self._search(view))
 
-    def change_group(self, view: View) -> Asked:
+    def change_group(self, view: View) -> FuzzedRequest:
         operation, members = self._group_operation(view)
         more = [] if self._words.maybe(0.7) else [self._group_operation(view)[0] for _ in range(self._words.one((1, 2, 3)))]
         content = self._patch([operation, *more])
-        return Asked(kind="change a group", method="PATCH", path=self._group_path(view), content=content, members={} if more else members)
+        return FuzzedRequest(
+            kind="change a group", method="PATCH", path=self._group_path(view), content=content, members={} if more else members
+        )
 
-    def replace_group(self, view: View) -> Asked:
+    def replace_group(self, view: View) -> FuzzedRequest:
         # Mostly with many, or an organization would be empty after the first.
         wanted = self._words.people(view, len(view.near) if self._words.maybe(0.7) else 3)
         content: dict[str, Any] = {"schemas": [GROUP], "displayName": self._words.text(), "members": self._members(wanted)}
         if self._words.maybe(0.3):
             content["externalId"] = self._words.external_id()
         members = dict.fromkeys(wanted, True)
-        return Asked(kind="replace a group", method="PUT", path=self._group_path(view), content=content, members=members)
+        return FuzzedRequest(kind="replace a group", method="PUT", path=self._group_path(view), content=content, members=members)
 
-    def ask_for_more(self, view: View) -> Asked:
+    def ask_for_more(self, view: View) -> FuzzedRequest:
         """Than is offered."""
         if self._words.maybe(0.3):
-            return Asked(kind="delete a group", method="DELETE", path=self._group_path(view))
+            return FuzzedRequest(kind="delete a group", method="DELETE", path=self._group_path(view))
         if self._words.maybe(0.5):
             content = {"schemas": [GROUP], "displayName": self._words.text(), "members": self._members(self._words.people(view, 2))}
-            return Asked(kind="create a group", method="POST", path=f"{BASE}/Groups", content=content)
+            return FuzzedRequest(kind="create a group", method="POST", path=f"{BASE}/Groups", content=content)
         operations = [
             {"method": "DELETE", "path": f"/Users/{self._words.one(view.users)}"},
             {"method": "POST", "path": "/Users", "bulkId": "a", "data": self._user(view, self._words.new_address())[0]},
         ]
-        return Asked(kind="bulk", method="POST", path=f"{BASE}/Bulk", content={"schemas": [BULK], "Operations": operations})
+        return FuzzedRequest(kind="bulk", method="POST", path=f"{BASE}/Bulk", content={"schemas": [BULK], "Operations": operations})
 
-    def discover(self, view: View) -> Asked:
+    def discover(self, view: View) -> FuzzedRequest:
         path = self._words.one(("ServiceProviderConfig", "ResourceTypes", "Schemas"))
         query: Pairs = () if self._words.maybe(0.7) else (("filter", self._words.filter(view)),)
-        return Asked(kind="discover", method="GET", path=f"{BASE}/{path}", query=query)
+        return FuzzedRequest(kind="discover", method="GET", path=f"{BASE}/{path}", query=query)
 
-    def look_elsewhere(self, view: View) -> Asked:
+    def look_elsewhere(self, view: View) -> FuzzedRequest:
         path = self._words.one(_NOWHERE).format(user=self._words.one(view.users), group=view.group)
         method = self._words.one(_METHODS)
         content = None if method in {"GET", "HEAD"} else self._user(view, self._words.address(view))[0]
-        return Asked(kind="elsewhere", method=method, path=f"{BASE}{path}", content=content)
+        return FuzzedRequest(kind="elsewhere", method=method, path=f"{BASE}{path}", content=content)
 
     # Users.
 
@@ -354,7 +356,7 @@ _GROUP_OPERATIONS: Final[Mapping[Callable[[Fuzzer, View, list[str]], tuple[Opera
     Fuzzer._replace: 12,
     Fuzzer._say_of_group: 20,
 }
-_MAKERS: Final[Mapping[Callable[[Fuzzer, View], Asked], float]] = {
+_MAKERS: Final[Mapping[Callable[[Fuzzer, View], FuzzedRequest], float]] = {
     Fuzzer.create: 13,
     Fuzzer.replace_user: 8,
     Fuzzer.write_back: 6,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tests.security.scim.words import USER, View, Words
+from tests.security.scim.words import USER, HostileWords, View
 
 Pairs = tuple[tuple[str, str], ...]
 Written = tuple[bytes, Pairs]
@@ -79,7 +79,7 @@ _NO_OBJECTS: Final = (b"", b"null", b"[]", b'""', b"1", b"NaN", b"{" * 5000, b"[
 
 
 class Spoiler:
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: HostileWords) -> None:
         self._words = words
 
     def content(self, content: Any, view: View) -> Any:

@@ -55,7 +55,7 @@ _OWN_USER: Final = frozenset(
 )
 
 
-class Reader:
+class TableReader:
     """Over one statement for all tables."""
 
     def __init__(self, people: People) -> None:

@@ -30,9 +30,9 @@ from tests.http.forgetting import finish_forgetting
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 from tests.security.scim.answers import check_shape, part_of, user_of
-from tests.security.scim.fuzzer import Asked, Fuzzer
-from tests.security.scim.territory import Accounts, Reader, Territory, changes, faults_within, ways_left_behind
-from tests.security.scim.town import SLUGS, House, Town, mark
+from tests.security.scim.fuzzer import FuzzedRequest, Fuzzer
+from tests.security.scim.territory import Accounts, TableReader, Territory, changes, faults_within, ways_left_behind
+from tests.security.scim.town import SLUGS, DirectoryOrganization, DirectoryOrganizations, mark
 from tests.security.scim.words import View
 
 FIXED_SEEDS: Final = (1, 2, 3)
@@ -71,13 +71,13 @@ class Round:
         self.postern = postern
         self.people = people
         self.client: Client = unlimited(postern)
-        self.town = Town(postern, people)
-        self.reader = Reader(people)
+        self.town = DirectoryOrganizations(postern, people)
+        self.reader = TableReader(people)
         self.tally = tally
         self.versions: dict[str, list[str]] = {slug: [] for slug in SLUGS}
         self.state = self.reader.read()
         self.accounts = Accounts(self.state)
-        self.asked: list[Asked] = []
+        self.asked: list[FuzzedRequest] = []
         self.answers: list[Received | None] = []
         assert faults_within(self.accounts, self.state) == []
 
@@ -128,7 +128,7 @@ class Round:
         if at_once == 1 and not refused:
             await self.confirm(house, self.asked[0], answers[0])
 
-    def view(self, house: House) -> View:
+    def view(self, house: DirectoryOrganization) -> View:
         users = sorted(self.accounts.tables["users"], key=lambda row: row["email_key"])
         known = self.accounts.known(house.id)
         other = next(one for one in self.town.houses.values() if one is not house)
@@ -144,7 +144,7 @@ class Round:
             versions=self.versions[house.slug],
         )
 
-    async def ask_all(self, asked: Sequence[Asked], tokens: Sequence[str]) -> list[Received]:
+    async def ask_all(self, asked: Sequence[FuzzedRequest], tokens: Sequence[str]) -> list[Received]:
         answers = self.answers = [None] * len(asked)
 
         async def ask(at: int) -> None:
@@ -155,7 +155,7 @@ class Round:
                 nursery.start_soon(ask, at)
         return [one for one in answers if one is not None]
 
-    async def ask(self, asked: Asked, token: str) -> Received:
+    async def ask(self, asked: FuzzedRequest, token: str) -> Received:
         headers = [(name, value) for name, value in asked.headers]
         pieces = [asked.body[at : at + 65_536] for at in range(0, len(asked.body), 65_536)] or [b""]
         return await self.client.exchange(asked.method, asked.target, [*headers, ("authorization", f"Bearer {token}")], pieces)
@@ -167,7 +167,7 @@ class Round:
             await self.postern.federation.scim_recorder.run()
         await finish_forgetting(self.postern, self.people)
 
-    def check_secrets(self, house: House, asked: Asked, answer: Received, was: Accounts) -> None:
+    def check_secrets(self, house: DirectoryOrganization, asked: FuzzedRequest, answer: Received, was: Accounts) -> None:
         """An answer has the ids and addresses that its organization knows, and those that its directory sent, now or as data to keep."""
         other = next(one for one in SLUGS if one != house.slug)
         headers = "\n".join(value for name, value in answer.headers if name != "x-request-id")
@@ -185,10 +185,10 @@ class Round:
                 if user not in known and email not in sent:
                     assert email not in text, "the address of somebody whom the organization does not know"
 
-    async def confirm(self, house: House, asked: Asked, answer: Received) -> None:
+    async def confirm(self, house: DirectoryOrganization, asked: FuzzedRequest, answer: Received) -> None:
         """A change that was answered is there."""
         if asked.kind == "delete a user" and answer.status == 204 and asked.method == "DELETE":
-            gone = Asked(kind="get a user", method="GET", path=asked.path)
+            gone = FuzzedRequest(kind="get a user", method="GET", path=asked.path)
             assert (await self.ask(gone, house.token)).status == 404
             return
         if asked.kind not in _CHANGES or answer.status not in {200, 201} or asked.method not in {"POST", "PUT", "PATCH"}:
@@ -197,11 +197,11 @@ class Round:
         if answer.status == 201:
             location = answer.header("location") or ""
             path = location[location.index(BASE) :]
-        again = await self.ask(Asked(kind="get", method="GET", path=path, query=asked.query), house.token)
+        again = await self.ask(FuzzedRequest(kind="get", method="GET", path=path, query=asked.query), house.token)
         assert again.status == 200
         assert again.json() == answer.json(), "the answer is not what is there"
         assert again.header("etag") == answer.header("etag")
-        whole = (await self.ask(Asked(kind="get", method="GET", path=path), house.token)).json()
+        whole = (await self.ask(FuzzedRequest(kind="get", method="GET", path=path), house.token)).json()
         for name, value in asked.shows.items():
             shown = part_of(whole, name)
             # Another spelling of an address changes nothing where the account is not the directory's own.

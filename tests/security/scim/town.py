@@ -21,7 +21,7 @@ def mark(slug: str) -> str:
 
 
 @dataclass
-class House:
+class DirectoryOrganization:
     tenant: Tenant
     service: UsedService
     token: str
@@ -39,7 +39,7 @@ class House:
         return str(self.tenant.id)
 
 
-class Town:
+class DirectoryOrganizations:
     def __init__(self, postern: Postern, people: People) -> None:
         self._postern = postern
         self._people = people
@@ -51,7 +51,7 @@ class Town:
             self._settle(self.houses[slug], self.houses[other])
         self._settle_between(*self.houses.values())
 
-    def _house(self, slug: str) -> House:
+    def _house(self, slug: str) -> DirectoryOrganization:
         tenant = self._tenants.add(slug, name=f"{slug.title()} {mark(slug)}")
         service = self._tenants.service(tenant, f"shop-{mark(slug)}")
         tokens = {why: f"scim_live_{slug}_{why}_0123456789abcdef" for why in ("live", "expired", "deleted")}
@@ -115,9 +115,9 @@ class Town:
             **at,
         )
         refused = (tokens["expired"], tokens["deleted"], "scim_live_x_0", f"{tokens['live']}x", "", key)
-        return House(tenant, service, tokens["live"], refused)
+        return DirectoryOrganization(tenant, service, tokens["live"], refused)
 
-    def _settle(self, house: House, other: House) -> None:
+    def _settle(self, house: DirectoryOrganization, other: DirectoryOrganization) -> None:
         """Everybody who has to do with this house alone, and with it first."""
         slug, tenant = house.slug, house.tenant
         self._join(house, self._registered(f"Owner@{slug}.example"), "owner")
@@ -178,7 +178,7 @@ class Town:
                 created_at="now",
             )
 
-    def _settle_between(self, acme: House, globex: House) -> None:
+    def _settle_between(self, acme: DirectoryOrganization, globex: DirectoryOrganization) -> None:
         governor = self._registered("Governor@platform.example", platform_owner=True)
         self._join(acme, governor, "member")
         guest = self._registered("Guest@both.example")
@@ -192,7 +192,7 @@ class Town:
             self._provide(house, known, "member")
             self._provide(other, known, None)
 
-    def _made(self, house: House, email: str, *, deactivated_by: Tenant | None = None, **more: Any) -> Person:
+    def _made(self, house: DirectoryOrganization, email: str, *, deactivated_by: Tenant | None = None, **more: Any) -> Person:
         """By the directory of the house."""
         person = self._registered(email, **more)
         self._people.change(
@@ -261,7 +261,7 @@ class Town:
         self._insert("preauthentications", id=self._id(), user_id=user, device_id=device, created_at="now", expires_at="tomorrow")
         return person
 
-    def _provide(self, house: House, person: Person, role: str | OwnRole | None) -> None:
+    def _provide(self, house: DirectoryOrganization, person: Person, role: str | OwnRole | None) -> None:
         """The directory of the house has said something of the person: a member, or None for one whom it has deactivated."""
         if role is not None:
             self._join(house, person, role)
@@ -282,7 +282,9 @@ class Town:
             updated_at="now",
         )
 
-    def _join(self, house: House, person: Person, role: str | OwnRole, tenant: Tenant | None = None, came_by: str = "added") -> None:
+    def _join(
+        self, house: DirectoryOrganization, person: Person, role: str | OwnRole, tenant: Tenant | None = None, came_by: str = "added"
+    ) -> None:
         place = tenant or house.tenant
         self._tenants.join(person, place, role)
         self._people.change("update memberships set came_by = %s where org_id = %s and user_id = %s", came_by, place.id, person.user)

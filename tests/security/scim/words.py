@@ -78,7 +78,7 @@ _BROKEN_FILTERS: Final = (
 )
 
 
-class Words:
+class HostileWords:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311 - has to be repeatable
         self._number = 0

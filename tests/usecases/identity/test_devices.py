@@ -32,21 +32,12 @@ from core.frozen import replace
 from core.usecases.identity.devices import Devices
 from entrypoints.settings_forms import networks
 from ports.unit_of_work import UnitOfWorkFactory
+from tests.usecases.set_clock import SetClock
 
 NOW: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 FIREFOX: Final = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
 CURL: Final = "curl/8.5.0"
 CROWD: Final = 50
-
-
-class SetClock:
-    """It is what the test says that it is."""
-
-    def __init__(self) -> None:
-        self.at = NOW
-
-    def now(self) -> datetime:
-        return self.at
 
 
 class Germany:
@@ -55,11 +46,11 @@ class Germany:
 
 
 @dataclass
-class House:
+class DeviceScene:
     devices: Devices
     unit_of_work: UnitOfWorkFactory
     pool: Pool
-    clock: SetClock = field(default_factory=SetClock)
+    clock: SetClock = field(default_factory=lambda: SetClock(NOW))
     ids: SystemIds = field(default_factory=SystemIds)
 
     async def query(self, statement: str, **parameters: Any) -> list[dict[str, Any]]:
@@ -133,10 +124,10 @@ def text(secret: Token | None) -> str:
 
 
 @pytest.fixture
-async def house(emptied_database_url: str) -> AsyncIterator[House]:
+async def house(emptied_database_url: str) -> AsyncIterator[DeviceScene]:
     pool = Pool(emptied_database_url, max_size=10)
     await pool.open()
-    clock, ids, secrets = SetClock(), SystemIds(), SystemSecrets()
+    clock, ids, secrets = SetClock(NOW), SystemIds(), SystemSecrets()
     keyring = AesGcmKeyRing([EncryptionKey("first", b"1" * 32)])
     factory = unit_of_work(pool, ids, clock, keyring, PostgresDoorbell(emptied_database_url))
     devices = Devices(
@@ -149,11 +140,11 @@ async def house(emptied_database_url: str) -> AsyncIterator[House]:
         clock=clock,
         ids=ids,
     )
-    yield House(devices, factory, pool, clock, ids)
+    yield DeviceScene(devices, factory, pool, clock, ids)
     await pool.aclose()
 
 
-async def test_what_a_request_tells_is_made_out(house: House) -> None:
+async def test_what_a_request_tells_is_made_out(house: DeviceScene) -> None:
     approach = await house.devices.observe(Client("192.0.2.1", FIREFOX))
     assert (approach.agent.device_type, approach.agent.name) == (DeviceType.BROWSER, "Firefox on Linux")
     assert (approach.location, approach.through_proxy) == (Location("DE", "Bonn"), False)
@@ -161,7 +152,7 @@ async def test_what_a_request_tells_is_made_out(house: House) -> None:
     assert (nothing.agent.name, nothing.location, nothing.through_proxy) == ("Unknown device", None, None)
 
 
-async def test_a_first_sign_in_makes_a_device_with_a_token_to_keep(house: House) -> None:
+async def test_a_first_sign_in_makes_a_device_with_a_token_to_keep(house: DeviceScene) -> None:
     ada = await house.person()
     remembered, _ = await house.sign_in(ada)
     assert remembered.is_new
@@ -178,7 +169,7 @@ async def test_a_first_sign_in_makes_a_device_with_a_token_to_keep(house: House)
     assert text(remembered.device_token) not in dump
 
 
-async def test_who_brings_the_token_is_the_same_device_and_keeps_it(house: House) -> None:
+async def test_who_brings_the_token_is_the_same_device_and_keeps_it(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada)
     again, _ = await house.sign_in(ada, returning(first, CURL))
@@ -187,7 +178,7 @@ async def test_who_brings_the_token_is_the_same_device_and_keeps_it(house: House
     assert (device.agent.browser, device.name) == ("curl", "Firefox on Linux")
 
 
-async def test_who_looks_alike_is_the_same_device_and_gets_a_token(house: House) -> None:
+async def test_who_looks_alike_is_the_same_device_and_gets_a_token(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada)
     again, _ = await house.sign_in(ada)
@@ -198,7 +189,7 @@ async def test_who_looks_alike_is_the_same_device_and_gets_a_token(house: House)
     assert other.is_new
 
 
-async def test_anothers_token_is_no_token(house: House) -> None:
+async def test_anothers_token_is_no_token(house: DeviceScene) -> None:
     ada, bob = await house.person(), await house.person("bob@example.org")
     hers, _ = await house.sign_in(ada, trust=True)
     his, _ = await house.sign_in(bob, returning(hers))
@@ -209,7 +200,9 @@ async def test_anothers_token_is_no_token(house: House) -> None:
 
 
 @pytest.mark.parametrize(("organization_days", "days"), [(None, 30), (7, 7), (90, 90)])
-async def test_a_trusted_device_may_skip_the_second_factor_for_its_time(house: House, organization_days: int | None, days: int) -> None:
+async def test_a_trusted_device_may_skip_the_second_factor_for_its_time(
+    house: DeviceScene, organization_days: int | None, days: int
+) -> None:
     ada = await house.person()
     if organization_days is not None:
         await house.join(ada, organization_days)
@@ -224,7 +217,7 @@ async def test_a_trusted_device_may_skip_the_second_factor_for_its_time(house: H
     assert text(first.trust_token) not in str(await house.query("select * from devices"))
 
 
-async def test_a_trust_period_that_becomes_shorter_counts_from_when_the_trust_was_given(house: House) -> None:
+async def test_a_trust_period_that_becomes_shorter_counts_from_when_the_trust_was_given(house: DeviceScene) -> None:
     ada = await house.person()
     await house.join(ada, 90)
     first, _ = await house.sign_in(ada, trust=True)
@@ -241,7 +234,7 @@ async def test_a_trust_period_that_becomes_shorter_counts_from_when_the_trust_wa
         assert (await house.look(ada, returning(first))).may_skip_second_factor is skips
 
 
-async def test_an_organization_that_trusts_no_device_gets_none_trusted(house: House) -> None:
+async def test_an_organization_that_trusts_no_device_gets_none_trusted(house: DeviceScene) -> None:
     ada = await house.person()
     await house.join(ada, 0)
     first, _ = await house.sign_in(ada, trust=True)
@@ -249,7 +242,7 @@ async def test_an_organization_that_trusts_no_device_gets_none_trusted(house: Ho
     assert not (await house.devices.get(user_of(ada), first.device)).is_trusted(NOW)
 
 
-async def test_trust_needs_both_tokens(house: House) -> None:
+async def test_trust_needs_both_tokens(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada, trust=True)
     both = returning(first)
@@ -257,7 +250,7 @@ async def test_trust_needs_both_tokens(house: House) -> None:
         assert not (await house.look(ada, client)).may_skip_second_factor
 
 
-async def test_a_look_alike_leaves_a_trusted_device_its_trust_and_gets_no_token(house: House) -> None:
+async def test_a_look_alike_leaves_a_trusted_device_its_trust_and_gets_no_token(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada, trust=True)
     twin, _ = await house.sign_in(ada)
@@ -267,7 +260,7 @@ async def test_a_look_alike_leaves_a_trusted_device_its_trust_and_gets_no_token(
     assert (await house.look(ada, returning(first))).may_skip_second_factor
 
 
-async def test_a_look_alike_that_asks_for_trust_takes_the_place_of_the_other(house: House) -> None:
+async def test_a_look_alike_that_asks_for_trust_takes_the_place_of_the_other(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada, trust=True)
     twin, _ = await house.sign_in(ada, trust=True)
@@ -276,7 +269,7 @@ async def test_a_look_alike_that_asks_for_trust_takes_the_place_of_the_other(hou
     assert not (await house.look(ada, returning(first))).may_skip_second_factor
 
 
-async def test_trust_given_again_lasts_longer_and_the_token_before_is_dead(house: House) -> None:
+async def test_trust_given_again_lasts_longer_and_the_token_before_is_dead(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada, trust=True)
     house.clock.at = NOW + timedelta(days=20)
@@ -287,7 +280,7 @@ async def test_trust_given_again_lasts_longer_and_the_token_before_is_dead(house
     assert not (await house.look(ada, returning(first))).trusted
 
 
-async def test_trust_that_is_ended_is_ended_everywhere(house: House) -> None:
+async def test_trust_that_is_ended_is_ended_everywhere(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada, trust=True)
     async with house.unit_of_work() as uow:
@@ -298,13 +291,13 @@ async def test_trust_that_is_ended_is_ended_everywhere(house: House) -> None:
     assert not sighting.trusted
 
 
-async def test_a_proxy_is_a_risk(house: House) -> None:
+async def test_a_proxy_is_a_risk(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada)
     assert (await house.look(ada, returning(first, address="198.51.100.7"))).risk.factors == (RiskFactor.PROXY,)
 
 
-async def test_a_sign_in_costs_one_round_trip_for_its_device_and_session_together(house: House) -> None:
+async def test_a_sign_in_costs_one_round_trip_for_its_device_and_session_together(house: DeviceScene) -> None:
     ada = await house.person()
     sightings = [await house.look(ada, Client("192.0.2.1", agent)) for agent in (FIREFOX, CURL)]
     for sighting in sightings:
@@ -315,7 +308,7 @@ async def test_a_sign_in_costs_one_round_trip_for_its_device_and_session_togethe
         assert trips.count == 1
 
 
-async def test_a_device_gets_the_name_that_its_owner_gives(house: House) -> None:
+async def test_a_device_gets_the_name_that_its_owner_gives(house: DeviceScene) -> None:
     ada = await house.person()
     remembered, _ = await house.sign_in(ada)
     house.clock.at = NOW + timedelta(hours=1)
@@ -339,7 +332,7 @@ async def test_a_device_gets_the_name_that_its_owner_gives(house: House) -> None
     assert (await house.devices.get(user_of(ada), remembered.device)).name == "Laptop"
 
 
-async def test_a_revoked_device_is_gone_with_its_sessions_and_its_trust_and_no_other(house: House) -> None:
+async def test_a_revoked_device_is_gone_with_its_sessions_and_its_trust_and_no_other(house: DeviceScene) -> None:
     ada, bob = await house.person(), await house.person("bob@example.org")
     lost, lost_session = await house.sign_in(ada, trust=True)
     _, lost_session_too = await house.sign_in(ada, returning(lost))
@@ -371,7 +364,7 @@ async def test_a_revoked_device_is_gone_with_its_sessions_and_its_trust_and_no_o
             await gone
 
 
-async def test_the_device_in_use_is_not_revoked(house: House) -> None:
+async def test_the_device_in_use_is_not_revoked(house: DeviceScene) -> None:
     ada = await house.person()
     remembered, _ = await house.sign_in(ada)
     with pytest.raises(BadRequest, match="sign out"):
@@ -379,7 +372,7 @@ async def test_the_device_in_use_is_not_revoked(house: House) -> None:
     assert await house.devices.list(user_of(ada))
 
 
-async def test_what_is_not_there_is_not_found_and_anothers_is_forbidden_and_unchanged(house: House) -> None:
+async def test_what_is_not_there_is_not_found_and_anothers_is_forbidden_and_unchanged(house: DeviceScene) -> None:
     ada, bob = await house.person(), await house.person("bob@example.org")
     hers, _ = await house.sign_in(ada)
     unknown = DeviceId(house.ids.new())
@@ -397,7 +390,7 @@ async def test_what_is_not_there_is_not_found_and_anothers_is_forbidden_and_unch
     assert await house.audited() == []
 
 
-async def test_of_many_revocations_at_once_one_is_told(house: House) -> None:
+async def test_of_many_revocations_at_once_one_is_told(house: DeviceScene) -> None:
     ada = await house.person()
     lost, _ = await house.sign_in(ada)
     async with trio.open_nursery() as nursery:
@@ -406,7 +399,7 @@ async def test_of_many_revocations_at_once_one_is_told(house: House) -> None:
     assert len(await house.audited()) == 1
 
 
-async def test_no_session_slips_past_a_revocation_that_happens_at_the_same_time(house: House) -> None:
+async def test_no_session_slips_past_a_revocation_that_happens_at_the_same_time(house: DeviceScene) -> None:
     ada = await house.person()
     first, _ = await house.sign_in(ada)
     for _ in range(10):

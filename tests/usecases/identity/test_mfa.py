@@ -35,21 +35,12 @@ from ports.encryption import CannotOpen
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
+from tests.usecases.set_clock import SetClock
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)  # a step begins
 STEP = timedelta(seconds=30)
 KEY = EncryptionKey("first", b"1" * 32)
 CROWD = 50
-
-
-class SetClock:
-    """It is what the test says that it is."""
-
-    def __init__(self) -> None:
-        self.at = START
-
-    def now(self) -> datetime:
-        return self.at
 
 
 class NamesOnly:
@@ -62,7 +53,7 @@ class NamesOnly:
 
 
 @dataclass
-class Bench:
+class MfaScene:
     pool: Pool
     clock: SetClock
     ids: SystemIds
@@ -186,18 +177,18 @@ def make_mfa(pool: Pool, keyring: AesGcmKeyRing, clock: SetClock, new_unit_of_wo
 
 
 @pytest.fixture
-async def bench(emptied_database_url: str) -> AsyncIterator[Bench]:
+async def bench(emptied_database_url: str) -> AsyncIterator[MfaScene]:
     pool = Pool(emptied_database_url, max_size=10)
     await pool.open()
-    clock, ids, keyring = SetClock(), SystemIds(), AesGcmKeyRing([KEY])
+    clock, ids, keyring = SetClock(START), SystemIds(), AesGcmKeyRing([KEY])
     new_unit_of_work = unit_of_work(pool, ids, clock, keyring, PostgresDoorbell(emptied_database_url))
     try:
-        yield Bench(pool, clock, ids, new_unit_of_work, make_mfa(pool, keyring, clock, new_unit_of_work))
+        yield MfaScene(pool, clock, ids, new_unit_of_work, make_mfa(pool, keyring, clock, new_unit_of_work))
     finally:
         await pool.aclose()
 
 
-async def test_the_first_code_enables_and_brings_ten_backup_codes(bench: Bench) -> None:
+async def test_the_first_code_enables_and_brings_ten_backup_codes(bench: MfaScene) -> None:
     ada = await bench.person()
     assert await bench.mfa.status(ada.user) == MfaStatus(enabled=False, has_backup_codes=False)
     await bench.set_up(ada)
@@ -207,7 +198,7 @@ async def test_the_first_code_enables_and_brings_ten_backup_codes(bench: Bench) 
     assert await bench.mfa.status(ada.user) == MfaStatus(enabled=True, has_backup_codes=True)
 
 
-async def test_enabling_is_told_to_webhooks_the_audit_log_the_mfa_log_and_its_owner(bench: Bench) -> None:
+async def test_enabling_is_told_to_webhooks_the_audit_log_the_mfa_log_and_its_owner(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.trusted_device(ada)
     await bench.enable(ada)
@@ -228,7 +219,7 @@ async def test_enabling_is_told_to_webhooks_the_audit_log_the_mfa_log_and_its_ow
     assert (entry["organization_id"], entry["host"], entry["user_agent"]) == (None, "192.0.2.1", "curl")
 
 
-async def test_every_organization_of_the_person_has_an_entry_and_only_the_one_it_was_done_in_says_from_where(bench: Bench) -> None:
+async def test_every_organization_of_the_person_has_an_entry_and_only_the_one_it_was_done_in_says_from_where(bench: MfaScene) -> None:
     person = await bench.person()
     acme, globex = [await bench.organization(slug, person.user) for slug in ("acme", "globex")]
     await bench.organization("initech")
@@ -250,7 +241,7 @@ async def test_every_organization_of_the_person_has_an_entry_and_only_the_one_it
     ]
 
 
-async def test_what_is_done_in_no_organization_is_published_in_each_that_the_person_belongs_to(bench: Bench) -> None:
+async def test_what_is_done_in_no_organization_is_published_in_each_that_the_person_belongs_to(bench: MfaScene) -> None:
     ada = await bench.person()
     acme, globex = [await bench.organization(slug, ada.user) for slug in ("acme", "globex")]
     await bench.organization("initech")
@@ -259,7 +250,7 @@ async def test_what_is_done_in_no_organization_is_published_in_each_that_the_per
     assert [event["organization_id"] for event in published] == [None, acme, globex]
 
 
-async def test_in_a_service_of_an_organization_that_is_not_the_persons_nothing_stands_in_its_log(bench: Bench) -> None:
+async def test_in_a_service_of_an_organization_that_is_not_the_persons_nothing_stands_in_its_log(bench: MfaScene) -> None:
     person = await bench.person()
     acme = await bench.organization("acme")
     ada = Caller(
@@ -269,7 +260,7 @@ async def test_in_a_service_of_an_organization_that_is_not_the_persons_nothing_s
     assert [entry["organization_id"] for entry in await bench.rows("select organization_id from audit_log")] == [None]
 
 
-async def test_organizations_do_not_read_why_somebodys_second_factor_was_taken_away(bench: Bench) -> None:
+async def test_organizations_do_not_read_why_somebodys_second_factor_was_taken_away(bench: MfaScene) -> None:
     ada, _ = await bench.enabled_person()
     acme = await bench.organization("acme", ada.user)
     admin = UserId(bench.ids.new())
@@ -284,7 +275,7 @@ async def test_organizations_do_not_read_why_somebodys_second_factor_was_taken_a
     ]
 
 
-async def test_verifying_before_setting_up_is_refused_and_remembered(bench: Bench) -> None:
+async def test_verifying_before_setting_up_is_refused_and_remembered(bench: MfaScene) -> None:
     ada = await bench.person()
     with pytest.raises(BadRequest, match="not set up"):
         await bench.mfa.enable(ada, acting(ada), "123456")
@@ -293,7 +284,7 @@ async def test_verifying_before_setting_up_is_refused_and_remembered(bench: Benc
     assert await bench.mails() == 0
 
 
-async def test_a_wrong_code_enables_nothing_and_the_right_one_still_does(bench: Bench) -> None:
+async def test_a_wrong_code_enables_nothing_and_the_right_one_still_does(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.trusted_device(ada)
     await bench.set_up(ada)
@@ -309,7 +300,7 @@ async def test_a_wrong_code_enables_nothing_and_the_right_one_still_does(bench: 
     await bench.mfa.enable(ada, acting(ada), bench.code(ada))
 
 
-async def test_a_repeated_set_up_replaces_the_secret_that_waits(bench: Bench) -> None:
+async def test_a_repeated_set_up_replaces_the_secret_that_waits(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.set_up(ada)
     old = bench.code(ada)
@@ -319,7 +310,7 @@ async def test_a_repeated_set_up_replaces_the_secret_that_waits(bench: Bench) ->
     await bench.mfa.enable(ada, acting(ada), bench.code(ada))
 
 
-async def test_once_enabled_neither_set_up_nor_verify_does_anything(bench: Bench) -> None:
+async def test_once_enabled_neither_set_up_nor_verify_does_anything(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     await bench.clear_log()
     with pytest.raises(BadRequest, match="already enabled"):
@@ -333,7 +324,7 @@ async def test_once_enabled_neither_set_up_nor_verify_does_anything(bench: Bench
     assert await bench.check(ada.user, codes[0]) is MfaMethod.BACKUP_CODE
 
 
-async def test_the_code_that_enabled_it_does_not_sign_in_as_well(bench: Bench) -> None:
+async def test_the_code_that_enabled_it_does_not_sign_in_as_well(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.set_up(ada)
     code = bench.code(ada)
@@ -345,13 +336,13 @@ async def test_the_code_that_enabled_it_does_not_sign_in_as_well(bench: Bench) -
 
 
 @pytest.mark.parametrize(("steps", "accepted"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
-async def test_a_code_is_good_one_step_early_and_one_step_late(bench: Bench, steps: int, accepted: bool) -> None:
+async def test_a_code_is_good_one_step_early_and_one_step_late(bench: MfaScene, steps: int, accepted: bool) -> None:
     ada, _ = await bench.enabled_person()
     bench.clock.at += 5 * STEP
     assert (await bench.check(ada.user, bench.code(ada, steps)) is MfaMethod.TOTP) is accepted
 
 
-async def test_an_accepted_step_takes_every_earlier_one_with_it(bench: Bench) -> None:
+async def test_an_accepted_step_takes_every_earlier_one_with_it(bench: MfaScene) -> None:
     ada, _ = await bench.enabled_person()
     bench.clock.at += 5 * STEP
     assert await bench.check(ada.user, bench.code(ada, 1)) is MfaMethod.TOTP
@@ -361,7 +352,7 @@ async def test_an_accepted_step_takes_every_earlier_one_with_it(bench: Bench) ->
     assert await bench.check(ada.user, bench.code(ada)) is MfaMethod.TOTP
 
 
-async def test_when_the_clock_is_set_back_no_code_comes_again(bench: Bench) -> None:
+async def test_when_the_clock_is_set_back_no_code_comes_again(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     bench.clock.at += 5 * STEP
     assert await bench.check(ada.user, bench.code(ada)) is MfaMethod.TOTP
@@ -370,7 +361,7 @@ async def test_when_the_clock_is_set_back_no_code_comes_again(bench: Bench) -> N
     assert await bench.check(ada.user, codes[0]) is MfaMethod.BACKUP_CODE
 
 
-async def test_a_check_is_logged_with_how_it_went(bench: Bench) -> None:
+async def test_a_check_is_logged_with_how_it_went(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     await bench.clear_log()
     code = bench.code(ada)
@@ -391,7 +382,7 @@ async def test_a_check_is_logged_with_how_it_went(bench: Bench) -> None:
     ]
 
 
-async def test_each_backup_code_works_once_however_it_is_typed(bench: Bench) -> None:
+async def test_each_backup_code_works_once_however_it_is_typed(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     typed = [codes[0], codes[1].lower(), codes[2].replace("-", ""), f" {codes[3].replace('-', ' ')} "]
     for one in typed:
@@ -403,13 +394,13 @@ async def test_each_backup_code_works_once_however_it_is_typed(bench: Bench) -> 
 @pytest.mark.parametrize(
     "code", ["", "12345", "1234567", "\0", "' or true --", "\u0661\u0662\u0663\u0664\u0665\u0666", "\ud800", "9" * 10**6]
 )
-async def test_hostile_codes_are_wrong_codes(bench: Bench, code: str) -> None:
+async def test_hostile_codes_are_wrong_codes(bench: MfaScene, code: str) -> None:
     ada, _ = await bench.enabled_person()
     assert await bench.check(ada.user, code) is None
     assert (await bench.log())[-1] == ("mfa_verify_failed", False)
 
 
-async def test_codes_of_another_are_wrong_codes(bench: Bench) -> None:
+async def test_codes_of_another_are_wrong_codes(bench: MfaScene) -> None:
     ada, adas = await bench.enabled_person()
     bob, _ = await bench.enabled_person("bob@example.org")
     assert await bench.check(bob.user, bench.code(ada)) is None
@@ -417,7 +408,7 @@ async def test_codes_of_another_are_wrong_codes(bench: Bench) -> None:
     assert await bench.check(ada.user, adas[0]) is MfaMethod.BACKUP_CODE
 
 
-async def test_a_set_up_that_waits_checks_no_code(bench: Bench) -> None:
+async def test_a_set_up_that_waits_checks_no_code(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.set_up(ada)
     assert await bench.check(ada.user, bench.code(ada)) is None
@@ -425,7 +416,7 @@ async def test_a_set_up_that_waits_checks_no_code(bench: Bench) -> None:
     assert await bench.check(bob.user, "123456") is None
 
 
-async def test_disabling_deletes_everything_and_says_so_once(bench: Bench) -> None:
+async def test_disabling_deletes_everything_and_says_so_once(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     await bench.trusted_device(ada)
     await bench.clear_log()
@@ -441,7 +432,7 @@ async def test_disabling_deletes_everything_and_says_so_once(bench: Bench) -> No
     assert await bench.check(ada.user, codes[0]) is None
 
 
-async def test_disabling_a_set_up_that_waits_ends_it_quietly(bench: Bench) -> None:
+async def test_disabling_a_set_up_that_waits_ends_it_quietly(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.set_up(ada)
     code = bench.code(ada)
@@ -452,7 +443,7 @@ async def test_disabling_a_set_up_that_waits_ends_it_quietly(bench: Bench) -> No
     assert await bench.mails() == 0
 
 
-async def test_after_disabling_it_can_be_set_up_again_with_another_secret(bench: Bench) -> None:
+async def test_after_disabling_it_can_be_set_up_again_with_another_secret(bench: MfaScene) -> None:
     ada, old = await bench.enabled_person()
     await bench.mfa.disable(ada, acting(ada))
     new = await bench.enable(ada)
@@ -461,7 +452,7 @@ async def test_after_disabling_it_can_be_set_up_again_with_another_secret(bench:
     assert await bench.check(ada.user, new[0]) is MfaMethod.BACKUP_CODE
 
 
-async def test_forced_disabling_names_who_and_why(bench: Bench) -> None:
+async def test_forced_disabling_names_who_and_why(bench: MfaScene) -> None:
     ada, _ = await bench.enabled_person()
     await bench.trusted_device(ada)
     await bench.clear_log()
@@ -479,7 +470,7 @@ async def test_forced_disabling_names_who_and_why(bench: Bench) -> None:
     assert await bench.trusted_devices() == 0
 
 
-async def test_new_backup_codes_end_all_earlier_ones_and_device_trust(bench: Bench) -> None:
+async def test_new_backup_codes_end_all_earlier_ones_and_device_trust(bench: MfaScene) -> None:
     ada, old = await bench.enabled_person()
     await bench.check(ada.user, old[0])
     await bench.trusted_device(ada)
@@ -495,7 +486,7 @@ async def test_new_backup_codes_end_all_earlier_ones_and_device_trust(bench: Ben
 
 
 @pytest.mark.parametrize("pending", [False, True])
-async def test_without_mfa_there_are_no_backup_codes_to_renew(bench: Bench, pending: bool) -> None:
+async def test_without_mfa_there_are_no_backup_codes_to_renew(bench: MfaScene, pending: bool) -> None:
     ada = await bench.person()
     if pending:
         await bench.set_up(ada)
@@ -504,7 +495,7 @@ async def test_without_mfa_there_are_no_backup_codes_to_renew(bench: Bench, pend
     assert await bench.rows("select * from backup_codes") == []
 
 
-async def in_crowd(bench: Bench, user: UserId, code: str) -> list[MfaMethod | None]:
+async def in_crowd(bench: MfaScene, user: UserId, code: str) -> list[MfaMethod | None]:
     """What each of a crowd at once gets that comes with the same code. Those that the limit sends away get nothing."""
     results: list[MfaMethod | None] = []
 
@@ -520,23 +511,23 @@ async def in_crowd(bench: Bench, user: UserId, code: str) -> list[MfaMethod | No
     return results
 
 
-async def test_of_a_crowd_with_one_time_based_code_one_gets_in(bench: Bench) -> None:
+async def test_of_a_crowd_with_one_time_based_code_one_gets_in(bench: MfaScene) -> None:
     ada, _ = await bench.enabled_person()
     results = await in_crowd(bench, ada.user, bench.code(ada))
     assert (len(results), results.count(MfaMethod.TOTP)) == (CROWD, 1)
 
 
-async def test_of_a_crowd_with_one_backup_code_one_gets_in(bench: Bench) -> None:
+async def test_of_a_crowd_with_one_backup_code_one_gets_in(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     # A process that has not yet asked for the server key: none waits for a second connection while it holds one.
     keyring = AesGcmKeyRing([KEY])
-    fresh = Bench(bench.pool, bench.clock, bench.ids, bench.unit_of_work, make_mfa(bench.pool, keyring, bench.clock, bench.unit_of_work))
+    fresh = MfaScene(bench.pool, bench.clock, bench.ids, bench.unit_of_work, make_mfa(bench.pool, keyring, bench.clock, bench.unit_of_work))
     with trio.fail_after(PATIENCE):
         results = await in_crowd(fresh, ada.user, codes[0])
     assert (len(results), results.count(MfaMethod.BACKUP_CODE)) == (CROWD, 1)
 
 
-async def test_of_a_crowd_that_enables_one_is_shown_codes_and_they_are_the_ones_that_count(bench: Bench) -> None:
+async def test_of_a_crowd_that_enables_one_is_shown_codes_and_they_are_the_ones_that_count(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.set_up(ada)
     shown: list[Sequence[str]] = []
@@ -556,7 +547,7 @@ async def test_of_a_crowd_that_enables_one_is_shown_codes_and_they_are_the_ones_
     assert await bench.events() == ["user.mfa.enabled", "security.mfa.enabled"]
 
 
-async def test_a_stolen_session_cannot_try_codes_without_end(bench: Bench) -> None:
+async def test_a_stolen_session_cannot_try_codes_without_end(bench: MfaScene) -> None:
     ada = await bench.person()
     await bench.set_up(ada)
     for _ in range(CODES_AT_SET_UP.burst):
@@ -568,7 +559,7 @@ async def test_a_stolen_session_cannot_try_codes_without_end(bench: Bench) -> No
     assert await bench.mfa.status(ada.user) == MfaStatus(enabled=False, has_backup_codes=False)
 
 
-async def test_neither_can_a_thief_of_the_password_who_asks_for_one_preauthentication_after_the_other(bench: Bench) -> None:
+async def test_neither_can_a_thief_of_the_password_who_asks_for_one_preauthentication_after_the_other(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     for _ in range(CODES_AT_SIGN_IN.burst):
         assert await bench.check(ada.user, "000000") is None
@@ -580,7 +571,7 @@ async def test_neither_can_a_thief_of_the_password_who_asks_for_one_preauthentic
     assert await bench.check(bob.user, bench.code(bob)) is MfaMethod.TOTP
 
 
-async def test_a_stolen_session_cannot_use_up_what_its_owner_signs_in_with(bench: Bench) -> None:
+async def test_a_stolen_session_cannot_use_up_what_its_owner_signs_in_with(bench: MfaScene) -> None:
     ada, _ = await bench.enabled_person()
     for _ in range(CODES_AT_SET_UP.burst + 5):
         with pytest.raises((BadRequest, RateLimited)):
@@ -588,7 +579,7 @@ async def test_a_stolen_session_cannot_use_up_what_its_owner_signs_in_with(bench
     assert await bench.check(ada.user, bench.code(ada)) is MfaMethod.TOTP
 
 
-async def test_a_dump_of_the_database_holds_no_usable_secret(bench: Bench, log: CapturedLog) -> None:
+async def test_a_dump_of_the_database_holds_no_usable_secret(bench: MfaScene, log: CapturedLog) -> None:
     ada, codes = await bench.enabled_person()
     secret = bench.secrets[ada.user]
     await bench.check(ada.user, codes[0])
@@ -609,20 +600,22 @@ async def test_a_dump_of_the_database_holds_no_usable_secret(bench: Bench, log: 
     assert AesGcmKeyRing([KEY]).open(sealed, f"mfa_secrets.sealed_secret:{ada.user}") == secret.encode()
 
 
-async def test_secrets_and_backup_codes_outlive_a_rotation_of_the_encryption_keys(bench: Bench) -> None:
+async def test_secrets_and_backup_codes_outlive_a_rotation_of_the_encryption_keys(bench: MfaScene) -> None:
     ada, codes = await bench.enabled_person()
     ring = AesGcmKeyRing([EncryptionKey("second", b"2" * 32), KEY])
     reencryption = Reencryption(ring, PostgresSealedColumns(bench.pool, ring))
     assert "mfa_secrets.sealed_secret" in {done.column for done in await reencryption.run("second") if done.replaced == 1}
     assert await reencryption.is_finished()
     only_new = AesGcmKeyRing([EncryptionKey("second", b"2" * 32)])
-    after = Bench(bench.pool, bench.clock, bench.ids, bench.unit_of_work, make_mfa(bench.pool, only_new, bench.clock, bench.unit_of_work))
+    after = MfaScene(
+        bench.pool, bench.clock, bench.ids, bench.unit_of_work, make_mfa(bench.pool, only_new, bench.clock, bench.unit_of_work)
+    )
     after.secrets = bench.secrets
     assert await after.check(ada.user, after.code(ada)) is MfaMethod.TOTP
     assert await after.check(ada.user, codes[0]) is MfaMethod.BACKUP_CODE
 
 
-async def test_the_set_up_shows_the_secret_the_uri_and_a_picture_of_it(bench: Bench) -> None:
+async def test_the_set_up_shows_the_secret_the_uri_and_a_picture_of_it(bench: MfaScene) -> None:
     ada = await bench.person()
     made = await bench.set_up(ada)
     parsed = pyotp.parse_uri(made.uri.reveal())

@@ -27,7 +27,7 @@ ADA = Email("Ada@example.org")
 OPERATOR = "grace"
 
 
-class Installation:
+class AdministrationScene:
     """Services, and the tables past them."""
 
     def __init__(self, postern: Postern, url: str) -> None:
@@ -194,12 +194,12 @@ class Installation:
 
 
 @pytest.fixture
-async def installation(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Installation]:
+async def installation(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[AdministrationScene]:
     async with postern_on(emptied_database_url, tmp_path) as postern:
-        yield Installation(postern, emptied_database_url)
+        yield AdministrationScene(postern, emptied_database_url)
 
 
-async def test_an_unknown_address_is_no_account(installation: Installation) -> None:
+async def test_an_unknown_address_is_no_account(installation: AdministrationScene) -> None:
     administration = installation.administration
     with pytest.raises(NotFound, match="no account with this e-mail"):
         await administration.show(ADA, OPERATOR)
@@ -216,7 +216,7 @@ async def test_an_unknown_address_is_no_account(installation: Installation) -> N
     assert installation.value("select count(*) from audit_log") == 0
 
 
-async def test_an_account_is_shown_as_it_is(installation: Installation) -> None:
+async def test_an_account_is_shown_as_it_is(installation: AdministrationScene) -> None:
     user, owner = installation.add("Ada@example.org"), installation.add("owner@example.org", owner=True)
     installation.enable_mfa(user)
     installation.add_ways_in(user)
@@ -271,7 +271,7 @@ async def test_an_account_is_shown_as_it_is(installation: Installation) -> None:
     ]
 
 
-async def test_an_account_with_nothing_is_shown_too(installation: Installation) -> None:
+async def test_an_account_with_nothing_is_shown_too(installation: AdministrationScene) -> None:
     installation.rows("insert into users (id, email, email_key) values (gen_random_uuid(), 'ada@example.org', 'ada@example.org')")
     installation.rows(
         "insert into login_events (id, user_id, provider, success, created_at) select id, id, 'password', false, now() from users"
@@ -281,7 +281,7 @@ async def test_an_account_with_nothing_is_shown_too(installation: Installation) 
     assert (seen.latest_attempts[0].address, seen.latest_attempts[0].user_agent) == (None, None)
 
 
-async def test_a_deactivated_account_has_no_way_in_left_and_comes_back_without_one(installation: Installation) -> None:
+async def test_a_deactivated_account_has_no_way_in_left_and_comes_back_without_one(installation: AdministrationScene) -> None:
     user = installation.add("Ada@example.org")
     done = await installation.administration.deactivate(ADA, OPERATOR)
     assert (done.account.id, done.changed, done.sessions) == (user, True, 1)
@@ -302,7 +302,7 @@ async def test_a_deactivated_account_has_no_way_in_left_and_comes_back_without_o
 
 
 async def test_whoever_is_activated_by_somebody_else_at_the_same_moment_is_active(
-    installation: Installation, monkeypatch: pytest.MonkeyPatch
+    installation: AdministrationScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = installation.add("Ada@example.org")
     await installation.administration.deactivate(ADA, OPERATOR)
@@ -313,7 +313,7 @@ async def test_whoever_is_activated_by_somebody_else_at_the_same_moment_is_activ
     assert installation.audited("user.activated") == []
 
 
-async def test_a_sign_in_that_waited_for_its_code_is_over_when_the_account_comes_back(installation: Installation) -> None:
+async def test_a_sign_in_that_waited_for_its_code_is_over_when_the_account_comes_back(installation: AdministrationScene) -> None:
     user, other = installation.add("Ada@example.org"), installation.add("bob@example.org")
     for number, person in enumerate((user, other)):
         installation.rows(
@@ -327,7 +327,7 @@ async def test_a_sign_in_that_waited_for_its_code_is_over_when_the_account_comes
     assert left == [{"user_id": other}]
 
 
-async def test_what_somebody_does_in_others_names_ends_with_their_account(installation: Installation) -> None:
+async def test_what_somebody_does_in_others_names_ends_with_their_account(installation: AdministrationScene) -> None:
     owner, user = installation.add("Ada@example.org", owner=True), installation.add("user@example.org")
     installation.add("second@example.org", owner=True)
     installation.add_session(user, impersonator=owner)
@@ -335,7 +335,7 @@ async def test_what_somebody_does_in_others_names_ends_with_their_account(instal
     assert installation.has_access(user)["sessions"] == 1
 
 
-async def test_the_last_platform_owner_stays(installation: Installation) -> None:
+async def test_the_last_platform_owner_stays(installation: AdministrationScene) -> None:
     owner = installation.add("Ada@example.org", owner=True)
     with pytest.raises(Conflict, match="last active platform owner"):
         await installation.administration.deactivate(ADA, OPERATOR)
@@ -347,7 +347,7 @@ async def test_the_last_platform_owner_stays(installation: Installation) -> None
     assert not (await installation.administration.deactivate(ADA, OPERATOR)).changed
 
 
-async def test_of_the_last_owners_that_go_at_once_one_stays(installation: Installation) -> None:
+async def test_of_the_last_owners_that_go_at_once_one_stays(installation: AdministrationScene) -> None:
     addresses = [Email(f"owner{number}@example.org") for number in range(8)]
     for address in addresses:
         installation.add(address.address, owner=True)
@@ -372,7 +372,7 @@ def link_of(reset: AccessReset, log: CapturedLog) -> str:
     return reset.link.reveal()
 
 
-async def test_a_reset_leaves_nobody_in_and_mails_a_link_that_sets_a_password(installation: Installation, log: CapturedLog) -> None:
+async def test_a_reset_leaves_nobody_in_and_mails_a_link_that_sets_a_password(installation: AdministrationScene, log: CapturedLog) -> None:
     user, other = installation.add("Ada@example.org"), installation.add("bob@example.org")
     for person in (user, other):
         installation.enable_mfa(person)
@@ -404,7 +404,7 @@ async def test_a_reset_leaves_nobody_in_and_mails_a_link_that_sets_a_password(in
     assert installation.value("select password_hash is not null from users where id = %s", user)
 
 
-async def test_a_link_can_be_shown_instead_and_then_the_mail_has_none(installation: Installation, log: CapturedLog) -> None:
+async def test_a_link_can_be_shown_instead_and_then_the_mail_has_none(installation: AdministrationScene, log: CapturedLog) -> None:
     user = installation.add("Ada@example.org")
     first = await installation.administration.reset_password(ADA, OPERATOR, by_mail=False)
     second = await installation.administration.reset_password(ADA, OPERATOR, by_mail=False)
@@ -420,7 +420,7 @@ async def test_a_link_can_be_shown_instead_and_then_the_mail_has_none(installati
     await choose(installation, links[1], "three wet matches")
 
 
-async def test_who_never_had_a_password_comes_in_by_the_same_link(installation: Installation, log: CapturedLog) -> None:
+async def test_who_never_had_a_password_comes_in_by_the_same_link(installation: AdministrationScene, log: CapturedLog) -> None:
     user = installation.add("Ada@example.org")
     installation.add_ways_in(user)
     installation.rows("update users set password_hash = null, password_changed_at = null where id = %s", user)
@@ -430,7 +430,7 @@ async def test_who_never_had_a_password_comes_in_by_the_same_link(installation: 
     assert installation.value("select password_hash is not null from users where id = %s", user)
 
 
-async def test_passkeys_that_were_the_second_factor_end_it_with_them(installation: Installation, log: CapturedLog) -> None:
+async def test_passkeys_that_were_the_second_factor_end_it_with_them(installation: AdministrationScene, log: CapturedLog) -> None:
     user = installation.add("Ada@example.org")
     installation.add_ways_in(user, second_factor=True)
     reset = await installation.administration.reset_password(ADA, OPERATOR, by_mail=True)
@@ -445,7 +445,7 @@ async def test_passkeys_that_were_the_second_factor_end_it_with_them(installatio
 
 
 async def test_people_who_sign_in_at_a_provider_get_no_link(
-    installation: Installation, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+    installation: AdministrationScene, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user, owner = installation.add("Ada@example.org"), installation.add("owner@example.org", owner=True)
 
@@ -465,7 +465,7 @@ async def test_people_who_sign_in_at_a_provider_get_no_link(
     assert installation.has_access(owner)["links"] == 1
 
 
-async def test_a_deactivated_account_loses_the_same_and_gets_no_link(installation: Installation, log: CapturedLog) -> None:
+async def test_a_deactivated_account_loses_the_same_and_gets_no_link(installation: AdministrationScene, log: CapturedLog) -> None:
     """An operator who has locked it first need not open it to whoever broke in."""
     user = installation.add("Ada@example.org")
     installation.add_ways_in(user)
@@ -480,7 +480,7 @@ async def test_a_deactivated_account_loses_the_same_and_gets_no_link(installatio
     await choose(installation, link_of(await installation.administration.reset_password(ADA, OPERATOR, by_mail=False), log), "three wet")
 
 
-async def test_signed_out_everywhere_leaves_the_trust_in_devices(installation: Installation) -> None:
+async def test_signed_out_everywhere_leaves_the_trust_in_devices(installation: AdministrationScene) -> None:
     user = installation.add("Ada@example.org")
     done = await installation.administration.revoke_sessions(ADA, OPERATOR)
     assert (done.changed, done.sessions) == (True, 1)
@@ -490,7 +490,7 @@ async def test_signed_out_everywhere_leaves_the_trust_in_devices(installation: I
     assert [entry["details"] for entry in installation.audited("security.sessions.revoked")] == [{"operator": OPERATOR, "sessions": 1}]
 
 
-async def test_a_second_factor_that_was_lost_is_taken_away_with_the_trust_it_gave(installation: Installation) -> None:
+async def test_a_second_factor_that_was_lost_is_taken_away_with_the_trust_it_gave(installation: AdministrationScene) -> None:
     user = installation.add("Ada@example.org")
     assert not (await installation.administration.disable_mfa(ADA, OPERATOR)).changed
     installation.enable_mfa(user)
@@ -502,7 +502,7 @@ async def test_a_second_factor_that_was_lost_is_taken_away_with_the_trust_it_gav
     assert installation.value("select count(*) from jobs where kind = 'mail'") == 1
 
 
-async def test_the_operators_name_stands_where_it_can_be_forgotten(installation: Installation) -> None:
+async def test_the_operators_name_stands_where_it_can_be_forgotten(installation: AdministrationScene) -> None:
     administration = installation.administration
     installation.enable_mfa(installation.add("Ada@example.org"))
     await administration.show(ADA, OPERATOR)
@@ -518,6 +518,6 @@ async def test_the_operators_name_stands_where_it_can_be_forgotten(installation:
     assert OPERATOR not in str(installation.rows("select details from mfa_events"))
 
 
-async def choose(installation: Installation, link: str, password: str) -> None:
+async def choose(installation: AdministrationScene, link: str, password: str) -> None:
     token = link.partition("token=")[2]
     await installation.postern.identity.account_passwords.reset(Token(token), Password(password), SYSTEM)

@@ -25,7 +25,7 @@ GOOD: dict[str, Any] = {"sub": str(USER), "sid": str(SESSION), "aud": "platform"
 
 
 @dataclass
-class House:
+class CallerPorts:
     """The ports of `Callers`, each answering as it is told: what they do themselves is tested where they live."""
 
     claims: Mapping[str, Json] = field(default_factory=lambda: GOOD)
@@ -72,7 +72,7 @@ class House:
 
 
 async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
-    house = House()
+    house = CallerPorts()
     assert await house.resolve() == Caller(
         user=UserId(USER),
         email=Email("ada@example.org"),
@@ -94,13 +94,13 @@ async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
 )
 async def test_the_context_of_the_token_becomes_the_callers(claims: dict[str, str], organization: str, service: str) -> None:
     stored = {"organization": organization, "service": service, "role": "member", "organization_is_active": True}
-    caller = await House({**GOOD, **claims}, stored=stored).resolve()
+    caller = await CallerPorts({**GOOD, **claims}, stored=stored).resolve()
     assert (caller.organization, caller.service) == (organization, service)
 
 
 async def test_an_impersonation_names_its_impersonator() -> None:
     stored = {"impersonator": UserId(OTHER)}
-    caller = await House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, stored=stored).resolve()
+    caller = await CallerPorts({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, stored=stored).resolve()
     assert (caller.user, caller.impersonator) == (USER, OTHER)
 
 
@@ -118,7 +118,7 @@ async def test_an_impersonation_names_its_impersonator() -> None:
     ],
 )
 async def test_a_token_of_another_context_than_its_session_is_invalid(claims: dict[str, str], stored: dict[str, Any]) -> None:
-    house = House({**GOOD, **claims}, stored={"role": "owner", "organization_is_active": True, **stored})
+    house = CallerPorts({**GOOD, **claims}, stored={"role": "owner", "organization_is_active": True, **stored})
     with pytest.raises(TokenInvalid):
         await house.resolve()
     assert house.marks == []
@@ -129,7 +129,7 @@ SHOP = {**GOOD, "org": "acme", "service": "shop", "aud": "service:acme/shop"}
 
 
 async def test_a_person_who_has_left_the_organization_is_forbidden() -> None:
-    house = House(ACME, stored={"organization": "acme", "organization_is_active": True})
+    house = CallerPorts(ACME, stored={"organization": "acme", "organization_is_active": True})
     for participation in Participation:
         with pytest.raises(Forbidden) as refused:
             await house.resolve(participation)
@@ -138,7 +138,7 @@ async def test_a_person_who_has_left_the_organization_is_forbidden() -> None:
 
 
 async def test_an_organization_that_is_not_active_lets_in_only_where_that_does_not_matter() -> None:
-    house = House(ACME, stored={"organization": "acme", "role": "owner"})
+    house = CallerPorts(ACME, stored={"organization": "acme", "role": "owner"})
     with pytest.raises(OrganizationNotActive):
         await house.resolve()
     assert (await house.resolve(Participation.MEMBER)).role == "owner"
@@ -146,20 +146,20 @@ async def test_an_organization_that_is_not_active_lets_in_only_where_that_does_n
 
 async def test_an_end_user_of_a_service_need_not_be_a_member_but_its_organization_be_active() -> None:
     stored = {"organization": "acme", "service": "shop"}
-    assert (await House(SHOP, stored={**stored, "organization_is_active": True}).resolve()).role == ""
+    assert (await CallerPorts(SHOP, stored={**stored, "organization_is_active": True}).resolve()).role == ""
     with pytest.raises(OrganizationNotActive):
-        await House(SHOP, stored=stored).resolve()
+        await CallerPorts(SHOP, stored=stored).resolve()
 
 
 async def test_the_name_of_a_session_to_be_ended_needs_no_database() -> None:
-    house = House({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, live=False)
+    house = CallerPorts({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, live=False)
     assert await Callers(house, house, house, house).signed("the token") == (SESSION, USER, OTHER)
     assert house.asked == []
 
 
 async def test_a_token_may_keep_silent_about_the_methods() -> None:
     claims = {name: value for name, value in GOOD.items() if name != "amr"}
-    assert (await House(claims).resolve()).authentication_methods == ()
+    assert (await CallerPorts(claims).resolve()).authentication_methods == ()
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_a_token_may_keep_silent_about_the_methods() -> None:
     ],
 )
 async def test_a_token_that_says_anything_else_is_invalid(changed: dict[str, Any]) -> None:
-    house = House({name: value for name, value in {**GOOD, **changed}.items() if value is not None})
+    house = CallerPorts({name: value for name, value in {**GOOD, **changed}.items() if value is not None})
     with pytest.raises(TokenInvalid):
         await house.resolve()
     assert house.marks == []
@@ -200,14 +200,14 @@ async def test_a_token_that_says_anything_else_is_invalid(changed: dict[str, Any
 
 @pytest.mark.parametrize("failure", [TokenExpired(), TokenInvalid()])
 async def test_what_the_verifier_refuses_is_refused_before_the_database_is_asked(failure: Exception) -> None:
-    house = House(failure=failure)
+    house = CallerPorts(failure=failure)
     with pytest.raises(type(failure)):
         await house.resolve()
     assert house.asked == []
 
 
 async def test_a_session_that_has_ended_is_refused_and_not_marked_as_seen() -> None:
-    house = House(live=False)
+    house = CallerPorts(live=False)
     with pytest.raises(Unauthorized) as refused:
         await house.resolve()
     assert type(refused.value) is Unauthorized
@@ -220,7 +220,7 @@ OF_ACME = {"organization": "acme", "role": "admin", "organization_is_active": Tr
 
 
 async def test_a_member_is_a_caller_with_what_their_relations_allow() -> None:
-    house = House(standing=ADMIN)
+    house = CallerPorts(standing=ADMIN)
     member = await house.resolve_member()
     assert (member.organization, member.organization_slug, member.organization_is_active) == (ORGANIZATION, "acme", True)
     assert (member.user, member.role, member.capabilities, member.is_owner) == (USER, "admin", frozenset(Capability), False)
@@ -231,13 +231,13 @@ async def test_a_member_is_a_caller_with_what_their_relations_allow() -> None:
 
 async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_name() -> None:
     standing = replace(ADMIN, role="auditor", relations=frozenset({"holder", "audit_logs.view", "services.view", "something of later"}))
-    member = await House(standing=standing).resolve_member()
+    member = await CallerPorts(standing=standing).resolve_member()
     assert member.capabilities == {Capability.AUDIT_LOGS_VIEW, Capability.SERVICES_VIEW}
     assert member.may(Capability.AUDIT_LOGS_VIEW)
     member.require(Capability.AUDIT_LOGS_VIEW)
     with pytest.raises(Forbidden):
         member.require(Capability.ROLES_MANAGE)
-    named = await House(standing=replace(ADMIN, role="owner", relations=frozenset({"member"}))).resolve_member()
+    named = await CallerPorts(standing=replace(ADMIN, role="owner", relations=frozenset({"member"}))).resolve_member()
     assert (named.is_owner, named.capabilities) == (True, BuiltInRole.MEMBER.capabilities)
 
 
@@ -245,7 +245,7 @@ async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_
     "standing", [replace(ADMIN, role=""), replace(ADMIN, relations=frozenset()), replace(ADMIN, role="", relations=frozenset())]
 )
 async def test_without_membership_or_without_relations_nobody_is_a_member(standing: Standing) -> None:
-    house = House(standing=standing)
+    house = CallerPorts(standing=standing)
     for participation in Participation:
         with pytest.raises(Forbidden) as refused:
             await house.resolve_member(participation)
@@ -254,37 +254,37 @@ async def test_without_membership_or_without_relations_nobody_is_a_member(standi
 
 
 async def test_a_token_for_the_organization_opens_it_and_one_for_another_does_not() -> None:
-    house = House(ACME, stored=OF_ACME, standing=ADMIN)
+    house = CallerPorts(ACME, stored=OF_ACME, standing=ADMIN)
     assert (await house.resolve_member()).caller.organization == "acme"
     other = {**ACME, "org": "globex", "aud": "org:globex"}
     with pytest.raises(Forbidden) as refused:
-        await House(other, stored={**OF_ACME, "organization": "globex"}, standing=ADMIN).resolve_member()
+        await CallerPorts(other, stored={**OF_ACME, "organization": "globex"}, standing=ADMIN).resolve_member()
     assert refused.value.message == NOT_YOUR_ORGANIZATION
 
 
 async def test_an_organization_that_does_not_exist_is_not_found_with_a_token_for_another_either() -> None:
     other = {**ACME, "org": "globex", "aud": "org:globex"}
     with pytest.raises(NotFound):
-        await House(other, stored={**OF_ACME, "organization": "globex"}).resolve_member()
+        await CallerPorts(other, stored={**OF_ACME, "organization": "globex"}).resolve_member()
 
 
 async def test_a_token_for_a_service_administers_nothing_not_even_for_an_owner() -> None:
     standing = replace(ADMIN, role="owner", relations=frozenset({"owner"}))
-    house = House(SHOP, stored={**OF_ACME, "service": "shop"}, standing=standing)
+    house = CallerPorts(SHOP, stored={**OF_ACME, "service": "shop"}, standing=standing)
     with pytest.raises(Forbidden) as refused:
         await house.resolve_member()
     assert refused.value.message == IN_A_SERVICE
 
 
 async def test_an_organization_that_does_not_exist_is_not_found() -> None:
-    house = House()
+    house = CallerPorts()
     with pytest.raises(NotFound):
         await house.resolve_member()
     assert house.marks == []
 
 
 async def test_members_of_an_organization_that_is_not_active_get_in_only_where_that_does_not_matter() -> None:
-    house = House(standing=replace(ADMIN, organization_is_active=False))
+    house = CallerPorts(standing=replace(ADMIN, organization_is_active=False))
     with pytest.raises(OrganizationNotActive):
         await house.resolve_member()
     assert house.marks == []
@@ -292,7 +292,7 @@ async def test_members_of_an_organization_that_is_not_active_get_in_only_where_t
 
 
 async def test_nobody_is_a_member_by_a_session_that_has_ended() -> None:
-    house = House(live=False, standing=ADMIN)
+    house = CallerPorts(live=False, standing=ADMIN)
     with pytest.raises(Unauthorized):
         await house.resolve_member()
     assert house.marks == []
@@ -301,12 +301,12 @@ async def test_nobody_is_a_member_by_a_session_that_has_ended() -> None:
 async def test_nobody_is_a_member_by_a_token_of_another_context_than_its_session() -> None:
     for claims, stored in ((ACME, {}), (GOOD, OF_ACME), (ACME, {**OF_ACME, "service": "shop"})):
         with pytest.raises(TokenInvalid):
-            await House(claims, stored=stored, standing=ADMIN).resolve_member()
+            await CallerPorts(claims, stored=stored, standing=ADMIN).resolve_member()
 
 
 @pytest.mark.parametrize("live", [True, False])
 async def test_a_browser_is_known_by_its_cookie_and_seen(live: bool) -> None:
-    house = House(live=live)
+    house = CallerPorts(live=live)
     caller = await Callers(house, house, house, house).resolve_browser(Token("cookie"))
     assert (caller is not None) is live
     assert house.marks == ([(SESSION, NOW)] if live else [])

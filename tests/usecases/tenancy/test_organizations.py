@@ -20,7 +20,7 @@ from tests.patience import PATIENCE
 from tests.signing import current_key
 
 
-class House:
+class OwnedOrganization:
     """An organization, its owner as a request found them, and the tables past them."""
 
     def __init__(self, postern: Postern, people: People, tenants: Tenants) -> None:
@@ -39,7 +39,7 @@ class House:
 
 
 @pytest.fixture
-async def house(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[House]:
+async def house(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[OwnedOrganization]:
     async with postern_on(emptied_database_url, tmp_path) as postern:
         async with postern.foundation.unit_of_work() as uow:
             await uow.signing_keys.hold()
@@ -47,10 +47,10 @@ async def house(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Hous
                 await uow.signing_keys.add(current_key(purpose))
             await uow.commit()
         with People(postern, emptied_database_url) as people:
-            yield House(postern, people, Tenants(postern, people))
+            yield OwnedOrganization(postern, people, Tenants(postern, people))
 
 
-async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(house: House) -> None:
+async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(house: OwnedOrganization) -> None:
     organizations, member = house.postern.tenancy.organizations, await house.member()
     await organizations.delete(member, house.actor)
     audited = house.count("audit_entries")
@@ -64,7 +64,7 @@ async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(house: House) -
     assert house.count("jobs") == 1
 
 
-async def test_a_person_who_has_left_meanwhile_neither_sees_nor_deletes_it(house: House) -> None:
+async def test_a_person_who_has_left_meanwhile_neither_sees_nor_deletes_it(house: OwnedOrganization) -> None:
     organizations, member = house.postern.tenancy.organizations, await house.member()
     house.people.change("delete from memberships")
     house.people.change("delete from relations")
@@ -85,7 +85,7 @@ async def test_a_person_who_has_left_meanwhile_neither_sees_nor_deletes_it(house
         "delete from sessions where id = %s",
     ],
 )
-async def test_whose_session_ends_meanwhile_founds_nothing(house: House, end: str) -> None:
+async def test_whose_session_ends_meanwhile_founds_nothing(house: OwnedOrganization, end: str) -> None:
     caller = await house.postern.tenancy.callers.resolve(await house.people.token(house.owner))
     house.people.change(end, house.owner.session)
     with pytest.raises(Unauthorized):
@@ -93,13 +93,13 @@ async def test_whose_session_ends_meanwhile_founds_nothing(house: House, end: st
     assert (house.count("all_organizations"), house.count("audit_entries")) == (1, 0)
 
 
-async def test_a_session_of_somebody_else_founds_nothing(house: House) -> None:
+async def test_a_session_of_somebody_else_founds_nothing(house: OwnedOrganization) -> None:
     stranger = house.people.add()
     async with house.postern.foundation.unit_of_work() as uow:
         assert await uow.sessions.hold_opener((await house.member()).caller.session, UserId(stranger.user)) is None
 
 
-async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(house: House) -> None:
+async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(house: OwnedOrganization) -> None:
     """So that it can be ended too: a stolen session must not save itself into another at the moment that it is ended."""
     caller = (await house.member()).caller
     ended = trio.Event()
@@ -126,7 +126,7 @@ async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(hou
     assert [row["living"] for row in house.people.rows("select revoked_at is null as living from sessions")] == [False, False]
 
 
-async def test_going_from_session_to_session_keeps_nobody_signed_in(house: House) -> None:
+async def test_going_from_session_to_session_keeps_nobody_signed_in(house: OwnedOrganization) -> None:
     caller = (await house.member()).caller
     house.people.change("update sessions set ends_at = now() + interval '1 hour'")
     founded = await house.postern.tenancy.organizations.found(caller, "palace", "Palace", house.actor)

@@ -12,7 +12,7 @@ from tests.adapters.postgres.wire import Wire
 from tests.patience import PATIENCE
 
 
-class Heard:
+class Notifications:
     """What a listener said, in order."""
 
     def __init__(self) -> None:
@@ -45,8 +45,8 @@ class Heard:
 
 
 @asynccontextmanager
-async def listening(url: str, *channels: str, heartbeat: float = 20.0, patience: float = 10.0) -> AsyncIterator[Heard]:
-    heard = Heard()
+async def listening(url: str, *channels: str, heartbeat: float = 20.0, patience: float = 10.0) -> AsyncIterator[Notifications]:
+    heard = Notifications()
     listener = Listener(
         url, heard.notification, on_lost=heard.loss, shortest_pause=0.01, longest_pause=0.05, heartbeat=heartbeat, patience=patience
     )
@@ -106,7 +106,7 @@ async def test_notifications_are_heard_at_once_between_the_heartbeats_and_during
 
 async def test_the_pauses_stay_short_while_the_server_is_away(autojump_clock: trio.testing.MockClock) -> None:
     assert autojump_clock.autojump_threshold == 0
-    heard = Heard()
+    heard = Notifications()
     listener = Listener("host=/nonexistent", heard.notification, on_lost=heard.loss)
     with trio.move_on_after(200):
         await listener.run(["post"])

@@ -24,12 +24,12 @@ from core.domain.identity.sessions import Session
 from core.domain.secrets import Token
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
-from tests.adapters.postgres.tenants import Tenants
+from tests.adapters.postgres.tenants import StoredTenants
 
 SECOND = timedelta(seconds=1)
 
 
-class House:
+class DeviceFlowScene:
     """Acme with a service for television sets, and another one."""
 
     def __init__(self, store: Store) -> None:
@@ -39,7 +39,7 @@ class House:
         self.tv, self.radio = ClientId(uuid4()), ClientId(uuid4())
 
     async def move_in(self) -> None:
-        self.acme = await Tenants(self.store).add("acme")
+        self.acme = await StoredTenants(self.store).add("acme")
         for slug, client in (("tv", self.tv), ("radio", self.radio)):
             await self.store.query(
                 "insert into all_services (id, org_id, slug, name, service_type, client_id, device_activation_uri, created_at, updated_at)"
@@ -82,13 +82,13 @@ class House:
 
 
 @pytest.fixture
-async def house(store: Store) -> House:
-    house = House(store)
+async def house(store: Store) -> DeviceFlowScene:
+    house = DeviceFlowScene(store)
     await house.move_in()
     return house
 
 
-async def test_a_code_comes_back_as_it_was_asked_for(house: House) -> None:
+async def test_a_code_comes_back_as_it_was_asked_for(house: DeviceFlowScene) -> None:
     code = await house.asked()
     found = await house.codes.find_entered(b"u")
     assert found is not None
@@ -114,7 +114,7 @@ async def test_a_code_comes_back_as_it_was_asked_for(house: House) -> None:
     ],
 )
 async def test_a_client_is_found_by_what_it_says_of_itself(
-    house: House, organization: str | None, service: str | None, found: bool
+    house: DeviceFlowScene, organization: str | None, service: str | None, found: bool
 ) -> None:
     asked = await house.codes.ask(house.new(), AskingClient(id=house.tv, organization=organization, service=service))
     assert (asked is not None) is found
@@ -123,7 +123,7 @@ async def test_a_client_is_found_by_what_it_says_of_itself(
     assert await house.store.count("device_codes") == int(found)
 
 
-async def test_a_client_of_a_suspended_organization_gets_no_code(house: House) -> None:
+async def test_a_client_of_a_suspended_organization_gets_no_code(house: DeviceFlowScene) -> None:
     await house.store.query("update all_organizations set status = 'suspended'")
     asked = await house.codes.ask(house.new(), AskingClient(id=house.tv))
     assert asked is not None
@@ -131,7 +131,7 @@ async def test_a_client_of_a_suspended_organization_gets_no_code(house: House) -
     assert await house.codes.ask(house.new(), AskingClient(id=ClientId(uuid4()))) is None
 
 
-async def test_a_user_code_is_on_one_screen_at_a_time(house: House) -> None:
+async def test_a_user_code_is_on_one_screen_at_a_time(house: DeviceFlowScene) -> None:
     account, session = await house.store.sign_up()
     code = await house.asked("first")
     again = await house.codes.ask(house.new("second"), AskingClient(id=house.tv))
@@ -141,7 +141,7 @@ async def test_a_user_code_is_on_one_screen_at_a_time(house: House) -> None:
     await house.asked("second")
 
 
-async def test_the_pace_of_polls(house: House) -> None:
+async def test_the_pace_of_polls(house: DeviceFlowScene) -> None:
     """Five seconds, and five more after each poll that came too soon."""
     await house.asked()
     seen = []
@@ -153,7 +153,7 @@ async def test_the_pace_of_polls(house: House) -> None:
     assert seen == [False, False, False, True, True, True, True, False]
 
 
-async def test_fifty_polls_at_once_are_forty_nine_too_many(house: House) -> None:
+async def test_fifty_polls_at_once_are_forty_nine_too_many(house: DeviceFlowScene) -> None:
     await house.asked()
     slowed: list[bool] = []
 
@@ -168,7 +168,7 @@ async def test_fifty_polls_at_once_are_forty_nine_too_many(house: House) -> None
     assert sorted(slowed) == [False] + [True] * 49
 
 
-async def test_another_client_finds_no_code_and_slows_nobody(house: House) -> None:
+async def test_another_client_finds_no_code_and_slows_nobody(house: DeviceFlowScene) -> None:
     await house.asked()
     assert await house.polled(client=house.radio) is None
     assert await house.store.query("select polled_at from device_codes") == [{"polled_at": None}]
@@ -178,7 +178,7 @@ async def test_another_client_finds_no_code_and_slows_nobody(house: House) -> No
     assert await house.codes.poll(Token("d").digest(), unknown, house.now) is None
 
 
-async def test_a_poll_brings_the_client_and_looks_at_its_secret(house: House) -> None:
+async def test_a_poll_brings_the_client_and_looks_at_its_secret(house: DeviceFlowScene) -> None:
     await house.asked()
     await house.store.query(
         "insert into client_secrets (id, service_id, prefix, digest, created_at)"
@@ -192,7 +192,7 @@ async def test_a_poll_brings_the_client_and_looks_at_its_secret(house: House) ->
         assert (found.client.client, found.client.has_secret, found.client.secret_matches) == (house.tv, True, matches)
 
 
-async def test_what_is_decided_or_over_is_not_written_to(house: House) -> None:
+async def test_what_is_decided_or_over_is_not_written_to(house: DeviceFlowScene) -> None:
     account, session = await house.store.sign_up()
     code = await house.asked()
     assert await house.polled(LIFETIME) is not None
@@ -209,7 +209,7 @@ async def test_what_is_decided_or_over_is_not_written_to(house: House) -> None:
     assert await house.store.query("select polled_at from device_codes") == [{"polled_at": None}]
 
 
-async def test_one_person_decides(house: House) -> None:
+async def test_one_person_decides(house: DeviceFlowScene) -> None:
     code = await house.asked()
     people = [await house.store.sign_up(f"{name}@example.org") for name in ("ada", "eve")]
     won: list[Account] = []
@@ -229,7 +229,7 @@ async def test_one_person_decides(house: House) -> None:
         assert not await uow.device_codes.deny(code.id, winner.id, house.now)
 
 
-async def test_nothing_can_be_decided_any_more_once_it_is_over(house: House) -> None:
+async def test_nothing_can_be_decided_any_more_once_it_is_over(house: DeviceFlowScene) -> None:
     account, session = await house.store.sign_up()
     code = await house.asked()
     late = house.now + LIFETIME
@@ -242,7 +242,7 @@ async def test_nothing_can_be_decided_any_more_once_it_is_over(house: House) -> 
         assert await uow.device_codes.consume(code.id, late) is None
 
 
-async def test_only_a_living_session_of_the_person_approves(house: House) -> None:
+async def test_only_a_living_session_of_the_person_approves(house: DeviceFlowScene) -> None:
     ada, of_ada = await house.store.sign_up("ada@example.org")
     eve, _ = await house.store.sign_up("eve@example.org")
     code = await house.asked()
@@ -252,7 +252,7 @@ async def test_only_a_living_session_of_the_person_approves(house: House) -> Non
     assert await house.state(code) is DeviceCodeState.PENDING
 
 
-async def test_of_fifty_devices_one_comes_in_with_what_the_session_had_proved(house: House) -> None:
+async def test_of_fifty_devices_one_comes_in_with_what_the_session_had_proved(house: DeviceFlowScene) -> None:
     account, session = await house.store.sign_up()
     await house.store.query(
         "update sessions set proved_at = %(at)s, second_factor_at = %(at)s, authenticated_by = '{pwd,otp,mfa}'", {"at": house.now}
@@ -282,7 +282,7 @@ async def test_of_fifty_devices_one_comes_in_with_what_the_session_had_proved(ho
         assert await house.state(code) is DeviceCodeState.CONSUMED
 
 
-async def test_what_a_person_has_approved_ends_with_their_access(house: House) -> None:
+async def test_what_a_person_has_approved_ends_with_their_access(house: DeviceFlowScene) -> None:
     account, session = await house.store.sign_up()
     other, of_other = await house.store.sign_up("eve@example.org")
     codes = [await house.asked(text, text.encode()) for text in ("approved", "other", "pending")]
@@ -294,14 +294,14 @@ async def test_what_a_person_has_approved_ends_with_their_access(house: House) -
     assert [await house.state(code) for code in codes] == [DeviceCodeState.DENIED, DeviceCodeState.APPROVED, DeviceCodeState.PENDING]
 
 
-async def test_the_codes_of_a_deleted_service_are_gone(house: House) -> None:
+async def test_the_codes_of_a_deleted_service_are_gone(house: DeviceFlowScene) -> None:
     await house.asked()
     await house.store.query("update all_services set deleted_at = now()")
     assert await house.polled() is None
     assert await house.codes.find_entered(b"u") is None
 
 
-async def test_expired_codes_are_swept_an_hour_later(house: House) -> None:
+async def test_expired_codes_are_swept_an_hour_later(house: DeviceFlowScene) -> None:
     old = replace(house.new("old", b"old"), created_at=house.now - LIFETIME - timedelta(minutes=61))
     assert await house.codes.ask(old, AskingClient(id=house.tv)) is not None
     code = await house.asked()

@@ -28,7 +28,7 @@ MIGRATIONS = ROOT / "adapters" / "postgres" / "migrations"
 
 
 @dataclass
-class Bench:
+class ChainScene:
     store: Store
     chains: PostgresAuditChains
     audit: Audit
@@ -79,15 +79,15 @@ class Bench:
 
 
 @pytest.fixture
-def bench(store: Store) -> Bench:
+def bench(store: Store) -> ChainScene:
     chains = PostgresAuditChains(store.pool)
     secrets = PostgresServerSecrets(store.pool, store.keyring, store.clock)
     audit = Audit(PostgresAuditLog(store.pool), chains, secrets)
-    return Bench(store, chains, audit, OrganizationId(store.ids.new()), OrganizationId(store.ids.new()))
+    return ChainScene(store, chains, audit, OrganizationId(store.ids.new()), OrganizationId(store.ids.new()))
 
 
 @pytest.fixture
-async def linked(bench: Bench) -> Bench:
+async def linked(bench: ChainScene) -> ChainScene:
     """Five entries of acme's, three of bolt's, two of the platform's."""
     for organization, count in ((bench.acme, 3), (bench.bolt, 3), (None, 2), (bench.acme, 2)):
         await bench.record(organization, count)
@@ -97,7 +97,7 @@ async def linked(bench: Bench) -> Bench:
     return bench
 
 
-async def test_entries_are_linked_in_their_order_each_into_its_own_chain(bench: Bench) -> None:
+async def test_entries_are_linked_in_their_order_each_into_its_own_chain(bench: ChainScene) -> None:
     first = await bench.record(bench.acme, 3)
     other = await bench.record(bench.bolt, 2)
     platform = await bench.record(None, 1)
@@ -110,7 +110,7 @@ async def test_entries_are_linked_in_their_order_each_into_its_own_chain(bench: 
     assert await bench.audit.link() == 0
 
 
-async def test_a_chain_goes_on_where_it_ended(bench: Bench) -> None:
+async def test_a_chain_goes_on_where_it_ended(bench: ChainScene) -> None:
     for _ in range(5):
         await bench.record(bench.acme)
         assert await bench.audit.link() == 1
@@ -118,13 +118,13 @@ async def test_a_chain_goes_on_where_it_ended(bench: Bench) -> None:
     assert (findings, checked.links, checked.head.sequence) == ([], 5, 5)
 
 
-async def test_a_batch_ends_at_its_size_and_the_next_one_takes_the_rest(bench: Bench) -> None:
+async def test_a_batch_ends_at_its_size_and_the_next_one_takes_the_rest(bench: ChainScene) -> None:
     entries = await bench.record(bench.acme, 7)
     assert [await bench.chains.link(KEY, 3) for _ in range(4)] == [3, 3, 1, 0]
     assert await bench.chain(bench.acme) == list(enumerate(entries, 1))
 
 
-async def test_an_entry_that_is_committed_late_is_linked_late_and_not_lost(bench: Bench) -> None:
+async def test_an_entry_that_is_committed_late_is_linked_late_and_not_lost(bench: ChainScene) -> None:
     async with bench.store.unit_of_work() as uow:
         late = await uow.record(Event("role.created", SYSTEM, Target("role", "1"), bench.acme))
         soon = await bench.record(bench.acme)
@@ -135,7 +135,7 @@ async def test_an_entry_that_is_committed_late_is_linked_late_and_not_lost(bench
     assert await bench.faults() == []
 
 
-async def test_many_linkers_at_once_make_one_chain(bench: Bench) -> None:
+async def test_many_linkers_at_once_make_one_chain(bench: ChainScene) -> None:
     await bench.record(bench.acme, 300)
     await bench.record(bench.bolt, 100)
     outcomes: list[int | None] = []
@@ -153,7 +153,7 @@ async def test_many_linkers_at_once_make_one_chain(bench: Bench) -> None:
     assert [sequence for sequence, _ in await bench.chain(bench.bolt)] == list(range(1, 101))
 
 
-async def test_entries_written_while_others_are_linked_are_all_linked(bench: Bench) -> None:
+async def test_entries_written_while_others_are_linked_are_all_linked(bench: ChainScene) -> None:
     async def write() -> None:
         for _ in range(20):
             await bench.record(bench.acme, 3)
@@ -170,13 +170,13 @@ async def test_entries_written_while_others_are_linked_are_all_linked(bench: Ben
     assert len(await bench.chain(bench.acme)) == 240
 
 
-async def _link_for_ever(bench: Bench) -> None:
+async def _link_for_ever(bench: ChainScene) -> None:
     while True:
         await bench.audit.link()
         await trio.sleep(0.001)
 
 
-async def test_the_linker_may_die_between_any_two_statements(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_linker_may_die_between_any_two_statements(bench: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
     await bench.record(bench.acme, 3)
     await bench.link_all()
     entries = await bench.record(bench.acme, 3)
@@ -194,7 +194,7 @@ async def test_the_linker_may_die_between_any_two_statements(bench: Bench, monke
     assert await bench.faults() == []
 
 
-async def test_cancelling_the_linker_leaves_all_or_nothing(bench: Bench) -> None:
+async def test_cancelling_the_linker_leaves_all_or_nothing(bench: ChainScene) -> None:
     await bench.record(bench.acme, 50)
     for pause in (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008):
         with trio.move_on_after(pause):
@@ -205,7 +205,7 @@ async def test_cancelling_the_linker_leaves_all_or_nothing(bench: Bench) -> None
     assert await bench.faults() == []
 
 
-async def test_an_entry_that_waits_although_it_is_linked_stops_nobody(linked: Bench) -> None:
+async def test_an_entry_that_waits_although_it_is_linked_stops_nobody(linked: ChainScene) -> None:
     (_, entry), *_ = await linked.chain(linked.acme)
     await linked.tamper("insert into audit_pending (entry_id, chain_id) values (%(entry)s, %(chain)s)", entry=entry, chain=linked.acme)
     await linked.record(linked.acme)
@@ -215,7 +215,7 @@ async def test_an_entry_that_waits_although_it_is_linked_stops_nobody(linked: Be
     assert await linked.faults() == []
 
 
-async def test_what_linking_costs_in_round_trips(bench: Bench) -> None:
+async def test_what_linking_costs_in_round_trips(bench: ChainScene) -> None:
     await bench.record(bench.acme, 50)
     await bench.audit.link()
     measured = []
@@ -228,7 +228,7 @@ async def test_what_linking_costs_in_round_trips(bench: Bench) -> None:
     assert measured == [4, 3]
 
 
-async def test_while_much_is_linked_others_have_their_turns(bench: Bench) -> None:
+async def test_while_much_is_linked_others_have_their_turns(bench: ChainScene) -> None:
     longest = []
     for _ in range(4):
         await bench.record(bench.acme, 1000)
@@ -240,7 +240,7 @@ async def test_while_much_is_linked_others_have_their_turns(bench: Bench) -> Non
     assert await bench.faults() == []
 
 
-async def test_a_part_of_many_chains_asks_for_their_heads_at_once(bench: Bench) -> None:
+async def test_a_part_of_many_chains_asks_for_their_heads_at_once(bench: ChainScene) -> None:
     organizations = [OrganizationId(bench.store.ids.new()) for _ in range(150)]
     await bench.record(bench.acme)
     await bench.audit.link()
@@ -254,7 +254,7 @@ async def test_a_part_of_many_chains_asks_for_their_heads_at_once(bench: Bench) 
     assert await bench.faults() == []
 
 
-async def test_many_events_are_recorded_in_the_round_trips_of_one(bench: Bench) -> None:
+async def test_many_events_are_recorded_in_the_round_trips_of_one(bench: ChainScene) -> None:
     events = [Event("invitation.expired", SYSTEM, Target("invitation", str(number)), bench.acme) for number in range(500)]
     measured = []
     for some in (events[:1], events):
@@ -270,14 +270,14 @@ async def test_many_events_are_recorded_in_the_round_trips_of_one(bench: Bench) 
     assert [int(row["target_id"]) for row in rows][1:] == list(range(500))
 
 
-async def test_recording_no_events_is_nothing(bench: Bench) -> None:
+async def test_recording_no_events_is_nothing(bench: ChainScene) -> None:
     async with bench.store.unit_of_work() as uow:
         await uow.record_all([])
         await uow.commit()
     assert await bench.store.count("audit_entries") == 0
 
 
-async def test_the_backlog_tells_how_many_wait_and_since_when(bench: Bench) -> None:
+async def test_the_backlog_tells_how_many_wait_and_since_when(bench: ChainScene) -> None:
     assert (await bench.audit.backlog()).pending == 0
     assert (await bench.audit.backlog()).oldest is None
     before = bench.store.clock.now()
@@ -288,7 +288,7 @@ async def test_the_backlog_tells_how_many_wait_and_since_when(bench: Bench) -> N
     assert before <= backlog.oldest <= bench.store.clock.now()
 
 
-async def test_the_backlog_stops_counting(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_backlog_stops_counting(bench: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_chains, "MOST_PENDING_COUNTED", 3)
     await bench.record(bench.acme, 5)
     assert (await bench.audit.backlog()).pending == 3
@@ -297,7 +297,7 @@ async def test_the_backlog_stops_counting(bench: Bench, monkeypatch: pytest.Monk
 # --- verifying
 
 
-async def test_an_untouched_log_has_no_faults(linked: Bench) -> None:
+async def test_an_untouched_log_has_no_faults(linked: ChainScene) -> None:
     findings, checked = await linked.verify()
     assert findings == []
     assert {one.chain: (one.links, one.head.sequence, one.forgotten) for one in checked} == {
@@ -307,7 +307,7 @@ async def test_an_untouched_log_has_no_faults(linked: Bench) -> None:
     }
 
 
-async def test_entries_that_wait_are_no_fault(linked: Bench) -> None:
+async def test_entries_that_wait_are_no_fault(linked: ChainScene) -> None:
     await linked.record(linked.acme, 3)
     await linked.record(None, 1)
     assert await linked.faults() == []
@@ -315,7 +315,7 @@ async def test_entries_that_wait_are_no_fault(linked: Bench) -> None:
     assert await linked.faults(PLATFORM_CHAIN) == []
 
 
-async def test_an_empty_log_has_no_faults(bench: Bench) -> None:
+async def test_an_empty_log_has_no_faults(bench: ChainScene) -> None:
     assert await bench.verify() == ([], [])
     findings, (checked,) = await bench.verify(bench.acme)
     assert (findings, checked.links, checked.head) == ([], 0, Head())
@@ -335,7 +335,7 @@ ALTERATIONS = {
 
 
 @pytest.mark.parametrize("column", ALTERATIONS)
-async def test_an_altered_entry_is_found(linked: Bench, column: str) -> None:
+async def test_an_altered_entry_is_found(linked: ChainScene, column: str) -> None:
     entry = (await linked.chain(linked.acme))[2][1]
     await linked.tamper(f"update audit_entries set {column} = {ALTERATIONS[column]} where id = %(entry)s", entry=entry)
     found = [(finding.fault, finding.sequence, finding.entry) for finding in (await linked.verify())[0]]
@@ -345,13 +345,13 @@ async def test_an_altered_entry_is_found(linked: Bench, column: str) -> None:
     assert await linked.faults(linked.bolt) == []
 
 
-async def test_no_column_of_an_entry_is_left_out(linked: Bench) -> None:
+async def test_no_column_of_an_entry_is_left_out(linked: ChainScene) -> None:
     statement = "select attname from pg_attribute where attrelid = 'audit_entries'::regclass and attnum > 0 and not attisdropped"
     rows = await linked.store.query(statement)
     assert {row["attname"] for row in rows} == {*ALTERATIONS, "id", "organization_id"}
 
 
-async def test_an_entry_under_another_id_is_found(linked: Bench) -> None:
+async def test_an_entry_under_another_id_is_found(linked: ChainScene) -> None:
     entry = (await linked.chain(linked.acme))[2][1]
     for table, column in (("audit_entries", "id"), ("audit_links", "entry_id"), ("audit_personal", "entry_id")):
         await linked.tamper(f"update {table} set {column} = %(new)s where {column} = %(old)s", old=entry, new=UUID(int=9))
@@ -359,7 +359,7 @@ async def test_an_entry_under_another_id_is_found(linked: Bench) -> None:
 
 
 @pytest.mark.parametrize("time", ["infinity", "-infinity"])
-async def test_a_time_beyond_all_times_is_found_and_stops_nobody(linked: Bench, time: str) -> None:
+async def test_a_time_beyond_all_times_is_found_and_stops_nobody(linked: ChainScene, time: str) -> None:
     entry = (await linked.chain(linked.acme))[2][1]
     await linked.tamper("update audit_entries set created_at = %(time)s where id = %(entry)s", entry=entry, time=time)
     assert await linked.faults() == [(Fault.ALTERED, 3)]
@@ -375,7 +375,7 @@ PERSONAL_ALTERATIONS = {
 
 
 @pytest.mark.parametrize("column", PERSONAL_ALTERATIONS)
-async def test_an_altered_personal_part_is_found(linked: Bench, column: str) -> None:
+async def test_an_altered_personal_part_is_found(linked: ChainScene, column: str) -> None:
     entry = (await linked.chain(linked.acme))[1][1]
     await linked.tamper(
         f"update audit_personal set {column} = {PERSONAL_ALTERATIONS[column]} where entry_id = %(entry)s",
@@ -384,13 +384,13 @@ async def test_an_altered_personal_part_is_found(linked: Bench, column: str) -> 
     assert await linked.faults() == [(Fault.PERSONAL, 2)]
 
 
-async def test_a_mask_put_to_an_address_is_found(linked: Bench) -> None:
+async def test_a_mask_put_to_an_address_is_found(linked: ChainScene) -> None:
     entry = (await linked.chain(linked.acme))[1][1]
     await linked.tamper("update audit_personal set address = set_masklen(address, 24) where entry_id = %(entry)s", entry=entry)
     assert await linked.faults() == [(Fault.PERSONAL, 2)]
 
 
-async def test_a_personal_part_put_to_an_entry_that_had_none_is_found(bench: Bench) -> None:
+async def test_a_personal_part_put_to_an_entry_that_had_none_is_found(bench: ChainScene) -> None:
     async with bench.store.unit_of_work() as uow:
         entry = await uow.record(Event("invitation.expired", SYSTEM, Target("invitation", "1"), bench.acme))
         await uow.commit()
@@ -400,7 +400,7 @@ async def test_a_personal_part_put_to_an_entry_that_had_none_is_found(bench: Ben
     assert await bench.faults() == [(Fault.PERSONAL, 1)]
 
 
-async def test_forgetting_a_personal_part_is_no_fault_and_is_counted(linked: Bench) -> None:
+async def test_forgetting_a_personal_part_is_no_fault_and_is_counted(linked: ChainScene) -> None:
     await linked.store.query("delete from audit_personal where entry_id = %(entry)s", {"entry": (await linked.chain(linked.acme))[1][1]})
     findings, checked = await linked.verify()
     assert findings == []
@@ -408,7 +408,7 @@ async def test_forgetting_a_personal_part_is_no_fault_and_is_counted(linked: Ben
 
 
 @pytest.mark.parametrize("sequence", [1, 3])
-async def test_a_removed_entry_is_found_with_its_link_or_without(linked: Bench, sequence: int) -> None:
+async def test_a_removed_entry_is_found_with_its_link_or_without(linked: ChainScene, sequence: int) -> None:
     entry = (await linked.chain(linked.acme))[sequence - 1][1]
     await linked.tamper("delete from audit_entries where id = %(entry)s", entry=entry)
     assert (Fault.MISSING, sequence) in await linked.faults()
@@ -416,7 +416,7 @@ async def test_a_removed_entry_is_found_with_its_link_or_without(linked: Bench, 
     assert await linked.faults() == await linked.faults(linked.acme) == [(Fault.GAP, sequence)]
 
 
-async def test_a_removed_link_leaves_a_gap_and_an_entry_in_no_chain(linked: Bench) -> None:
+async def test_a_removed_link_leaves_a_gap_and_an_entry_in_no_chain(linked: ChainScene) -> None:
     entry = (await linked.chain(linked.acme))[1][1]
     await linked.tamper("delete from audit_links where entry_id = %(entry)s", entry=entry)
     findings, _ = await linked.verify()
@@ -426,13 +426,13 @@ async def test_a_removed_link_leaves_a_gap_and_an_entry_in_no_chain(linked: Benc
     ]
 
 
-async def test_several_missing_links_are_one_gap(linked: Bench) -> None:
+async def test_several_missing_links_are_one_gap(linked: ChainScene) -> None:
     await linked.tamper("delete from audit_links where chain_id = %(chain)s and sequence between 2 and 4", chain=linked.acme)
     gap = (await linked.verify(linked.acme))[0][0]
     assert (gap.fault, gap.sequence, gap.last) == (Fault.GAP, 2, 4)
 
 
-async def test_closing_the_gap_after_a_removed_entry_is_found(linked: Bench) -> None:
+async def test_closing_the_gap_after_a_removed_entry_is_found(linked: ChainScene) -> None:
     entry = (await linked.chain(linked.acme))[2][1]
     await linked.tamper("delete from audit_entries where id = %(entry)s", entry=entry)
     await linked.tamper("delete from audit_links where entry_id = %(entry)s", entry=entry)
@@ -441,7 +441,7 @@ async def test_closing_the_gap_after_a_removed_entry_is_found(linked: Bench) -> 
 
 
 @pytest.mark.parametrize("with_their_digests", [True, False])
-async def test_two_entries_that_changed_places_are_found(linked: Bench, with_their_digests: bool) -> None:
+async def test_two_entries_that_changed_places_are_found(linked: ChainScene, with_their_digests: bool) -> None:
     digests = await linked.store.query("select sequence, digest from audit_links where chain_id = %(chain)s", {"chain": linked.acme})
     for old, new in ((2, 100), (3, 2), (100, 3)):
         await linked.tamper(_MOVE_LINK, chain=linked.acme, old=old, new=new)
@@ -456,18 +456,18 @@ _MOVE_LINK = "update audit_links set sequence = %(new)s where chain_id = %(chain
 _SET_DIGEST = "update audit_links set digest = %(digest)s where chain_id = %(chain)s and sequence = %(sequence)s"
 
 
-async def test_an_altered_digest_is_found(linked: Bench) -> None:
+async def test_an_altered_digest_is_found(linked: ChainScene) -> None:
     await linked.tamper("update audit_links set digest = sha256(digest) where chain_id = %(chain)s and sequence = 5", chain=linked.acme)
     assert await linked.faults() == [(Fault.ALTERED, 5)]
 
 
 @pytest.mark.parametrize("digest", [b"", b"short", b"x" * 1000])
-async def test_an_impossible_digest_is_found(linked: Bench, digest: bytes) -> None:
+async def test_an_impossible_digest_is_found(linked: ChainScene, digest: bytes) -> None:
     await linked.tamper("update audit_links set digest = %(d)s where chain_id = %(c)s and sequence = 5", c=linked.acme, d=digest)
     assert await linked.faults() == [(Fault.ALTERED, 5)]
 
 
-async def test_an_entry_put_in_without_a_link_is_found(linked: Bench) -> None:
+async def test_an_entry_put_in_without_a_link_is_found(linked: ChainScene) -> None:
     for chain in (linked.acme, None):
         await linked.tamper(_COPY, organization=chain)
     assert await linked.faults() == [(Fault.LOOSE, None)] * 2
@@ -482,7 +482,7 @@ _COPY = """
 
 
 @pytest.mark.parametrize(("sequence", "fault"), [(6, Fault.ALTERED), (0, Fault.SURPLUS), (1000, Fault.GAP), (2**63 - 1, Fault.GAP)])
-async def test_an_entry_put_in_with_a_link_of_its_own_is_found(fresh_linked: Bench, sequence: int, fault: Fault) -> None:
+async def test_an_entry_put_in_with_a_link_of_its_own_is_found(fresh_linked: ChainScene, sequence: int, fault: Fault) -> None:
     await fresh_linked.store.query("alter table audit_links drop constraint audit_links_sequence_check")
     await fresh_linked.tamper(_COPY, organization=fresh_linked.acme)
     await fresh_linked.tamper(_LINK_LOOSE, sequence=sequence)
@@ -498,25 +498,25 @@ _LINK_LOOSE = """
 
 
 @pytest.fixture
-async def fresh_linked(fresh_store: Store) -> Bench:
+async def fresh_linked(fresh_store: Store) -> ChainScene:
     """The same on a database of its own, whose constraints may go."""
     chains = PostgresAuditChains(fresh_store.pool)
     secrets = PostgresServerSecrets(fresh_store.pool, fresh_store.keyring, fresh_store.clock)
     audit = Audit(PostgresAuditLog(fresh_store.pool), chains, secrets)
-    bench = Bench(fresh_store, chains, audit, OrganizationId(fresh_store.ids.new()), OrganizationId(fresh_store.ids.new()))
+    bench = ChainScene(fresh_store, chains, audit, OrganizationId(fresh_store.ids.new()), OrganizationId(fresh_store.ids.new()))
     await bench.record(bench.acme, 5)
     await bench.link_all()
     return bench
 
 
-async def test_a_link_before_the_beginning_hides_nothing(fresh_linked: Bench) -> None:
+async def test_a_link_before_the_beginning_hides_nothing(fresh_linked: ChainScene) -> None:
     await fresh_linked.store.query("alter table audit_links drop constraint audit_links_sequence_check")
     await fresh_linked.tamper(_COPY, organization=fresh_linked.acme)
     await fresh_linked.tamper(_LINK_LOOSE, sequence=-(2**63))
     assert await fresh_linked.faults() == await fresh_linked.faults(fresh_linked.acme) == [(Fault.LOOSE, None)]
 
 
-async def test_a_link_in_the_place_of_another_hides_nothing(fresh_linked: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_in_the_place_of_another_hides_nothing(fresh_linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
     await fresh_linked.store.query("alter table audit_links drop constraint audit_links_pkey")
     await fresh_linked.tamper(_COPY, organization=fresh_linked.acme)
     await fresh_linked.tamper(_LINK_LOOSE, sequence=3)
@@ -527,7 +527,7 @@ async def test_a_link_in_the_place_of_another_hides_nothing(fresh_linked: Bench,
         assert await fresh_linked.faults(fresh_linked.acme) == faults
 
 
-async def test_an_entry_moved_to_another_organization_is_found(linked: Bench) -> None:
+async def test_an_entry_moved_to_another_organization_is_found(linked: ChainScene) -> None:
     entry = (await linked.chain(linked.acme))[4][1]
     await linked.tamper("update audit_entries set organization_id = %(bolt)s where id = %(entry)s", bolt=linked.bolt, entry=entry)
     assert await linked.faults() == [(Fault.FOREIGN, 5)]
@@ -537,7 +537,7 @@ async def test_an_entry_moved_to_another_organization_is_found(linked: Bench) ->
     assert await linked.faults() == [(Fault.ALTERED, 4)]
 
 
-async def test_a_whole_chain_given_to_another_organization_is_found(linked: Bench) -> None:
+async def test_a_whole_chain_given_to_another_organization_is_found(linked: ChainScene) -> None:
     other = linked.store.ids.new()
     for table, column in (("audit_entries", "organization_id"), ("audit_links", "chain_id")):
         statement = f"update {table} set {column} = %(other)s where {column} = %(acme)s"
@@ -545,7 +545,7 @@ async def test_a_whole_chain_given_to_another_organization_is_found(linked: Benc
     assert await linked.faults() == [(Fault.ALTERED, sequence) for sequence in range(1, 6)]
 
 
-async def test_an_entry_that_waits_for_a_chain_that_is_not_its_own_is_found_and_gets_its_own(linked: Bench) -> None:
+async def test_an_entry_that_waits_for_a_chain_that_is_not_its_own_is_found_and_gets_its_own(linked: ChainScene) -> None:
     (entry,) = await linked.record(linked.acme)
     await linked.tamper("update audit_pending set chain_id = %(bolt)s where entry_id = %(entry)s", bolt=linked.bolt, entry=entry)
     assert await linked.faults() == [(Fault.STRAY, None)]
@@ -554,14 +554,14 @@ async def test_an_entry_that_waits_for_a_chain_that_is_not_its_own_is_found_and_
     assert await linked.faults() == []
 
 
-async def test_an_entry_taken_from_those_that_wait_is_found(linked: Bench) -> None:
+async def test_an_entry_taken_from_those_that_wait_is_found(linked: ChainScene) -> None:
     (entry,) = await linked.record(linked.acme)
     await linked.tamper("delete from audit_pending where entry_id = %(entry)s", entry=entry)
     findings, _ = await linked.verify()
     assert [(finding.fault, finding.entry, finding.chain) for finding in findings] == [(Fault.LOOSE, entry, linked.acme)]
 
 
-async def test_a_chain_that_was_cut_off_is_found_by_the_head_that_was_noted(linked: Bench) -> None:
+async def test_a_chain_that_was_cut_off_is_found_by_the_head_that_was_noted(linked: ChainScene) -> None:
     head = (await linked.verify(linked.acme))[1][0].head
     assert await linked.faults(linked.acme, noted=head) == []
     await linked.tamper(_CUT_LINKS, chain=linked.acme)
@@ -580,7 +580,7 @@ _CUT_LINKS = "delete from audit_links where chain_id = %(chain)s and sequence > 
 _CUT_ENTRIES = "delete from audit_entries where organization_id = %(chain)s and not exists (select from audit_links where entry_id = id)"
 
 
-async def test_a_chain_that_is_gone_is_found_by_its_entries_or_by_the_head_that_was_noted(linked: Bench) -> None:
+async def test_a_chain_that_is_gone_is_found_by_its_entries_or_by_the_head_that_was_noted(linked: ChainScene) -> None:
     head = (await linked.verify(linked.acme))[1][0].head
     await linked.tamper("delete from audit_links where chain_id = %(chain)s", chain=linked.acme)
     assert await linked.faults() == [(Fault.LOOSE, None)] * 5
@@ -589,14 +589,14 @@ async def test_a_chain_that_is_gone_is_found_by_its_entries_or_by_the_head_that_
     assert await linked.faults(linked.acme, noted=head) == [(Fault.CUT_OFF, 0)]
 
 
-async def test_a_chain_that_grew_since_its_head_was_noted_is_fine(linked: Bench) -> None:
+async def test_a_chain_that_grew_since_its_head_was_noted_is_fine(linked: ChainScene) -> None:
     head = (await linked.verify(linked.acme))[1][0].head
     await linked.record(linked.acme, 3)
     await linked.link_all()
     assert await linked.faults(linked.acme, noted=head) == []
 
 
-async def test_a_chain_made_again_under_another_key_is_found(linked: Bench) -> None:
+async def test_a_chain_made_again_under_another_key_is_found(linked: ChainScene) -> None:
     await linked.tamper("delete from audit_links")
     statement = "insert into audit_pending (entry_id, chain_id) select id, coalesce(organization_id, %(platform)s) from audit_entries"
     await linked.tamper(statement, platform=PLATFORM_CHAIN)
@@ -606,7 +606,7 @@ async def test_a_chain_made_again_under_another_key_is_found(linked: Bench) -> N
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 5])
-async def test_it_does_not_matter_how_much_is_read_at_a_time(linked: Bench, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+async def test_it_does_not_matter_how_much_is_read_at_a_time(linked: ChainScene, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(audit_usecase, "READ_AT_ONCE", at_once)
     monkeypatch.setattr(audit_chains, "_READ_AT_ONCE", at_once)
     findings, checked = await linked.verify()
@@ -617,13 +617,13 @@ async def test_it_does_not_matter_how_much_is_read_at_a_time(linked: Bench, monk
     assert await linked.faults() == await linked.faults(linked.acme) == expected
 
 
-async def test_of_loose_entries_not_all_are_told(linked: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_loose_entries_not_all_are_told(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_usecase, "MOST_UNCHAINED", 3)
     await linked.tamper("delete from audit_links where chain_id = %(chain)s", chain=linked.acme)
     assert await linked.faults() == [(Fault.LOOSE, None)] * 3
 
 
-async def test_whether_a_personal_part_is_there_is_told(linked: Bench) -> None:
+async def test_whether_a_personal_part_is_there_is_told(linked: ChainScene) -> None:
     async with linked.store.unit_of_work() as uow:
         await uow.record(Event("invitation.expired", SYSTEM, Target("invitation", "1"), linked.acme))
         await uow.commit()

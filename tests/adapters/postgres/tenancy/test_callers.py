@@ -8,7 +8,7 @@ from adapters.postgres.tenancy.callers import PostgresCallers
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId
 from tests.adapters.postgres.conftest import Store
-from tests.adapters.postgres.tenants import Tenants
+from tests.adapters.postgres.tenants import StoredTenants
 
 # None of these is a slug: they must come through the array as they are, and find nothing.
 ODD_SLUGS = ('a"b', "a\\b", "a,b", "{}", "", "null", "a b", "a\0b", "\ud800", "grün")
@@ -52,7 +52,7 @@ async def test_nobody_is_somebody_else_by_travelling_with_them(store: Store) -> 
 
 
 async def test_members_who_ask_at_once_stand_each_to_the_organization_that_they_name(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, globex = await tenants.add("acme"), await tenants.add("globex")
     (ada, hers), (bob, his) = await store.sign_up(), await store.sign_up("bob@example.org")
     await tenants.join(acme, ada, "owner")

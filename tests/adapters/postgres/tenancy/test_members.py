@@ -14,7 +14,7 @@ from core.domain.pages import MOST_COUNTED, Page
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, built_in
 from core.domain.tenancy.tiers import LimitSource, UserLimit
 from tests.adapters.postgres.conftest import Store
-from tests.adapters.postgres.tenants import Tenants
+from tests.adapters.postgres.tenants import StoredTenants
 
 CROWD: Final = 50
 
@@ -40,7 +40,7 @@ async def count_of(store: Store, organization: OrganizationId) -> int:
 
 
 async def test_who_joins_is_a_member_with_the_relation_of_the_role_and_counts(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _), (bob, _) = await tenants.add(), await store.sign_up("ada@example.org"), await store.sign_up("bob@example.org")
     auditor = await tenants.add_role(acme, permissions=[Capability.AUDIT_LOGS_VIEW])
     of_ada, of_bob = await tenants.join(acme, ada, "admin"), await tenants.join(acme, bob, "auditor", auditor.id)
@@ -56,7 +56,7 @@ async def test_who_joins_is_a_member_with_the_relation_of_the_role_and_counts(st
 
 
 async def test_nobody_joins_twice_however_many_try_at_once(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _) = await tenants.add(), await store.sign_up()
     added: list[bool] = []
 
@@ -79,7 +79,7 @@ async def at_once(*tasks: Callable[[], Awaitable[object]]) -> None:
 
 
 async def test_fifty_who_join_and_leave_at_once_are_counted_right(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme = await tenants.add()
     accounts = [(await store.sign_up(f"m{number}@example.org"))[0] for number in range(20)]
     for account in accounts[:10]:
@@ -98,7 +98,7 @@ async def test_fifty_who_join_and_leave_at_once_are_counted_right(store: Store) 
 
 
 async def test_a_change_of_any_role_leaves_one_relation(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _) = await tenants.add(), await store.sign_up()
     membership = await tenants.join(acme, ada)
     own = await tenants.add_role(acme)
@@ -119,7 +119,7 @@ async def test_a_change_of_any_role_leaves_one_relation(store: Store) -> None:
 
 
 async def test_a_member_who_leaves_leaves_nothing_and_other_organizations_are_as_they_were(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, globex = await tenants.add(), await tenants.add("globex")
     ada, session = await store.sign_up()
     await tenants.join(acme, ada, "admin")
@@ -135,7 +135,7 @@ async def test_a_member_who_leaves_leaves_nothing_and_other_organizations_are_as
 
 
 async def test_nobody_is_a_member_of_what_is_on_its_way_out(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _) = await tenants.add(), await store.sign_up()
     await tenants.join(acme, ada)
     async with store.unit_of_work() as uow:
@@ -149,7 +149,7 @@ async def test_nobody_is_a_member_of_what_is_on_its_way_out(store: Store) -> Non
 
 
 async def test_who_holds_the_organization_keeps_the_next_waiting_and_shows_them_what_came_of_it(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _) = await tenants.add(), await store.sign_up()
     await tenants.join(acme, ada)
     seen: list[frozenset[Capability]] = []
@@ -171,7 +171,7 @@ async def test_who_holds_the_organization_keeps_the_next_waiting_and_shows_them_
 
 
 async def test_holding_and_finding_is_one_round_trip(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _) = await tenants.add(), await store.sign_up()
     await tenants.join(acme, ada)
     counted: list[int] = []

@@ -14,7 +14,7 @@ from core.domain.tenancy.members import Standing
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import Capability, capabilities_of
 from tests.adapters.postgres.conftest import Store
-from tests.adapters.postgres.tenants import Tenants
+from tests.adapters.postgres.tenants import StoredTenants
 
 ADA: Final = Email("ada@example.org")
 
@@ -34,7 +34,7 @@ async def related(store: Store, slug: str = "acme") -> list[Related]:
 
 
 async def test_a_built_in_role_is_a_relation_to_the_organization(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, session) = await tenants.add(), await store.sign_up()
     for role in ("owner", "admin", "member"):
         await tenants.join(acme, ada, role)
@@ -46,7 +46,7 @@ async def test_a_built_in_role_is_a_relation_to_the_organization(store: Store) -
 
 
 async def test_an_own_role_brings_what_its_holders_may_and_without_that_membership_alone(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, session) = await tenants.add(), await store.sign_up()
     auditor = await tenants.add_role(acme, permissions=[Capability.SERVICES_VIEW, Capability.AUDIT_LOGS_VIEW])
     nothing = await tenants.add_role(acme, "nothing")
@@ -63,7 +63,7 @@ async def test_an_own_role_brings_what_its_holders_may_and_without_that_membersh
 
 
 async def test_what_somebody_is_elsewhere_counts_for_nothing_here(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     await tenants.add()
     globex, (ada, session) = await tenants.add("globex"), await store.sign_up()
     theirs = await tenants.add_role(globex, permissions=Capability)  # type: ignore[arg-type]  # a class of members is a collection
@@ -77,7 +77,7 @@ async def test_what_somebody_is_elsewhere_counts_for_nothing_here(store: Store) 
 
 async def test_a_row_that_mixes_two_organizations_permits_nothing_in_either(store: Store) -> None:
     """No statement of ours writes one: code that writes here later must not open a door by mistake."""
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, globex, (ada, session) = await tenants.add(), await tenants.add("globex"), await store.sign_up()
     theirs = await tenants.add_role(globex, permissions=[Capability.AUDIT_LOGS_VIEW])
     slip = """
@@ -93,7 +93,7 @@ async def test_a_row_that_mixes_two_organizations_permits_nothing_in_either(stor
 
 
 async def test_the_answer_names_the_person_and_the_organization_as_they_are(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _) = await tenants.add(), await store.sign_up("Ada@example.org")
     await tenants.join(acme, ada, "admin")
     await store.query("update users set deactivated_at = now()")
@@ -116,8 +116,8 @@ async def test_the_answer_names_the_person_and_the_organization_as_they_are(stor
 
 
 async def test_a_second_factor_that_a_member_owes_is_told(store: Store) -> None:
-    acme, (ada, session) = await Tenants(store).add(), await store.sign_up()
-    await Tenants(store).join(acme, ada, "admin")
+    acme, (ada, session) = await StoredTenants(store).add(), await store.sign_up()
+    await StoredTenants(store).join(acme, ada, "admin")
     lookup = PostgresRelations(store.pool)
     for days, owes in ((2, False), (0, True)):
         await store.query("update organizations set mfa_required_since = now(), mfa_grace_days = %(days)s", {"days": days})
@@ -130,7 +130,7 @@ async def test_a_second_factor_that_a_member_owes_is_told(store: Store) -> None:
 
 
 async def test_an_organization_that_goes_is_gone_for_the_check_and_its_name_is_free(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, session) = await tenants.add(), await store.sign_up()
     await tenants.join(acme, ada, "owner")
     await store.query("update all_organizations set deleted_at = now()")
@@ -164,7 +164,7 @@ _FILL: Final = """
 
 
 async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_rows(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, session) = await tenants.add(), await store.sign_up()
     auditor = await tenants.add_role(acme, permissions=[Capability.AUDIT_LOGS_VIEW])
     await tenants.join(acme, ada, "auditor", auditor.id)

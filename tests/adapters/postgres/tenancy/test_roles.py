@@ -12,7 +12,7 @@ from core.domain.identifiers import RoleId
 from core.domain.tenancy.roles import Assignable, Capability, Role, built_in
 from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
-from tests.adapters.postgres.tenants import Tenants
+from tests.adapters.postgres.tenants import StoredTenants
 from tests.patience import PATIENCE
 
 CROWD: Final = 50
@@ -30,7 +30,7 @@ async def permitted(store: Store, role: Role) -> list[str]:
 
 
 async def test_a_role_is_kept_with_what_it_permits(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, globex = await tenants.add(), await tenants.add("globex")
     role = await tenants.add_role(acme, permissions=[AUDITS, BILLS])
     lookup = PostgresRoles(store.pool)
@@ -44,7 +44,7 @@ async def test_a_role_is_kept_with_what_it_permits(store: Store) -> None:
 
 
 async def test_saving_replaces_what_it_permits_and_nothing_of_others(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme = await tenants.add()
     role, other = await tenants.add_role(acme, permissions=[AUDITS, BILLS]), await tenants.add_role(acme, "other", [BILLS])
     for permissions in ({BILLS, SERVES}, set[Capability](), {AUDITS}, {AUDITS}):
@@ -58,7 +58,7 @@ async def test_saving_replaces_what_it_permits_and_nothing_of_others(store: Stor
 
 
 async def test_a_slug_is_one_roles_in_each_organization(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, globex = await tenants.add(), await tenants.add("globex")
     await tenants.add_role(globex)
     added: list[bool] = []
@@ -82,7 +82,7 @@ async def at_once(*tasks: Callable[[], Awaitable[None]]) -> None:
 
 
 async def test_what_can_be_given_is_built_in_or_the_organizations_own(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, globex = await tenants.add(), await tenants.add("globex")
     role = await tenants.add_role(acme, permissions=[AUDITS])
     async with store.unit_of_work() as uow:
@@ -95,7 +95,7 @@ async def test_what_can_be_given_is_built_in_or_the_organizations_own(store: Sto
 
 
 async def test_nobody_is_given_a_role_that_is_being_deleted(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme = await tenants.add()
     role = await tenants.add_role(acme)
     found: list[Assignable | None] = []
@@ -115,7 +115,7 @@ async def test_nobody_is_given_a_role_that_is_being_deleted(store: Store) -> Non
 
 
 async def test_who_is_given_a_role_while_it_changes_is_given_what_it_has_become(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme = await tenants.add()
     role = await tenants.add_role(acme, permissions=[AUDITS])
     found: list[Assignable | None] = []
@@ -135,7 +135,7 @@ async def test_who_is_given_a_role_while_it_changes_is_given_what_it_has_become(
 
 
 async def test_what_is_being_given_is_not_deleted_before_it_is_there(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme, (ada, _) = await tenants.add(), await store.sign_up()
     role = await tenants.add_role(acme)
     deleted: list[bool] = []
@@ -157,7 +157,7 @@ async def test_what_is_being_given_is_not_deleted_before_it_is_there(store: Stor
 
 
 async def test_two_may_be_given_the_same_role_at_once(store: Store) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme = await tenants.add()
     await tenants.add_role(acme)
     async with store.unit_of_work() as one, store.unit_of_work() as other:
@@ -168,7 +168,7 @@ async def test_two_may_be_given_the_same_role_at_once(store: Store) -> None:
 
 @pytest.mark.parametrize("status", ["pending", "accepted", "rejected", "cancelled", "expired"])
 async def test_a_role_goes_with_its_relations_but_not_while_it_is_offered(store: Store, status: str) -> None:
-    tenants = Tenants(store)
+    tenants = StoredTenants(store)
     acme = await tenants.add()
     role = await tenants.add_role(acme, permissions=[AUDITS])
     await store.query(

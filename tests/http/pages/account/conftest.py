@@ -25,7 +25,7 @@ COOKIE = "__Host-postern_session"
 
 
 @dataclass
-class Home(Cast):
+class AccountPagesScene(Cast):
     """A person's account, seen in a browser that is signed in."""
 
     ada: Person = field(init=False)
@@ -129,5 +129,5 @@ def client(postern: Postern) -> Client:
 
 
 @pytest.fixture
-def home(postern: Postern, people: People, client: Client, log: CapturedLog) -> Home:
-    return Home(postern, people, client, log)
+def home(postern: Postern, people: People, client: Client, log: CapturedLog) -> AccountPagesScene:
+    return AccountPagesScene(postern, people, client, log)

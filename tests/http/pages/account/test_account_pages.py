@@ -6,7 +6,7 @@ from entrypoints.http.application import PAGES
 from entrypoints.http.machinery.browsers import BROWSER
 from entrypoints.http.machinery.endpoints import Endpoint
 from tests.http.browsing import Tabs
-from tests.http.pages.account.conftest import COOKIE, Home, is_account_page
+from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, is_account_page
 
 SECTIONS = (
     "/ui",
@@ -24,7 +24,7 @@ SOME_ID = "0199d3a0-0000-7000-8000-000000000001"
 FORMS = [one for one in PAGES if one.caller is BROWSER and one.method == "POST" and "pages.account" in one.handler.__module__]
 
 
-async def test_every_section_is_there_with_nothing_in_it(home: Home) -> None:
+async def test_every_section_is_there_with_nothing_in_it(home: AccountPagesScene) -> None:
     for path in (*SECTIONS, *OTHERS):
         tab = await home.open(path)
         assert (tab.place, tab.status) == (path, 200)
@@ -34,13 +34,13 @@ async def test_every_section_is_there_with_nothing_in_it(home: Home) -> None:
         assert set(SECTIONS) <= set(tab.page.links)
 
 
-async def test_nobody_signed_in_is_led_to_the_sign_in_page_and_back(home: Home) -> None:
+async def test_nobody_signed_in_is_led_to_the_sign_in_page_and_back(home: AccountPagesScene) -> None:
     stranger = Tabs(home.client).tab()
     await stranger.open("/ui/sessions?page=2")
     assert stranger.place == "/ui/sign-in?to=/ui/sessions%3Fpage%3D2"
 
 
-async def test_a_page_takes_two_round_trips_at_the_most(home: Home) -> None:
+async def test_a_page_takes_two_round_trips_at_the_most(home: AccountPagesScene) -> None:
     home.tenants.join(home.ada, home.tenants.add("acme"))
     home.device()
     for path in (*SECTIONS, *OTHERS):
@@ -62,7 +62,7 @@ def path_of(one: Endpoint) -> str:
 
 
 @pytest.mark.parametrize("one", FORMS, ids=str)
-async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoint, home: Home) -> None:
+async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoint, home: AccountPagesScene) -> None:
     """Also with the token that another person's browser was given."""
     eve = home.people.add("eve@example.org")
     theirs = await home.browser(eve).tab().open("/ui")
@@ -74,7 +74,7 @@ async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoi
     assert home.told() == []
 
 
-async def test_a_form_of_another_site_does_nothing(home: Home) -> None:
+async def test_a_form_of_another_site_does_nothing(home: AccountPagesScene) -> None:
     tab = await home.open("/ui/sessions")
     token = tab.page.forms[0].fields["form_token"]
     elsewhere = home.elsewhere()
@@ -87,7 +87,7 @@ async def test_a_form_of_another_site_does_nothing(home: Home) -> None:
     assert home.lives(elsewhere)
 
 
-async def test_signing_out_is_on_every_page(home: Home) -> None:
+async def test_signing_out_is_on_every_page(home: AccountPagesScene) -> None:
     tab = await home.open("/ui/devices")
     await tab.send(0)
     assert tab.place == "/ui/signed-out"
@@ -95,7 +95,7 @@ async def test_signing_out_is_on_every_page(home: Home) -> None:
     assert COOKIE not in home.tabs.cookies
 
 
-async def test_what_a_link_says_has_been_done_is_one_of_ours(home: Home) -> None:
+async def test_what_a_link_says_has_been_done_is_one_of_ours(home: AccountPagesScene) -> None:
     said = await home.open("/ui/sessions?done=ended")
     assert "The session has ended." in said.page.text
     for strange in ("nothing", "", "x" * 500, "%3Cb%3E", "title"):
@@ -104,7 +104,7 @@ async def test_what_a_link_says_has_been_done_is_one_of_ours(home: Home) -> None
         assert b'role="status"' not in tab.shown.body
 
 
-async def test_names_of_any_length_and_direction_are_shown_as_they_are(home: Home) -> None:
+async def test_names_of_any_length_and_direction_are_shown_as_they_are(home: AccountPagesScene) -> None:
     long, arabic, markup = "w" * 100, "متجر الكتب القديمة", "<b>&\"'"
     for slug, name in (("long", long), ("arabic", arabic), ("markup", markup)):
         home.tenants.join(home.ada, home.tenants.add(slug, name=name))

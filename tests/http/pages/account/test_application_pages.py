@@ -1,13 +1,13 @@
 """`/ui/applications`: what can act for a person, and how that ends."""
 
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 from tests.http.people import Person
 from tests.http.tenants import UsedService
 
 PAGE = "/ui/applications"
 
 
-def allowed(home: Home, service: UsedService, *scopes: str, person: Person | None = None) -> None:
+def allowed(home: AccountPagesScene, service: UsedService, *scopes: str, person: Person | None = None) -> None:
     home.people.change(
         "insert into consents (id, user_id, service_id, scopes, granted_at) values (%s, %s, %s, %s, now())",
         home.postern.foundation.ids.new(),
@@ -17,7 +17,7 @@ def allowed(home: Home, service: UsedService, *scopes: str, person: Person | Non
     )
 
 
-async def test_what_was_allowed_and_where_one_is_signed_in(home: Home) -> None:
+async def test_what_was_allowed_and_where_one_is_signed_in(home: AccountPagesScene) -> None:
     acme = home.tenants.add("acme", name="Acme Trading")
     shop, app = home.tenants.service(acme, "shop"), home.tenants.service(acme, "app")
     allowed(home, shop, "openid", "email")
@@ -32,7 +32,7 @@ async def test_what_was_allowed_and_where_one_is_signed_in(home: Home) -> None:
     assert "Theirs" not in text
 
 
-async def test_access_is_taken_away_after_being_asked(home: Home) -> None:
+async def test_access_is_taken_away_after_being_asked(home: AccountPagesScene) -> None:
     shop = home.tenants.service(home.tenants.add("acme"), "shop")
     allowed(home, shop, "openid")
     there = home.elsewhere(shop)
@@ -49,7 +49,7 @@ async def test_access_is_taken_away_after_being_asked(home: Home) -> None:
     assert len(home.audited("user.consent.revoked")) == 1
 
 
-async def test_an_application_without_access_is_not_asked_about(home: Home) -> None:
+async def test_an_application_without_access_is_not_asked_about(home: AccountPagesScene) -> None:
     shop = home.tenants.service(home.tenants.add("acme"), "shop")
     eve = home.people.add("eve@example.org")
     allowed(home, shop, "openid", person=eve)
@@ -60,7 +60,7 @@ async def test_an_application_without_access_is_not_asked_about(home: Home) -> N
     assert len(home.people.rows("select from consents")) == 1
 
 
-async def test_many_applications_stand_on_several_pages(home: Home) -> None:
+async def test_many_applications_stand_on_several_pages(home: AccountPagesScene) -> None:
     acme = home.tenants.add("acme")
     for number in range(21):
         allowed(home, home.tenants.service(acme, f"app-{number:02}"), "openid")

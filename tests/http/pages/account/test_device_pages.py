@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from core.domain.identity.devices import LONGEST_NAME
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 
 PAGE = "/ui/devices"
 
 
-async def test_a_device_with_the_reasons_of_its_risk(home: Home) -> None:
+async def test_a_device_with_the_reasons_of_its_risk(home: AccountPagesScene) -> None:
     device = home.device(
         name="Work laptop",
         browser="Firefox",
@@ -40,7 +40,7 @@ async def test_a_device_with_the_reasons_of_its_risk(home: Home) -> None:
     assert "of a later release" not in shown
 
 
-async def test_a_device_of_which_little_is_known(home: Home) -> None:
+async def test_a_device_of_which_little_is_known(home: AccountPagesScene) -> None:
     shown = (await home.open(f"{PAGE}/{home.device()}")).page.text
     assert "Program Unknown" in shown
     assert "Place Place unknown" in shown
@@ -48,7 +48,7 @@ async def test_a_device_of_which_little_is_known(home: Home) -> None:
     assert "Asked for at each sign-in, if it is on" in shown
 
 
-async def test_many_devices_stand_on_several_pages(home: Home) -> None:
+async def test_many_devices_stand_on_several_pages(home: AccountPagesScene) -> None:
     for number in range(21):
         home.device(name=f"Number {number}.")
     first = await home.open(PAGE)
@@ -64,7 +64,7 @@ async def test_many_devices_stand_on_several_pages(home: Home) -> None:
         assert (await home.open(f"{PAGE}?page={wrong}")).status == 400
 
 
-async def test_a_device_gets_another_name(home: Home) -> None:
+async def test_a_device_gets_another_name(home: AccountPagesScene) -> None:
     device = home.device()
     await home.open(f"{PAGE}/{device}")
     form = home.form
@@ -77,7 +77,7 @@ async def test_a_device_gets_another_name(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("name", "says"), [("", "Enter a name"), ("x" * 101, str(LONGEST_NAME)), ("a\u202eb", "cannot be shown")])
-async def test_a_name_that_is_refused_brings_the_form_back(name: str, says: str, home: Home) -> None:
+async def test_a_name_that_is_refused_brings_the_form_back(name: str, says: str, home: AccountPagesScene) -> None:
     device = home.device(name="Mine")
     await home.open(f"{PAGE}/{device}")
     await home.send(name=name)
@@ -87,7 +87,7 @@ async def test_a_name_that_is_refused_brings_the_form_back(name: str, says: str,
     assert "Device: Mine" in home.tab.page.text
 
 
-async def test_a_device_is_revoked_after_being_asked(home: Home) -> None:
+async def test_a_device_is_revoked_after_being_asked(home: AccountPagesScene) -> None:
     device = home.device(name="Old phone")
     there = home.elsewhere()
     home.people.change("update sessions set device_id = %s where id = %s", device, there.session)
@@ -104,7 +104,7 @@ async def test_a_device_is_revoked_after_being_asked(home: Home) -> None:
     assert len(home.audited("user.device.revoked")) == 1
 
 
-async def test_the_device_that_is_in_use_stays(home: Home) -> None:
+async def test_the_device_that_is_in_use_stays(home: AccountPagesScene) -> None:
     device = home.device()
     home.people.change("update sessions set device_id = %s", device)
     shown = await home.open(f"{PAGE}/{device}")
@@ -118,7 +118,7 @@ async def test_the_device_that_is_in_use_stays(home: Home) -> None:
     assert home.lives(home.ada)
 
 
-async def test_somebody_elses_device_does_not_exist(home: Home) -> None:
+async def test_somebody_elses_device_does_not_exist(home: AccountPagesScene) -> None:
     theirs = home.device(home.people.add("eve@example.org"), name="Guest's phone")
     revoked = home.device(revoked_at=home.postern.foundation.clock.now())
     token = (await home.open(PAGE)).page.forms[0].fields["form_token"]
@@ -132,7 +132,7 @@ async def test_somebody_elses_device_does_not_exist(home: Home) -> None:
     assert home.people.rows("select name, revoked_at from devices where id = %s", theirs) == [{"name": "Guest's phone", "revoked_at": None}]
 
 
-async def test_a_device_that_goes_while_it_is_named(home: Home) -> None:
+async def test_a_device_that_goes_while_it_is_named(home: AccountPagesScene) -> None:
     """Renaming asks again: the one that was read is gone."""
     device = home.device()
     await home.open(f"{PAGE}/{device}")

@@ -7,7 +7,7 @@ from markupsafe import escape
 
 from core.domain.tenancy.roles import Capability
 from tests.http.cast import all_at_once
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 from tests.http.tenants import Tenant
 
 PAGE = "/ui/organizations"
@@ -15,18 +15,18 @@ INVITATIONS = f"{PAGE}/invitations"
 HOSTILE = "<b onload='x'>\u202eadmin\u2066</b> {{ 77 * 77 }} & co."
 
 
-async def invited(home: Home, tenant: Tenant, email: str = "ada@example.org", role: str = "admin") -> str:
+async def invited(home: AccountPagesScene, tenant: Tenant, email: str = "ada@example.org", role: str = "admin") -> str:
     owner = home.resident(tenant, "owner")
     issued = (await home.request("POST", f"/api/organizations/{tenant.slug}/invitations", {"email": email, "role": role}, by=owner)).ok()
     home.log.remember(issued["token"])
     return str(issued["invitation"]["id"])
 
 
-def members(home: Home) -> list[Any]:
+def members(home: AccountPagesScene) -> list[Any]:
     return home.people.rows("select role from memberships where user_id = %s", home.ada.user)
 
 
-async def test_ones_organizations_in_each_state(home: Home) -> None:
+async def test_ones_organizations_in_each_state(home: AccountPagesScene) -> None:
     for slug, status in (("acme", "active"), ("globex", "suspended"), ("initech", "pending")):
         home.tenants.join(home.ada, home.tenants.add(slug, status=status), "admin")
     home.tenants.add("umbrella")
@@ -41,7 +41,7 @@ async def test_ones_organizations_in_each_state(home: Home) -> None:
     assert "suspended" not in (await home.open(f"{PAGE}/acme")).page.text
 
 
-async def test_a_role_of_the_organizations_own_is_told_by_its_name(home: Home) -> None:
+async def test_a_role_of_the_organizations_own_is_told_by_its_name(home: AccountPagesScene) -> None:
     acme, globex = home.tenants.add("acme"), home.tenants.add("globex")
     role = home.tenants.role(acme, "rev-1", [Capability.MEMBERS_VIEW])
     home.tenants.join(home.ada, acme, role)
@@ -57,7 +57,7 @@ async def test_a_role_of_the_organizations_own_is_told_by_its_name(home: Home) -
             assert "5929" not in shown.page.text
 
 
-async def test_a_built_in_role_is_told_in_the_language_of_the_page(home: Home) -> None:
+async def test_a_built_in_role_is_told_in_the_language_of_the_page(home: AccountPagesScene) -> None:
     acme = home.tenants.add("acme")
     home.tenants.join(home.ada, acme, "owner")
     invitation = await invited(home, home.tenants.add("globex"))
@@ -68,20 +68,20 @@ async def test_a_built_in_role_is_told_in_the_language_of_the_page(home: Home) -
     assert "Rolle Administration" in (await home.open(f"{INVITATIONS}/{invitation}")).page.text
 
 
-async def test_many_organizations_stand_on_several_pages(home: Home) -> None:
+async def test_many_organizations_stand_on_several_pages(home: AccountPagesScene) -> None:
     for number in range(21):
         home.tenants.join(home.ada, home.tenants.add(f"org-{number:02}"))
     assert "Page 1 of 2" in (await home.open(PAGE)).page.text
     assert f"{PAGE}/org-20" in (await home.open(f"{PAGE}?page=2")).page.links
 
 
-async def test_an_organization_of_others_does_not_exist(home: Home) -> None:
+async def test_an_organization_of_others_does_not_exist(home: AccountPagesScene) -> None:
     home.tenants.add("acme")
     for slug in ("acme", "nothing", "%00", "x" * 300):
         assert (await home.open(f"{PAGE}/{slug}")).status == 404
 
 
-async def test_one_is_opened_in_this_browser(home: Home) -> None:
+async def test_one_is_opened_in_this_browser(home: AccountPagesScene) -> None:
     for slug in ("acme", "globex"):
         home.tenants.join(home.ada, home.tenants.add(slug))
     await home.open(f"{PAGE}/acme")
@@ -100,7 +100,7 @@ async def test_one_is_opened_in_this_browser(home: Home) -> None:
     assert (await home.caller()).chosen_organization == "acme"
 
 
-async def test_an_invitation_is_accepted(home: Home) -> None:
+async def test_an_invitation_is_accepted(home: AccountPagesScene) -> None:
     invitation = await invited(home, home.tenants.add("acme"))
     assert "Acme Role: Administrator" in (await home.open(INVITATIONS)).page.text
     await home.open(f"{INVITATIONS}/{invitation}")
@@ -123,7 +123,7 @@ async def test_an_invitation_is_accepted(home: Home) -> None:
     assert members(home) == [{"role": "admin"}]
 
 
-async def test_two_clicks_accept_once(home: Home) -> None:
+async def test_two_clicks_accept_once(home: AccountPagesScene) -> None:
     await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
     form = home.form
 
@@ -134,7 +134,7 @@ async def test_two_clicks_accept_once(home: Home) -> None:
     assert members(home) == [{"role": "admin"}]
 
 
-async def test_an_invitation_is_declined(home: Home) -> None:
+async def test_an_invitation_is_declined(home: AccountPagesScene) -> None:
     await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
     form = home.form
     await home.send(answer="decline")
@@ -146,7 +146,7 @@ async def test_an_invitation_is_declined(home: Home) -> None:
     assert (await home.open(PAGE)).status == 200
 
 
-async def test_a_form_without_an_answer_is_not_complete(home: Home) -> None:
+async def test_a_form_without_an_answer_is_not_complete(home: AccountPagesScene) -> None:
     await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
     await home.send()
     assert home.tab.status == 400
@@ -161,7 +161,7 @@ async def test_a_form_without_an_answer_is_not_complete(home: Home) -> None:
         ("update all_organizations set status = 'suspended'", "does not exist, or no longer", 404),
     ],
 )
-async def test_what_came_in_between_is_told(change: str, says: str, status: int, home: Home) -> None:
+async def test_what_came_in_between_is_told(change: str, says: str, status: int, home: AccountPagesScene) -> None:
     await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
     home.people.change(change)
     await home.send(answer="accept")
@@ -170,20 +170,20 @@ async def test_what_came_in_between_is_told(change: str, says: str, status: int,
     assert members(home) == []
 
 
-async def test_an_invitation_that_was_withdrawn_meanwhile(home: Home) -> None:
+async def test_an_invitation_that_was_withdrawn_meanwhile(home: AccountPagesScene) -> None:
     await home.open(f"{INVITATIONS}/{await invited(home, home.tenants.add('acme'))}")
     home.people.change("update invitations set status = 'cancelled', closed_at = now()")
     await home.send(answer="accept")
     assert home.tab.place == f"{INVITATIONS}?done=answered"
 
 
-async def test_an_invitation_of_another_person_does_not_exist(home: Home) -> None:
+async def test_an_invitation_of_another_person_does_not_exist(home: AccountPagesScene) -> None:
     theirs = await invited(home, home.tenants.add("acme"), "eve@example.org")
     for invitation in (theirs, home.postern.foundation.ids.new(), "x"):
         assert (await home.open(f"{INVITATIONS}/{invitation}")).status == 404
 
 
-async def test_a_token_that_another_person_was_given_opens_nothing(home: Home) -> None:
+async def test_a_token_that_another_person_was_given_opens_nothing(home: AccountPagesScene) -> None:
     """It was listed for Eve's session; in Ada's form it would join Eve."""
     eve = home.people.add("eve@example.org")
     home.people.change("update users set email_verified_at = now() where id = %s", eve.user)

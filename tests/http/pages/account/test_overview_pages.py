@@ -6,10 +6,10 @@ import pytest
 
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 
 
-async def test_a_new_account(home: Home) -> None:
+async def test_a_new_account(home: AccountPagesScene) -> None:
     text = (await home.open("/ui")).page.text
     assert "E-mail address ada@example.org" in text
     assert "Password None yet" in text
@@ -20,7 +20,7 @@ async def test_a_new_account(home: Home) -> None:
     assert "failed" not in text
 
 
-async def test_what_there_is_is_counted(home: Home) -> None:
+async def test_what_there_is_is_counted(home: AccountPagesScene) -> None:
     home.device()
     home.device(revoked_at=home.postern.foundation.clock.now())
     home.elsewhere()
@@ -35,7 +35,7 @@ async def test_what_there_is_is_counted(home: Home) -> None:
     assert "1 organization " in text
 
 
-async def test_what_wants_attention_is_said(home: Home) -> None:
+async def test_what_wants_attention_is_said(home: AccountPagesScene) -> None:
     await home.has_second_factor()
     home.people.change("delete from backup_codes where digest <> (select digest from backup_codes order by digest limit 1)")
     now = home.postern.foundation.clock.now()
@@ -59,12 +59,12 @@ async def test_what_wants_attention_is_said(home: Home) -> None:
     assert "Two-step sign-in On" in text
 
 
-async def test_whoever_is_deleted_meanwhile_is_signed_out(home: Home) -> None:
+async def test_whoever_is_deleted_meanwhile_is_signed_out(home: AccountPagesScene) -> None:
     home.people.change("delete from users where id = %s", home.ada.user)
     assert (await home.open("/ui")).place == "/ui/sign-in?to=/ui"
 
 
-async def test_an_account_that_goes_meanwhile(home: Home) -> None:
+async def test_an_account_that_goes_meanwhile(home: AccountPagesScene) -> None:
     """Between the look-up of the caller and that of the summary."""
     with pytest.raises(Unauthorized):
         await home.postern.identity.account_summaries.of(UserId(home.postern.foundation.ids.new()))

@@ -4,17 +4,17 @@ import pytest
 
 from core.domain.secrets import Password
 from tests.http.cast import all_at_once
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 
 OLD, NEW = "the moon over the harbour", "a lighthouse in the fog"
 
 
-async def password_is(home: Home, password: str) -> bool:
+async def password_is(home: AccountPagesScene, password: str) -> bool:
     (user,) = home.people.rows("select password_hash from users where id = %s", home.ada.user)
     return await home.postern.identity.passwords.verify(user["password_hash"], Password(password))
 
 
-async def test_a_first_password(home: Home) -> None:
+async def test_a_first_password(home: AccountPagesScene) -> None:
     home.log.remember(NEW)
     elsewhere = home.elsewhere()
     tab = await home.open("/ui/password")
@@ -36,7 +36,7 @@ async def test_a_first_password(home: Home) -> None:
     assert [entry["details"]["how"] for entry in home.audited("security.password.changed")] == ["set"]
 
 
-async def test_a_first_password_needs_a_fresh_proof(home: Home) -> None:
+async def test_a_first_password_needs_a_fresh_proof(home: AccountPagesScene) -> None:
     """It will be one."""
     prove = "/ui/prove?to=/ui/password&need=account"
     await home.open("/ui/password")
@@ -56,7 +56,7 @@ async def test_a_first_password_needs_a_fresh_proof(home: Home) -> None:
     assert (await home.open("/ui/password")).place == "/ui/password"
 
 
-async def test_another_one_needs_the_current_one_and_no_more(home: Home) -> None:
+async def test_another_one_needs_the_current_one_and_no_more(home: AccountPagesScene) -> None:
     await home.has_password(OLD)
     home.grow_old()
     await home.open("/ui/password")
@@ -64,7 +64,7 @@ async def test_another_one_needs_the_current_one_and_no_more(home: Home) -> None
     assert home.tab.place == "/ui/password?done=changed"
 
 
-async def test_another_tab_has_set_the_first_password(home: Home) -> None:
+async def test_another_tab_has_set_the_first_password(home: AccountPagesScene) -> None:
     one, two = await home.tabs.tab().open("/ui/password"), await home.tabs.tab().open("/ui/password")
     last = len(one.page.forms) - 1
     await one.send(last, new_password=NEW, repeated=NEW)
@@ -78,7 +78,7 @@ async def test_another_tab_has_set_the_first_password(home: Home) -> None:
     assert await password_is(home, OLD)
 
 
-async def test_another_password(home: Home) -> None:
+async def test_another_password(home: AccountPagesScene) -> None:
     home.log.remember(OLD, NEW)
     await home.has_password(OLD)
     elsewhere = home.elsewhere()
@@ -91,7 +91,7 @@ async def test_another_password(home: Home) -> None:
     assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
 
 
-async def test_a_form_that_is_sent_twice_changes_the_password_once(home: Home) -> None:
+async def test_a_form_that_is_sent_twice_changes_the_password_once(home: AccountPagesScene) -> None:
     await home.has_password(OLD)
     await home.open("/ui/password")
     fields = {**home.form.fields, "current": OLD, "new_password": NEW, "repeated": NEW}
@@ -119,7 +119,7 @@ async def test_a_form_that_is_sent_twice_changes_the_password_once(home: Home) -
         ({"repeated": OLD}, "repeated", "two passwords differ"),
     ],
 )
-async def test_what_is_refused_stands_beside_its_field(fields: dict[str, str], field: str, says: str, home: Home) -> None:
+async def test_what_is_refused_stands_beside_its_field(fields: dict[str, str], field: str, says: str, home: AccountPagesScene) -> None:
     await home.has_password(OLD)
     await home.open("/ui/password")
     await home.send(**{"current": OLD, "new_password": NEW, "repeated": NEW, **fields})
@@ -130,7 +130,7 @@ async def test_what_is_refused_stands_beside_its_field(fields: dict[str, str], f
     assert await password_is(home, OLD)
 
 
-async def test_guessing_at_the_current_password_ends(home: Home) -> None:
+async def test_guessing_at_the_current_password_ends(home: AccountPagesScene) -> None:
     await home.has_password(OLD)
     await home.open("/ui/password")
     for _ in range(6):
@@ -139,7 +139,7 @@ async def test_guessing_at_the_current_password_ends(home: Home) -> None:
     assert "Too many" in home.tab.page.text
 
 
-async def test_a_form_for_another_state_of_the_account(home: Home) -> None:
+async def test_a_form_for_another_state_of_the_account(home: AccountPagesScene) -> None:
     """The password was removed, or the account deactivated, while the page was open."""
     await home.open("/ui/password")
     await home.send(current=OLD, new_password=NEW, repeated=NEW)

@@ -11,7 +11,7 @@ from core.domain.identity.passkeys import Obstacle
 from tests.authenticator import ELIGIBLE, GOOD, Passkey
 from tests.http.browsing import PageForm, Tab
 from tests.http.cast import all_at_once
-from tests.http.pages.account.conftest import Home, is_account_page
+from tests.http.pages.account.conftest import AccountPagesScene, is_account_page
 from tests.http.signing_in import PASSWORD
 
 PAGE = "/ui/passkeys"
@@ -25,13 +25,13 @@ def form_of(tab: Tab, action: str) -> PageForm:
     return form
 
 
-async def options(home: Home, tab: Tab, action: str) -> Any:
+async def options(home: AccountPagesScene, tab: Tab, action: str) -> Any:
     answer = await home.tabs.request("POST", f"{action}/options", form_of(tab, action).fields)
     assert answer.status == 200, answer.body
     return answer.json()
 
 
-async def added(home: Home, passkey: Passkey | None = None, **fields: str) -> Passkey:
+async def added(home: AccountPagesScene, passkey: Passkey | None = None, **fields: str) -> Passkey:
     passkey = passkey or Passkey.made()
     tab = await home.open(ADD)
     assert tab.place == ADD
@@ -41,11 +41,11 @@ async def added(home: Home, passkey: Passkey | None = None, **fields: str) -> Pa
     return passkey
 
 
-def kept(home: Home) -> list[UUID]:
+def kept(home: AccountPagesScene) -> list[UUID]:
     return [row["id"] for row in home.people.rows("select id from passkeys order by id")]
 
 
-async def test_one_is_added_looked_at_named_and_removed(home: Home) -> None:
+async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene) -> None:
     empty = await home.open(PAGE)
     assert is_account_page(empty.shown)
     assert "No passkeys" in empty.page.text
@@ -82,7 +82,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: Home) -> None:
     assert (await home.tabs.request("POST", unknown, token)).status == 404
 
 
-async def test_two_clicks_add_once_and_remove_once(home: Home) -> None:
+async def test_two_clicks_add_once_and_remove_once(home: AccountPagesScene) -> None:
     await home.has_password(PASSWORD)
     tab = await home.open(ADD)
     passkey = Passkey.made()
@@ -105,7 +105,7 @@ async def test_two_clicks_add_once_and_remove_once(home: Home) -> None:
     assert len(home.audited("security.passkey.removed")) == 1
 
 
-async def test_what_is_none_brings_the_form_back(home: Home) -> None:
+async def test_what_is_none_brings_the_form_back(home: AccountPagesScene) -> None:
     tab = await home.open(ADD)
     fields = form_of(tab, ADD).fields
     for more, said in (
@@ -120,7 +120,7 @@ async def test_what_is_none_brings_the_form_back(home: Home) -> None:
     assert kept(home) == []
 
 
-async def test_a_fresh_proof_comes_first(home: Home) -> None:
+async def test_a_fresh_proof_comes_first(home: AccountPagesScene) -> None:
     await home.has_password(PASSWORD)
     tab = await home.open(ADD)
     fields = form_of(tab, ADD).fields
@@ -131,7 +131,7 @@ async def test_a_fresh_proof_comes_first(home: Home) -> None:
     assert (await home.tabs.request("POST", ADD, fields)).status == 303
 
 
-async def test_they_become_the_second_step(home: Home) -> None:
+async def test_they_become_the_second_step(home: AccountPagesScene) -> None:
     await home.has_password(PASSWORD)
     assert BY_PASSKEYS not in (await home.open(SECOND_FACTOR)).page.links
     passkey = await added(home)
@@ -165,14 +165,14 @@ async def test_they_become_the_second_step(home: Home) -> None:
     assert home.tab.place.startswith("/ui/prove?to=/ui/second-factor/set-up")
 
 
-async def used(home: Home, passkey: Passkey) -> None:
+async def used(home: AccountPagesScene, passkey: Passkey) -> None:
     """On the page that asks for a fresh proof."""
     tab = home.tab
     credential = json.dumps(passkey.get(await options(home, tab, PROVE)))
     await tab._go("POST", PROVE, {**form_of(tab, PROVE).fields, "credential": credential})
 
 
-async def test_it_is_a_fresh_proof_of_both(home: Home) -> None:
+async def test_it_is_a_fresh_proof_of_both(home: AccountPagesScene) -> None:
     await home.has_password(PASSWORD)
     passkey = await added(home)
     (id_,) = kept(home)
@@ -201,7 +201,7 @@ async def test_it_is_a_fresh_proof_of_both(home: Home) -> None:
     assert "Set up two-step sign-in" in (await home.open(SECOND_FACTOR)).page.text
 
 
-async def test_whoever_has_nothing_else_proves_it_with_a_passkey_or_signs_in_again(home: Home) -> None:
+async def test_whoever_has_nothing_else_proves_it_with_a_passkey_or_signs_in_again(home: AccountPagesScene) -> None:
     passkey = await added(home)
     await added(home)
     (id_, _) = kept(home)
@@ -215,7 +215,7 @@ async def test_whoever_has_nothing_else_proves_it_with_a_passkey_or_signs_in_aga
 
 
 @pytest.mark.parametrize("obstacle", list(Obstacle))
-async def test_where_there_are_none_the_page_says_why(home: Home, obstacle: Obstacle, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_there_are_none_the_page_says_why(home: AccountPagesScene, obstacle: Obstacle, monkeypatch: pytest.MonkeyPatch) -> None:
     await added(home)
     (id_,) = kept(home)
     monkeypatch.setattr(home.postern.identity.passkeys, "_relying_party", obstacle)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 from tests.meanwhile import meanwhile
 
 EMAIL = "/ui/profile/email"
 
 
-async def test_another_address_by_a_mailed_link(home: Home) -> None:
+async def test_another_address_by_a_mailed_link(home: AccountPagesScene) -> None:
     await home.open("/ui/profile")
     await home.open(EMAIL)
     assert home.tab.page.inputs["email"]["autocomplete"] == "email"
@@ -21,7 +21,7 @@ async def test_another_address_by_a_mailed_link(home: Home) -> None:
     assert [entry["action"] for entry in home.audited("user.email%")] == ["user.email.change_requested"]
 
 
-async def test_a_change_that_waits_is_withdrawn(home: Home) -> None:
+async def test_a_change_that_waits_is_withdrawn(home: AccountPagesScene) -> None:
     await home.open(EMAIL)
     await home.send(email="new@example.org")
     await home.tab.send(1)
@@ -32,7 +32,7 @@ async def test_a_change_that_waits_is_withdrawn(home: Home) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "nobody", "a@b", "x" * 400 + "@example.org", "taken@example.org"])
-async def test_an_address_that_cannot_be_used_brings_the_form_back(wrong: str, home: Home) -> None:
+async def test_an_address_that_cannot_be_used_brings_the_form_back(wrong: str, home: AccountPagesScene) -> None:
     home.people.add("taken@example.org")
     await home.open(EMAIL)
     await home.send(email=wrong)
@@ -45,7 +45,7 @@ async def test_an_address_that_cannot_be_used_brings_the_form_back(wrong: str, h
     assert home.people.rows("select from users where pending_email is not null") == []
 
 
-async def test_too_many_changes_wait(home: Home) -> None:
+async def test_too_many_changes_wait(home: AccountPagesScene) -> None:
     await home.open(EMAIL)
     form = home.form
     answers = [await home.tabs.request("POST", form.action, {**form.fields, "email": f"new{number}@example.org"}) for number in range(6)]
@@ -53,7 +53,7 @@ async def test_too_many_changes_wait(home: Home) -> None:
     assert b"Too many" in answers[-1].body
 
 
-async def test_at_once_where_the_installation_says_so(home: Home) -> None:
+async def test_at_once_where_the_installation_says_so(home: AccountPagesScene) -> None:
     home.postern.identity.accounts._immediate_email_changes = True
     await home.open(EMAIL)
     form = home.form
@@ -68,7 +68,7 @@ async def test_at_once_where_the_installation_says_so(home: Home) -> None:
     assert home.tab.place == "/ui/profile?done=kept"
 
 
-async def test_not_in_a_session_that_ends_meanwhile(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_not_in_a_session_that_ends_meanwhile(home: AccountPagesScene, monkeypatch: pytest.MonkeyPatch) -> None:
     await home.open(EMAIL)
     ends = "update sessions set revoked_at = now()"
     meanwhile(monkeypatch, home.postern.identity.accounts._buckets, "take", lambda: home.people.change(ends))
@@ -78,7 +78,7 @@ async def test_not_in_a_session_that_ends_meanwhile(home: Home, monkeypatch: pyt
     assert home.people.rows("select from users where pending_email is not null") == []
 
 
-async def test_without_a_fresh_proof_it_is_asked_for_first(home: Home) -> None:
+async def test_without_a_fresh_proof_it_is_asked_for_first(home: AccountPagesScene) -> None:
     await home.has_password("the moon over the harbour")
     await home.open(EMAIL)
     form = home.form
@@ -91,7 +91,7 @@ async def test_without_a_fresh_proof_it_is_asked_for_first(home: Home) -> None:
     assert (home.tab.place, home.tab.status) == (EMAIL, 200)
 
 
-async def test_a_language_of_ones_own(home: Home) -> None:
+async def test_a_language_of_ones_own(home: AccountPagesScene) -> None:
     await home.open("/ui/profile")
     form = home.form
     assert form.action == "/ui/profile/language"

@@ -4,19 +4,19 @@ import pytest
 
 from core.domain.errors import Unauthorized
 from core.domain.identity.proofs import StepUp
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 
 PASSWORD = "the moon over the harbour"
 EMAIL = "/ui/profile/email"
 OFF = "/ui/second-factor/turn-off"
 
 
-async def test_whoever_has_proved_it_goes_on_at_once(home: Home) -> None:
+async def test_whoever_has_proved_it_goes_on_at_once(home: AccountPagesScene) -> None:
     for need in ("account", "second_factor", "", "x"):
         assert (await home.open(f"/ui/prove?to={EMAIL}&need={need}")).place == EMAIL
 
 
-async def test_no_other_site_is_reached(home: Home) -> None:
+async def test_no_other_site_is_reached(home: AccountPagesScene) -> None:
     for place in ("https://evil.example/", "//evil.example", "/api/user", "/ui\\evil", "", "javascript:1"):
         assert (await home.open(f"/ui/prove?to={place}")).place == "/ui"
     await home.has_password(PASSWORD)
@@ -26,7 +26,7 @@ async def test_no_other_site_is_reached(home: Home) -> None:
     assert answer.header("location") == "/ui/prove?to=/ui&need=account"
 
 
-async def test_a_wrong_password_brings_the_page_back_and_is_logged(home: Home) -> None:
+async def test_a_wrong_password_brings_the_page_back_and_is_logged(home: AccountPagesScene) -> None:
     home.log.remember(PASSWORD)
     await home.has_password(PASSWORD)
     home.grow_old()
@@ -42,7 +42,7 @@ async def test_a_wrong_password_brings_the_page_back_and_is_logged(home: Home) -
     assert [entry["details"]["method"] for entry in home.audited("security.session.reauthenticated")] == ["password"]
 
 
-async def test_a_wrong_code_brings_the_page_back_and_is_logged(home: Home) -> None:
+async def test_a_wrong_code_brings_the_page_back_and_is_logged(home: AccountPagesScene) -> None:
     app = await home.has_second_factor()
     home.grow_old()
     await home.open(OFF)
@@ -56,7 +56,7 @@ async def test_a_wrong_code_brings_the_page_back_and_is_logged(home: Home) -> No
     assert home.tab.place == OFF
 
 
-async def test_too_many_codes_wait(home: Home) -> None:
+async def test_too_many_codes_wait(home: AccountPagesScene) -> None:
     await home.has_second_factor()
     home.grow_old()
     await home.open(OFF)
@@ -68,7 +68,7 @@ async def test_too_many_codes_wait(home: Home) -> None:
     assert [again in answer.body for answer in answers] == [False] * 10 + [True]
 
 
-async def test_where_both_are_missing_the_code_comes_first(home: Home) -> None:
+async def test_where_both_are_missing_the_code_comes_first(home: AccountPagesScene) -> None:
     """The second factor was turned on in a session that had been signed in to before: the password counts as well."""
     await home.has_password(PASSWORD)
     app = await home.has_second_factor()
@@ -82,13 +82,13 @@ async def test_where_both_are_missing_the_code_comes_first(home: Home) -> None:
     assert (home.tab.place, home.tab.status) == (EMAIL, 200)
 
 
-async def test_whoever_has_neither_signs_in_again(home: Home) -> None:
+async def test_whoever_has_neither_signs_in_again(home: AccountPagesScene) -> None:
     home.grow_old()
     answer = await home.tabs.request("GET", f"/ui/prove?to={EMAIL}&need=account")
     assert (answer.status, answer.header("location")) == (303, f"/ui/sign-in?to={EMAIL}&again=yes")
 
 
-async def test_a_session_that_ends_meanwhile(home: Home) -> None:
+async def test_a_session_that_ends_meanwhile(home: AccountPagesScene) -> None:
     """Between the look-up of the caller and that of what they have proved: nothing is asked any more."""
     caller = await home.caller()
     home.people.change("update sessions set revoked_at = now()")

@@ -9,7 +9,7 @@ import pytest
 from core.domain.record.events import Actor
 from tests.http.browsing import Tabs
 from tests.http.cast import all_at_once
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 from tests.http.signing_in import PASSWORD
 
 PAGE = "/ui/second-factor"
@@ -17,7 +17,7 @@ SET_UP = f"{PAGE}/set-up"
 CODES = f"{PAGE}/backup-codes"
 
 
-def app_of(home: Home) -> pyotp.TOTP:
+def app_of(home: AccountPagesScene) -> pyotp.TOTP:
     found = re.search(rb'id="secret">([A-Z2-7]{32})<', home.tab.shown.body)
     assert found is not None
     home.log.remember(found[1].decode())
@@ -28,18 +28,18 @@ def codes_on(body: bytes) -> list[str]:
     return re.findall(r"<code>([A-Z2-9]{4}-[A-Z2-9]{4})</code>", body.decode())
 
 
-async def set_up(home: Home) -> pyotp.TOTP:
+async def set_up(home: AccountPagesScene) -> pyotp.TOTP:
     await home.open(PAGE)
     await home.send()
     assert (home.tab.place, home.tab.status) == (SET_UP, 200)
     return app_of(home)
 
 
-def is_on(home: Home) -> bool:
+def is_on(home: AccountPagesScene) -> bool:
     return bool(home.people.rows("select from mfa_secrets where enabled_at is not null"))
 
 
-async def test_it_is_turned_on_with_a_first_code(home: Home) -> None:
+async def test_it_is_turned_on_with_a_first_code(home: AccountPagesScene) -> None:
     app = await set_up(home)
     body = home.tab.shown.body
     assert b"<svg" in body
@@ -72,7 +72,7 @@ async def test_it_is_turned_on_with_a_first_code(home: Home) -> None:
     assert (await home.open(place)).place == PAGE
 
 
-async def test_a_wrong_first_code_brings_the_same_secret_back(home: Home) -> None:
+async def test_a_wrong_first_code_brings_the_same_secret_back(home: AccountPagesScene) -> None:
     app = await set_up(home)
     for wrong in ("", "abc", "000000" if app.now() != "000000" else "111111", "1" * 50):
         await home.send(code=wrong)
@@ -84,7 +84,7 @@ async def test_a_wrong_first_code_brings_the_same_secret_back(home: Home) -> Non
     assert is_on(home)
 
 
-async def test_two_clicks_turn_it_on_once_and_show_the_codes(home: Home) -> None:
+async def test_two_clicks_turn_it_on_once_and_show_the_codes(home: AccountPagesScene) -> None:
     app = await set_up(home)
     fields = {**home.form.fields, "code": app.now()}
 
@@ -97,7 +97,7 @@ async def test_two_clicks_turn_it_on_once_and_show_the_codes(home: Home) -> None
     assert len(home.audited("security.mfa.enabled")) == 1
 
 
-async def test_codes_of_a_page_that_was_open_for_long_are_new_ones_and_shown_to_nobody(home: Home) -> None:
+async def test_codes_of_a_page_that_was_open_for_long_are_new_ones_and_shown_to_nobody(home: AccountPagesScene) -> None:
     """An id of long ago, of far ahead, and one that is no time at all."""
     for form in ("0199d3a0-0000-7000-8000-000000000001", "ffffffff-ffff-7fff-8fff-ffffffffffff", str(uuid4())):
         app = await set_up(home)
@@ -110,7 +110,7 @@ async def test_codes_of_a_page_that_was_open_for_long_are_new_ones_and_shown_to_
     assert (await home.open(f"{CODES}?form=x")).status == 400
 
 
-async def test_a_set_up_that_was_left_begins_again(home: Home) -> None:
+async def test_a_set_up_that_was_left_begins_again(home: AccountPagesScene) -> None:
     await set_up(home)
     home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
     await home.open(SET_UP)
@@ -121,7 +121,7 @@ async def test_a_set_up_that_was_left_begins_again(home: Home) -> None:
     assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
 
 
-async def test_a_wrong_code_for_one_that_was_left_says_to_begin_again(home: Home) -> None:
+async def test_a_wrong_code_for_one_that_was_left_says_to_begin_again(home: AccountPagesScene) -> None:
     await home.open(f"{PAGE}?to=/ui/devices")
     await home.send()
     home.people.change("update mfa_secrets set created_at = created_at - interval '11 minutes'")
@@ -133,7 +133,7 @@ async def test_a_wrong_code_for_one_that_was_left_says_to_begin_again(home: Home
     assert not is_on(home)
 
 
-async def test_a_set_up_is_no_other_sessions(home: Home) -> None:
+async def test_a_set_up_is_no_other_sessions(home: AccountPagesScene) -> None:
     """Who holds that one may be a thief, and would know the secret for good, or have theirs scanned."""
     app = await set_up(home)
     elsewhere = home.browser(home.elsewhere()).tab()
@@ -150,7 +150,7 @@ async def test_a_set_up_is_no_other_sessions(home: Home) -> None:
     assert not is_on(home)
 
 
-async def test_one_that_is_on_is_not_set_up_again(home: Home) -> None:
+async def test_one_that_is_on_is_not_set_up_again(home: AccountPagesScene) -> None:
     await home.open(PAGE)
     form = home.form
     await home.has_second_factor()
@@ -161,13 +161,13 @@ async def test_one_that_is_on_is_not_set_up_again(home: Home) -> None:
     assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
 
 
-async def test_too_many_first_codes_wait(home: Home) -> None:
+async def test_too_many_first_codes_wait(home: AccountPagesScene) -> None:
     await set_up(home)
     answers = [await home.tabs.request("POST", SET_UP, {**home.form.fields, "code": "000000"}) for _ in range(11)]
     assert answers[-1].status == 429
 
 
-async def test_new_backup_codes(home: Home) -> None:
+async def test_new_backup_codes(home: AccountPagesScene) -> None:
     await home.has_second_factor()
     await home.open(f"{CODES}/renew")
     assert "All of your earlier backup codes stop working" in home.tab.page.text
@@ -185,14 +185,14 @@ async def test_new_backup_codes(home: Home) -> None:
     assert home.people.rows("select digest from backup_codes order by digest") == after
 
 
-async def test_no_backup_codes_without_a_second_factor(home: Home) -> None:
+async def test_no_backup_codes_without_a_second_factor(home: AccountPagesScene) -> None:
     await home.open(f"{CODES}/renew")
     await home.send()
     assert home.tab.place == PAGE
     assert home.people.rows("select from backup_codes") == []
 
 
-async def test_it_is_turned_off_after_being_asked(home: Home) -> None:
+async def test_it_is_turned_off_after_being_asked(home: AccountPagesScene) -> None:
     await home.has_second_factor()
     await home.open(f"{PAGE}/turn-off")
     assert "Turn off two-step sign-in?" in home.tab.page.text
@@ -207,7 +207,7 @@ async def test_it_is_turned_off_after_being_asked(home: Home) -> None:
 
 
 @pytest.mark.parametrize("path", [f"{PAGE}/turn-off", f"{CODES}/renew"])
-async def test_without_a_fresh_code_it_is_asked_for_first(path: str, home: Home) -> None:
+async def test_without_a_fresh_code_it_is_asked_for_first(path: str, home: AccountPagesScene) -> None:
     app = await home.has_second_factor()
     await home.open(path)
     form = home.form
@@ -222,7 +222,7 @@ async def test_without_a_fresh_code_it_is_asked_for_first(path: str, home: Home)
     assert (home.tab.place, home.tab.status) == (path, 200)
 
 
-async def test_without_a_fresh_proof_it_is_asked_for_before_a_first_second_factor_is_set_up(home: Home) -> None:
+async def test_without_a_fresh_proof_it_is_asked_for_before_a_first_second_factor_is_set_up(home: AccountPagesScene) -> None:
     """And the place that the person came from is not lost on the way."""
     await home.has_password(PASSWORD)
     back = f"{PAGE}?to=/ui/organizations/acme"
@@ -250,7 +250,7 @@ async def test_without_a_fresh_proof_it_is_asked_for_before_a_first_second_facto
     home.log.remember(*codes_on(home.tab.shown.body))
 
 
-async def test_a_person_without_a_password_signs_in_again_before_a_first_second_factor(home: Home) -> None:
+async def test_a_person_without_a_password_signs_in_again_before_a_first_second_factor(home: AccountPagesScene) -> None:
     await home.open(PAGE)
     home.grow_old()
     await home.send()
@@ -258,7 +258,7 @@ async def test_a_person_without_a_password_signs_in_again_before_a_first_second_
     assert home.people.rows("select from mfa_secrets") == []
 
 
-async def test_a_second_factor_of_another_person_is_none_of_this(home: Home) -> None:
+async def test_a_second_factor_of_another_person_is_none_of_this(home: AccountPagesScene) -> None:
     await home.has_second_factor()
     eve = Tabs(home.client)
     eve.cookies = home.browser(home.people.add("eve@example.org")).cookies
@@ -266,7 +266,7 @@ async def test_a_second_factor_of_another_person_is_none_of_this(home: Home) -> 
     assert "Set up two-step sign-in" in tab.page.text
 
 
-def require(home: Home, slug: str, *, grace_days: int = 0) -> None:
+def require(home: AccountPagesScene, slug: str, *, grace_days: int = 0) -> None:
     """An organization of hers that has required it for a day."""
     tenant = home.tenants.add(slug)
     home.tenants.join(home.ada, tenant)
@@ -278,7 +278,7 @@ def require(home: Home, slug: str, *, grace_days: int = 0) -> None:
     home.people.change("update memberships set created_at = now() - interval '1 year'")
 
 
-async def test_a_member_reads_which_organization_requires_it_and_until_when(home: Home) -> None:
+async def test_a_member_reads_which_organization_requires_it_and_until_when(home: AccountPagesScene) -> None:
     require(home, "acme")
     require(home, "globex", grace_days=9)
     home.tenants.join(home.ada, home.tenants.add("initech"))
@@ -297,7 +297,7 @@ async def test_a_member_reads_which_organization_requires_it_and_until_when(home
     assert "will be closed to you: Acme Globex" in (await home.open(f"{PAGE}/turn-off")).page.text
 
 
-async def test_an_organization_that_is_closed_leads_to_the_set_up_and_back(home: Home) -> None:
+async def test_an_organization_that_is_closed_leads_to_the_set_up_and_back(home: AccountPagesScene) -> None:
     require(home, "acme")
     await home.open("/ui/organizations/acme")
     await home.send()
@@ -318,7 +318,7 @@ async def test_an_organization_that_is_closed_leads_to_the_set_up_and_back(home:
     assert answer.header("location") == "/ui/devices"
 
 
-async def test_it_leads_back_to_no_other_site(home: Home) -> None:
+async def test_it_leads_back_to_no_other_site(home: AccountPagesScene) -> None:
     for place in ("https://evil.example", "//evil.example", "/auth/token", "/ui\\evil"):
         await home.open(f"{PAGE}?to={place}")
         assert home.form.fields["to"] == "/ui"

@@ -1,16 +1,16 @@
 """`/ui/sessions`: where one is signed in, and how that ends."""
 
 from tests.http.cast import all_at_once
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 
 PAGE = "/ui/sessions"
 
 
-def opened_from(home: Home, parent: object, session: object) -> None:
+def opened_from(home: AccountPagesScene, parent: object, session: object) -> None:
     home.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", parent, session)
 
 
-async def test_each_session_with_what_it_is_for(home: Home) -> None:
+async def test_each_session_with_what_it_is_for(home: AccountPagesScene) -> None:
     acme = home.tenants.add("acme", name="Acme Trading")
     shop = home.tenants.service(acme, "shop")
     device = home.device(name="Old phone", last_country="SE", last_city="Lund")
@@ -32,7 +32,7 @@ async def test_each_session_with_what_it_is_for(home: Home) -> None:
     assert "Sign out everywhere else" in text
 
 
-async def test_many_sessions_stand_on_several_pages(home: Home) -> None:
+async def test_many_sessions_stand_on_several_pages(home: AccountPagesScene) -> None:
     for _ in range(20):
         home.elsewhere()
     first = await home.open(PAGE)
@@ -45,7 +45,7 @@ async def test_many_sessions_stand_on_several_pages(home: Home) -> None:
     assert "No sessions on this page" in beyond.page.text
 
 
-async def test_one_is_ended_with_what_was_opened_from_it(home: Home) -> None:
+async def test_one_is_ended_with_what_was_opened_from_it(home: AccountPagesScene) -> None:
     acme = home.tenants.add("acme")
     there, child, other = home.elsewhere(), home.elsewhere(acme), home.elsewhere()
     opened_from(home, there.session, child.session)
@@ -67,7 +67,7 @@ async def test_one_is_ended_with_what_was_opened_from_it(home: Home) -> None:
     assert (await home.open(f"{PAGE}/{there.session}/end")).status == 404
 
 
-async def test_ones_own_ends_by_signing_out(home: Home) -> None:
+async def test_ones_own_ends_by_signing_out(home: AccountPagesScene) -> None:
     assert (await home.open(f"{PAGE}/{home.ada.session}/end")).place == PAGE
     token = home.tab.page.forms[0].fields["form_token"]
     answer = await home.tabs.request("POST", f"{PAGE}/{home.ada.session}/end", {"form_token": token})
@@ -75,7 +75,7 @@ async def test_ones_own_ends_by_signing_out(home: Home) -> None:
     assert home.lives(home.ada)
 
 
-async def test_all_others_end_at_once(home: Home) -> None:
+async def test_all_others_end_at_once(home: AccountPagesScene) -> None:
     there, child = home.elsewhere(), home.elsewhere(home.tenants.add("acme"))
     opened_from(home, home.ada.session, child.session)
     await home.open(f"{PAGE}/end-others")
@@ -92,7 +92,7 @@ async def test_all_others_end_at_once(home: Home) -> None:
     assert (await home.open(f"{PAGE}/end-others")).place == PAGE
 
 
-async def test_somebody_elses_session_does_not_exist(home: Home) -> None:
+async def test_somebody_elses_session_does_not_exist(home: AccountPagesScene) -> None:
     eve = home.people.add("eve@example.org")
     token = (await home.open(PAGE)).page.forms[0].fields["form_token"]
     for session in (eve.session, home.postern.foundation.ids.new(), "x"):

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.domain.identity.upstream.providers import Provider
 from tests.http.browsing import Tabs
-from tests.http.pages.account.conftest import Home
+from tests.http.pages.account.conftest import AccountPagesScene
 from tests.http.people import Person
 from tests.http.signing_in import FIREFOX, SAFARI
 from tests.places import ROOT
@@ -14,7 +14,7 @@ from tests.places import ROOT
 PAGE = "/ui/sign-ins"
 
 
-def tried(home: Home, person: Person | None = None, **columns: Any) -> None:
+def tried(home: AccountPagesScene, person: Person | None = None, **columns: Any) -> None:
     given = {"provider": "password", "success": True, **columns}
     home.people.change(
         f"insert into login_events (id, user_id, {', '.join(given)}, created_at) values (%s, %s, {', '.join(['%s'] * len(given))}, now())",
@@ -24,7 +24,7 @@ def tried(home: Home, person: Person | None = None, **columns: Any) -> None:
     )
 
 
-async def test_each_attempt_with_its_outcome(home: Home) -> None:
+async def test_each_attempt_with_its_outcome(home: AccountPagesScene) -> None:
     shop = home.tenants.service(home.tenants.add("acme"), "shop")
     device = home.device(name="Old phone")
     gone = home.device(name="Gone", revoked_at=home.postern.foundation.clock.now())
@@ -55,7 +55,7 @@ def written_as_provider() -> set[str]:
     return found | set(Provider)
 
 
-async def test_every_way_in_is_told_in_words(home: Home) -> None:
+async def test_every_way_in_is_told_in_words(home: AccountPagesScene) -> None:
     words = written_as_provider()
     assert {"password", "link", "passkey", "upstream", "device", "saml", "session", *Provider} <= words
     home.tabs.language = "de"
@@ -67,7 +67,7 @@ async def test_every_way_in_is_told_in_words(home: Home) -> None:
         assert f"· {word}" not in text
 
 
-async def test_a_way_in_that_is_not_known_here_is_left_out(home: Home) -> None:
+async def test_a_way_in_that_is_not_known_here_is_left_out(home: AccountPagesScene) -> None:
     """A newer release, beside this one, may write it."""
     tried(home, provider="telepathy", user_agent=FIREFOX)
     text = (await home.open(PAGE)).page.text
@@ -75,7 +75,7 @@ async def test_a_way_in_that_is_not_known_here_is_left_out(home: Home) -> None:
     assert text.endswith("Firefox on Linux")
 
 
-async def test_older_ones_stand_on_further_pages(home: Home) -> None:
+async def test_older_ones_stand_on_further_pages(home: AccountPagesScene) -> None:
     for number in range(41):
         tried(home, country=f"N{number}.")
     first = await home.open(PAGE)
@@ -92,7 +92,7 @@ async def test_older_ones_stand_on_further_pages(home: Home) -> None:
     assert (await home.open(f"{PAGE}?before=x")).status == 400
 
 
-async def test_a_sign_in_of_ones_own_stands_there(home: Home) -> None:
+async def test_a_sign_in_of_ones_own_stands_there(home: AccountPagesScene) -> None:
     await home.has_password("the moon over the harbour")
     tab = await Tabs(home.client).tab().open("/ui/sign-in?to=/ui/sign-ins")
     await tab.send(email=home.ada.email)

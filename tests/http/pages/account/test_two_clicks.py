@@ -9,12 +9,12 @@ import pyotp
 import pytest
 
 from tests.http.cast import all_at_once
-from tests.http.pages.account.conftest import COOKIE, Home
+from tests.http.pages.account.conftest import COOKIE, AccountPagesScene
 
 PASSWORD = "the moon over the harbour"
 
 
-async def answers(home: Home, place: str, fields: Mapping[str, str], *, at_once: bool) -> set[tuple[int, str | None]]:
+async def answers(home: AccountPagesScene, place: str, fields: Mapping[str, str], *, at_once: bool) -> set[tuple[int, str | None]]:
     """A browser that drops an answer drops its cookies, too."""
     cookies = dict(home.tabs.cookies)
 
@@ -31,7 +31,7 @@ def at_once(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-async def test_signing_out(home: Home, at_once: bool) -> None:
+async def test_signing_out(home: AccountPagesScene, at_once: bool) -> None:
     tab = await home.open("/ui")
     form = tab.page.forms[0]
     assert await answers(home, form.action, form.fields, at_once=at_once) == {(303, "/ui/signed-out")}
@@ -41,14 +41,14 @@ async def test_signing_out(home: Home, at_once: bool) -> None:
     assert await answers(home, form.action, form.fields, at_once=at_once) == {(403, None)}
 
 
-async def test_signing_out_at_an_applications_request(home: Home, at_once: bool) -> None:
+async def test_signing_out_at_an_applications_request(home: AccountPagesScene, at_once: bool) -> None:
     await home.open("/oauth/logout")
     form = home.form
     assert await answers(home, form.action, {**form.fields, "answer": "yes"}, at_once=at_once) == {(303, "/ui/signed-out")}
     assert not home.lives(home.ada)
 
 
-async def test_a_device(home: Home, at_once: bool) -> None:
+async def test_a_device(home: AccountPagesScene, at_once: bool) -> None:
     device = home.device()
     await home.open(f"/ui/devices/{device}")
     fields = {**home.form.fields, "name": "Laptop"}
@@ -57,19 +57,19 @@ async def test_a_device(home: Home, at_once: bool) -> None:
     assert await answers(home, home.form.action, home.form.fields, at_once=at_once) == {(303, "/ui/devices?done=revoked")}
 
 
-async def test_all_other_sessions(home: Home, at_once: bool) -> None:
+async def test_all_other_sessions(home: AccountPagesScene, at_once: bool) -> None:
     home.elsewhere()
     await home.open("/ui/sessions/end-others")
     assert await answers(home, home.form.action, home.form.fields, at_once=at_once) == {(303, "/ui/sessions?done=others")}
 
 
-async def test_a_language(home: Home, at_once: bool) -> None:
+async def test_a_language(home: AccountPagesScene, at_once: bool) -> None:
     await home.open("/ui/profile")
     fields = {**home.form.fields, "language": "de"}
     assert await answers(home, "/ui/profile/language", fields, at_once=at_once) == {(303, "/ui/profile?done=language")}
 
 
-async def test_an_organization(home: Home, at_once: bool) -> None:
+async def test_an_organization(home: AccountPagesScene, at_once: bool) -> None:
     acme = home.tenants.add("acme")
     home.tenants.join(home.ada, acme)
     await home.open("/ui/organizations/acme")
@@ -79,7 +79,7 @@ async def test_an_organization(home: Home, at_once: bool) -> None:
     assert await answers(home, home.form.action, fields, at_once=at_once) == {(303, "/ui")}
 
 
-async def test_a_fresh_proof(home: Home, at_once: bool) -> None:
+async def test_a_fresh_proof(home: AccountPagesScene, at_once: bool) -> None:
     """A code works once: the second form finds that it has."""
     app = await home.has_second_factor()
     await home.has_password(PASSWORD)
@@ -93,7 +93,7 @@ async def test_a_fresh_proof(home: Home, at_once: bool) -> None:
         assert given <= {(303, place), (303, "/ui/sessions")}
 
 
-async def test_two_step_sign_in_off(home: Home, at_once: bool) -> None:
+async def test_two_step_sign_in_off(home: AccountPagesScene, at_once: bool) -> None:
     app: pyotp.TOTP = await home.has_second_factor()
     home.grow_old()
     await home.open("/ui/second-factor/turn-off")

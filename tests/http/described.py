@@ -131,7 +131,7 @@ def described(endpoints: Endpoints) -> Described:
     return Described(endpoints)
 
 
-def require_as_told(endpoints: Endpoints, method: str, path: str, read: set[str], answer: tuple[int, Mapping[str, str], bytes]) -> None:
+def require_described(endpoints: Endpoints, method: str, path: str, read: set[str], answer: tuple[int, Mapping[str, str], bytes]) -> None:
     if method == "OPTIONS":
         return
     told = described(endpoints)

@@ -19,7 +19,7 @@ CONNECTIONS: Final = f"{BASE_URL}/ui/settings/connections"
 
 
 @dataclass
-class House(Arriving):
+class UpstreamScene(Arriving):
     fakes: Fakes = field(default_factory=dict)
 
     def __post_init__(self) -> None:
