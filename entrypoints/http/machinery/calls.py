@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import Token as ContextToken
+from time import perf_counter
 from typing import Final, Generic
 
 from typing_extensions import TypeVar
@@ -16,6 +18,7 @@ from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
 from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 from entrypoints.http.machinery.limits import Limiter
+from ports.database import RoundTrips
 
 # The defaults let a handler that needs none of these write plain `Call`.
 Body = TypeVar("Body", default=None)
@@ -48,6 +51,7 @@ class Request:
         "_headers",
         "acting_key",
         "asked_languages",
+        "began",
         "body",
         "caller",
         "client_address",
@@ -56,6 +60,7 @@ class Request:
         "handed_over",
         "id",
         "limiter",
+        "log_token",
         "method",
         "path",
         "path_values",
@@ -65,6 +70,7 @@ class Request:
         "status",
         "tell",
         "template",
+        "trips",
     )
 
     def __init__(self, method: str, path: str, query_string: bytes, headers: dict[bytes, bytes]) -> None:
@@ -87,6 +93,9 @@ class Request:
         # Headers of the answer, whatever that is: of a refusal, too.
         self.handed_over: Sequence[tuple[bytes, bytes]] = ()
         # What the log and the metrics say about it.
+        self.began = perf_counter()
+        self.log_token: ContextToken[str] | None = None
+        self.trips: RoundTrips | None = None
         self.template = UNMATCHED
         self.status = GONE
         self.size = 0

@@ -38,7 +38,6 @@ from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.machinery.work import UNBOUNDED, Work
 from entrypoints.http.server.protocol import FINISH
 from entrypoints.logs import RequestLog
-from ports.database import RoundTrips
 
 Send = Callable[[Any], Awaitable[None]]
 Answered = tuple[int, HeaderList, bytes | Streamed[Any]]
@@ -86,22 +85,33 @@ class Dispatcher:
         self._log = RequestLog()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        started = perf_counter()
+        request = self.begin(scope)
+        try:
+            await self._send(request, await self.answer(request, scope, receive), send)
+        except ClientGone:
+            pass
+        finally:
+            self.end(request)
+
+    def begin(self, scope: Any) -> Request:
+        """Between `begin` and `end`, the request counts as being worked on, and every log line names it."""
         self._metrics.request_started()
         request = self._request(scope)
-        log_token = _logged_request_id.set(request.id)
-        trips = self._postern.foundation.database.count_round_trips() if self._log.tells_requests else None
-        try:
-            await self._serve(request, scope, receive, send)
-        finally:
-            seconds = perf_counter() - started
-            method = request.method if request.method in _METHODS else _OTHER_METHOD
-            self._metrics.request_finished(method, request.template, request.status, seconds)
-            if self._log.tells_probes if request.quiet else self._log.tells_requests:
-                self._log_request(request, seconds, trips)
-            if trips is not None:
-                trips.stop()
-            _logged_request_id.reset(log_token)
+        request.log_token = _logged_request_id.set(request.id)
+        if self._log.tells_requests:
+            request.trips = self._postern.foundation.database.count_round_trips()
+        return request
+
+    def end(self, request: Request) -> None:
+        seconds = perf_counter() - request.began
+        method = request.method if request.method in _METHODS else _OTHER_METHOD
+        self._metrics.request_finished(method, request.template, request.status, seconds)
+        if self._log.tells_probes if request.quiet else self._log.tells_requests:
+            self._log_request(request, seconds)
+        if request.trips is not None:
+            request.trips.stop()
+        if request.log_token is not None:
+            _logged_request_id.reset(request.log_token)
 
     def _request(self, scope: Any) -> Request:
         headers = headers_by_name(scope["headers"])
@@ -116,7 +126,8 @@ class Dispatcher:
         request.client_address = self._addresses.of(client[0] if client else None, headers.get(b"x-forwarded-for"))
         return request
 
-    async def _serve(self, request: Request, scope: Any, receive: Receive, send: Send) -> None:
+    async def answer(self, request: Request, scope: Any, receive: Receive) -> Answered:
+        """Raises `ClientGone`, and nothing else that is no cancellation."""
         route, values = self._router.find(scope.get("raw_path") or scope["path"].encode())
         refusal: Refusal | None = None
         try:
@@ -125,7 +136,7 @@ class Dispatcher:
             request.template = route.template
             answered = await self._endpoint(route, request, values, receive)
         except ClientGone:
-            return
+            raise
         except SeeOther as elsewhere:
             answered = 303, [*self._bodiless_headers, (b"location", elsewhere.place.encode())], b""
         except Exception as error:  # noqa: BLE001 - whatever went wrong, there is an answer; `refusal_of` logs what is a fault
@@ -138,7 +149,12 @@ class Dispatcher:
             answered = await self._for_origins(origins, request, answered)
         elif self._cross_origin.enabled:
             answered = self._for_listed_origins(request, answered)
-        await self._send(request, answered, send)
+        return self._completed(request, answered)
+
+    def fault(self, request: Request, error: Exception) -> Answered:
+        """The answer where a request failed before it came to `answer`."""
+        refusal = refusal_of(error, self._postern.foundation.database)
+        return self._completed(request, self._refused(refusal, request, None))
 
     def _for_listed_origins(self, request: Request, answered: Answered) -> Answered:
         status, headers, body = answered
@@ -165,17 +181,22 @@ class Dispatcher:
         except (Unavailable, Overloaded):
             return False
 
-    async def _send(self, request: Request, answered: Answered, send: Send) -> None:
+    def _completed(self, request: Request, answered: Answered) -> Answered:
+        """With the headers that depend on the request and on the body."""
         request.status, headers, body = answered
         headers += request.handed_over
         headers.append((b"x-request-id", request.id.encode()))
+        if request.status not in _BODILESS and not isinstance(body, Streamed):
+            request.size = len(body)
+            headers.append((b"content-length", b"%d" % request.size))
+        return request.status, headers, body
+
+    async def _send(self, request: Request, answered: Answered, send: Send) -> None:
+        status, headers, body = answered
         if isinstance(body, Streamed):
             await self._stream(request, headers, body, send)
             return
-        if request.status not in _BODILESS:
-            request.size = len(body)
-            headers.append((b"content-length", b"%d" % request.size))
-        await send({"type": "http.response.start", "status": request.status, "headers": headers})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body, "more_body": False})
 
     async def _stream(self, request: Request, headers: HeaderList, body: Streamed[Any], send: Send) -> None:
@@ -284,7 +305,7 @@ class Dispatcher:
             return self._directories
         return self._people if _is_for_people(request) else self._programs
 
-    def _log_request(self, request: Request, seconds: float, trips: RoundTrips | None) -> None:
+    def _log_request(self, request: Request, seconds: float) -> None:
         fields: dict[str, Any] = {
             "method": request.method,
             "route": request.template,
@@ -299,8 +320,8 @@ class Dispatcher:
             fields["client_id"] = str(request.client_id)
         if request.acting_key is not None:
             fields[f"{request.acting_key.kind}_id"] = str(request.acting_key.id)
-        if trips is not None:
-            fields["db_round_trips"] = trips.count
+        if request.trips is not None:
+            fields["db_round_trips"] = request.trips.count
         self._log.tell(fields, is_probe=request.quiet)
 
 
