@@ -1,5 +1,5 @@
-"""The hashing library alone: `python -m ops.bench.alone.bare_hashing WORKERS SECONDS` prints verifications a second of wall-clock time, with this
-many threads.
+"""The hashing library alone: `python -m ops.bench.alone.bare_hashing WORKERS SECONDS` prints verifications a second of wall-clock time,
+with this many threads.
 """
 
 import sys

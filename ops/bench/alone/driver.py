@@ -1,6 +1,7 @@
 """The CPU cost of one single-row select in this process: through our Trio driver and pool, psycopg on asyncio, and a thread per query.
 
-`python -m ops.bench.alone.driver` starts its own PostgreSQL. One run measures all three in interleaved rounds, because a machine's speed varies.
+`python -m ops.bench.alone.driver` starts its own PostgreSQL. One run measures all three in interleaved rounds, because a machine's speed
+varies.
 """
 
 import argparse
