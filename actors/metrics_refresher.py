@@ -13,7 +13,7 @@ from ports.database import Database
 from ports.jobs import JobQueue
 from ports.metrics import Metrics
 from ports.record.audit import Backlog
-from ports.services.billing import Waiting
+from ports.services.billing import WaitingBillingEvents
 
 # The documentation of the metrics promises this interval.
 _INTERVAL: Final = 30.0
@@ -29,7 +29,7 @@ class MetricsRefresher:
         database: Database,
         queue: JobQueue,
         audit_backlog: Callable[[], Awaitable[Backlog]],
-        billing_waiting: Callable[[], Awaitable[Waiting]],
+        billing_waiting: Callable[[], Awaitable[WaitingBillingEvents]],
         key_ages: Callable[[], Awaitable[Mapping[str, timedelta]]],
         clock: Clock,
         spread: Callable[[], float],

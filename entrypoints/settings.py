@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
-from entrypoints.settings_forms import Address, Form, Malformed, ip_or_none
+from entrypoints.settings_forms import Address, Malformed, SettingForm, ip_or_none
 
 PREFIX: Final = "POSTERN_"
 CONFIG: Final = "POSTERN_CONFIG"
@@ -33,7 +33,7 @@ class Declaration(Frozen):
 
     name: str
     field: str
-    form: Form[Any]
+    form: SettingForm[Any]
     default: str | None
     unset: str
     description: str
@@ -41,12 +41,12 @@ class Declaration(Frozen):
     secret: bool
 
 
-def _setting(form: Form[T], default: str, group: str, description: str) -> T:
+def _setting(form: SettingForm[T], default: str, group: str, description: str) -> T:
     made: T = field(metadata={"form": form, "default": default, "unset": "", "group": group, "description": description, "secret": False})
     return made
 
 
-def _optional(form: Form[T], unset: str, group: str, description: str, *, secret: bool = False) -> T | None:
+def _optional(form: SettingForm[T], unset: str, group: str, description: str, *, secret: bool = False) -> T | None:
     made: T | None = field(
         metadata={"form": form, "default": None, "unset": unset, "group": group, "description": description, "secret": secret}
     )

@@ -29,7 +29,7 @@ class Malformed(Exception):
     """The message completes the sentence "POSTERN_X must be …"."""
 
 
-class Form(Frozen, Generic[T]):
+class SettingForm(Frozen, Generic[T]):
     parse: Callable[[str], T]
     write: Callable[[T], str] = str
 
@@ -190,16 +190,16 @@ def _path(text: str) -> Path:
         raise Malformed("a path, and after ~ the name of a user of this machine") from None
 
 
-def whole(least: int, most: int) -> Form[int]:
+def whole(least: int, most: int) -> SettingForm[int]:
     def parse(text: str) -> int:
         if not is_number(text) or not least <= int(text) <= most:
             raise Malformed(f"a whole number from {least} to {most}")
         return int(text)
 
-    return Form(parse)
+    return SettingForm(parse)
 
 
-def duration(least: int, most: int) -> Form[timedelta]:
+def duration(least: int, most: int) -> SettingForm[timedelta]:
     """Seconds, or a number with one of ms, s, m, h, d."""
 
     def parse(text: str) -> timedelta:
@@ -209,10 +209,10 @@ def duration(least: int, most: int) -> Form[timedelta]:
             raise Malformed(f"a time from {least} to {most} seconds, like 90 or 15m")
         return timedelta(seconds=seconds)
 
-    return Form(parse, lambda value: f"{value.total_seconds():.12g}s")
+    return SettingForm(parse, lambda value: f"{value.total_seconds():.12g}s")
 
 
-def size(least: int, most: int) -> Form[int]:
+def size(least: int, most: int) -> SettingForm[int]:
     """Bytes, or a number with KiB, MiB or GiB."""
 
     def parse(text: str) -> int:
@@ -222,7 +222,7 @@ def size(least: int, most: int) -> Form[int]:
             raise Malformed(f"a size from {_size(least)} to {_size(most)}, like 1MiB")
         return value
 
-    return Form(parse, _size)
+    return SettingForm(parse, _size)
 
 
 def _size(value: int) -> str:
@@ -236,23 +236,23 @@ def masked_url(text: str) -> str:
     return _PASSWORD_OPTION.sub(r"\1***", _PASSWORD_OF_USER.sub(r"\1:***@", text))
 
 
-address: Final = Form(_address)
-origin: Final = Form(_origin)
-origins: Final = Form(lambda text: tuple(_origin(part) for part in _list(text)), ",".join)
-url: Final = Form(_url)
-endpoint: Final = Form(_endpoint)
-networks: Final = Form(_networks, lambda value: ",".join(map(str, value)))
-path: Final = Form(_path)
-text: Final = Form(str)
-secret: Final = Form(Secret)
-secrets: Final = Form(lambda text: tuple(map(Secret, _list(text))), lambda value: ",".join(map(str, value)))
-password: Final = Form(Password)
-database_url: Final = Form(_database_url)
-proxy: Final = Form(_proxy)
-mail: Final = Form(_mail)
-sender: Final = Form(_sender)
-switch: Final = Form(_switch, lambda value: "on" if value else "off")
+address: Final = SettingForm(_address)
+origin: Final = SettingForm(_origin)
+origins: Final = SettingForm(lambda text: tuple(_origin(part) for part in _list(text)), ",".join)
+url: Final = SettingForm(_url)
+endpoint: Final = SettingForm(_endpoint)
+networks: Final = SettingForm(_networks, lambda value: ",".join(map(str, value)))
+path: Final = SettingForm(_path)
+text: Final = SettingForm(str)
+secret: Final = SettingForm(Secret)
+secrets: Final = SettingForm(lambda text: tuple(map(Secret, _list(text))), lambda value: ",".join(map(str, value)))
+password: Final = SettingForm(Password)
+database_url: Final = SettingForm(_database_url)
+proxy: Final = SettingForm(_proxy)
+mail: Final = SettingForm(_mail)
+sender: Final = SettingForm(_sender)
+switch: Final = SettingForm(_switch, lambda value: "on" if value else "off")
 
 
-def choice(*words: str) -> Form[str]:
-    return Form(_choice(words))
+def choice(*words: str) -> SettingForm[str]:
+    return SettingForm(_choice(words))

@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from core.domain.outbound.destinations import Destination
+from core.domain.outbound.destinations import OutboundDestination
 from core.frozen import Frozen, field
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -32,7 +32,7 @@ class OutboundFailed(Exception):
 class OutboundRequest(Frozen):
     """A POST, unless something else is said."""
 
-    destination: Destination
+    destination: OutboundDestination
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ class OutboundAnswer(Frozen):
 
 
 class Outbound(Protocol):
-    def may_call(self, destination: Destination) -> bool:
+    def may_call(self, destination: OutboundDestination) -> bool:
         """False for an address that is never called. A name may still turn out to lead to one."""
 
     async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline over all of it
@@ -56,7 +56,7 @@ class Outbound(Protocol):
 
     async def get(
         self,
-        destination: Destination,
+        destination: OutboundDestination,
         timeout: timedelta,  # noqa: ASYNC109 - as above
         *,
         most: int,

@@ -23,7 +23,7 @@ class BuiltForAnotherProcessor(Exception):
     """The build in use would end the process. The sentence says what to do."""
 
 
-class Binding(Frozen):
+class Argon2Binding(Frozen):
     """`baseline` is the compiler's name for the processor, `native` the builder's own. None when the wheel is in use. `missing` is what the
     build needs and this processor lacks.
     """
@@ -40,17 +40,17 @@ class Binding(Frozen):
         return f"{built}, which has {', '.join(self.missing)}; this processor has not" if self.missing else built
 
 
-def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Binding:
+def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Argon2Binding:
     """What is installed. Reads files only and loads nothing."""
     installed = distribution(DISTRIBUTION)
     record = _record((prefix or Path(sys.prefix)) / RECORD)
     module = next((Path(str(file.locate())) for file in installed.files or () if file.name.startswith("_ffi.")), None)
     # The record may have outlived its build, since pip restores the wheel without asking.
     if record is None or module is None or record.get("module") != _digest(module):
-        return Binding(installed.version, None, "", ())
+        return Argon2Binding(installed.version, None, "", ())
     present = processor_features(processor)
     missing = tuple(sorted(set(record.get("needs", ())) - present)) if present else ()
-    return Binding(installed.version, str(record.get("baseline")), str(record.get("processor")), missing)
+    return Argon2Binding(installed.version, str(record.get("baseline")), str(record.get("processor")), missing)
 
 
 def require_runnable() -> None:

@@ -19,9 +19,9 @@ from core.domain.identity.passkeys import (
     Assertion,
     NewKey,
     PasskeyRefused,
+    PasskeyRegistration,
     ReadAssertion,
     ReadRegistration,
-    Registration,
     RelyingParty,
 )
 
@@ -47,7 +47,7 @@ class Fido2Authenticators:
         self._limiter = trio.CapacityLimiter(_READ_AT_ONCE)
         self._is_loaded = False
 
-    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> ReadRegistration:
+    async def read_registration(self, given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
         # In a thread: what somebody sends as a registration is longer, and may be made to be slow.
         return await trio.to_thread.run_sync(_read_registration, given, relying_party, limiter=self._limiter)
 
@@ -83,7 +83,7 @@ def _load() -> None:
     import fido2.webauthn  # noqa: F401, PLC0415
 
 
-def _read_registration(given: Registration, relying_party: RelyingParty) -> ReadRegistration:
+def _read_registration(given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
     challenge, fault = _read_client_data(given.client_data, "webauthn.create", relying_party)
     try:
         made = _made(given, relying_party, fault)
@@ -92,7 +92,7 @@ def _read_registration(given: Registration, relying_party: RelyingParty) -> Read
     return ReadRegistration(challenge, made, "")
 
 
-def _made(given: Registration, relying_party: RelyingParty, fault: str) -> NewKey:
+def _made(given: PasskeyRegistration, relying_party: RelyingParty, fault: str) -> NewKey:
     from fido2 import cbor  # noqa: PLC0415
     from fido2.webauthn import AttestationObject  # noqa: PLC0415
 

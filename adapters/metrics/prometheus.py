@@ -18,8 +18,8 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from core.domain.federation.authorizations import TOLD_TO_THE_PERSON, Word
-from core.domain.federation.device_flow import Step
+from core.domain.federation.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
+from core.domain.federation.device_flow import DeviceStep
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
 from core.domain.jobs import QueueState
@@ -131,7 +131,7 @@ class PrometheusMetrics:
         )
         self._authorizations_refused = self._counter("sso_authorizations_refused_total", "Authorization requests refused", ("reason",))
         for counter, outcomes in (
-            (self._authorizations_refused, (*(word.value for word in Word), *TOLD_TO_THE_PERSON)),
+            (self._authorizations_refused, (*(word.value for word in AuthorizationErrorCode), *TOLD_TO_THE_PERSON)),
             (self._webhook_attempts, _KNOWN_DELIVERIES),
             (self._logout_attempts, _KNOWN_DELIVERIES),
             (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
@@ -173,7 +173,7 @@ class PrometheusMetrics:
         for change in ("added", "removed"):
             self._passkeys.labels(change)
         self._device_flows = self._counter("sso_device_flow_total", "Device flows, by the steps that they came to", ("step",))
-        for step in Step:
+        for step in DeviceStep:
             self._device_flows.labels(step.value)
         self._tokens = self._counter("sso_auth_tokens_issued_total", "Access tokens issued")
 

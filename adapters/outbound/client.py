@@ -15,7 +15,7 @@ import trio
 from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.trust import Trust
-from core.domain.outbound.destinations import Destination
+from core.domain.outbound.destinations import OutboundDestination
 from core.frozen import Frozen
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 
@@ -33,7 +33,7 @@ class GuardedClient:
         self._connections: KeptConnections | None = None
         self._first = trio.Lock()
 
-    def may_call(self, destination: Destination) -> bool:
+    def may_call(self, destination: OutboundDestination) -> bool:
         return destination.address is None or self._dialer.permits(destination.address)
 
     async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline over all of it
@@ -42,7 +42,7 @@ class GuardedClient:
 
     async def get(
         self,
-        destination: Destination,
+        destination: OutboundDestination,
         timeout: timedelta,  # noqa: ASYNC109 - as above
         *,
         most: int,
@@ -115,7 +115,7 @@ class _Asked(Frozen):
     """`longest`: how much of the answer is read."""
 
     method: str
-    destination: Destination
+    destination: OutboundDestination
     headers: Mapping[str, str]
     content: bytes | None
     longest: int

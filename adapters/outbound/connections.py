@@ -9,7 +9,7 @@ from typing import Final
 import httpcore
 import trio
 
-from adapters.outbound.conversation import Connection
+from adapters.outbound.conversation import OutboundConnection
 
 # Many tenants' receivers are quiet for minutes. What is kept costs a descriptor here and one there.
 MOST_KEPT: Final = 256
@@ -35,7 +35,7 @@ class KeptConnections:
             if not connection.has_expired():
                 return connection, True
             await _closed(connection)
-        made = Connection(origin=origin, ssl_context=self._context, keepalive_expiry=KEPT_FOR, network_backend=self._network)
+        made = OutboundConnection(origin=origin, ssl_context=self._context, keepalive_expiry=KEPT_FOR, network_backend=self._network)
         return made, False
 
     async def give_back(self, origin: httpcore.Origin, connection: httpcore.AsyncHTTPConnection) -> None:

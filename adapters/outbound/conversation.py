@@ -32,7 +32,7 @@ class Excessive(httpcore.ProtocolError):
     """An answer that costs more to read than it says. Not a `RemoteProtocolError`, after which a call on a kept connection is repeated."""
 
 
-class Connection(httpcore.AsyncHTTPConnection):
+class OutboundConnection(httpcore.AsyncHTTPConnection):
     """As httpcore's own, with a conversation of ours."""
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:

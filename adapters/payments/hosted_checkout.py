@@ -19,7 +19,7 @@ from core.domain.secrets import Secret
 from core.domain.services.billing_news import subscription_of
 from ports.clock import Clock
 from ports.outbound import OperatorsOutbound, OutboundAnswer, OutboundFailed, OutboundRequest
-from ports.services.billing import Look, NewCheckout, OpenedCheckout, PaymentRefused, PaymentUnavailable
+from ports.services.billing import CheckoutRequest, OpenedCheckout, PaymentRefused, PaymentUnavailable, ProviderSubscriptions
 
 # The provider gives up to a hundred, which take milliseconds to read, and everybody waits meanwhile.
 _PAGE: Final = 20
@@ -53,7 +53,7 @@ class HostedCheckout:
         rows = found.get("data")
         return _text(rows[0], "id") if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
 
-    async def open_checkout(self, checkout: NewCheckout) -> OpenedCheckout:
+    async def open_checkout(self, checkout: CheckoutRequest) -> OpenedCheckout:
         fields = {
             "mode": "subscription",
             "customer": checkout.customer,
@@ -80,11 +80,11 @@ class HostedCheckout:
         session = await self._post("/v1/billing_portal/sessions", {"customer": customer, "return_url": return_url}, None)
         return _text(session, "url")
 
-    async def subscription(self, subject: str) -> Look:
+    async def subscription(self, subject: str) -> ProviderSubscriptions:
         found, at = await self._call("GET", f"/v1/subscriptions/{quote(subject, safe='')}")
-        return Look(_snapshots([found]), at)
+        return ProviderSubscriptions(_snapshots([found]), at)
 
-    async def subscriptions(self, cursor: str | None) -> Look:
+    async def subscriptions(self, cursor: str | None) -> ProviderSubscriptions:
         fields = {"status": "all", "limit": str(_PAGE)}
         if cursor is not None:
             fields["starting_after"] = cursor
@@ -93,7 +93,7 @@ class HostedCheckout:
         if not isinstance(rows, list):
             raise PaymentUnavailable("a page without subscriptions")
         found = [row for row in rows if isinstance(row, dict)]
-        return Look(_snapshots(found), at, _text(found[-1], "id") if page.get("has_more") is True and found else None)
+        return ProviderSubscriptions(_snapshots(found), at, _text(found[-1], "id") if page.get("has_more") is True and found else None)
 
     async def cancel(self, subject: str) -> None:
         try:

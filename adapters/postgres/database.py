@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 import psycopg
 import trio
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
 from adapters.postgres.statements import ask
@@ -30,7 +30,7 @@ class _Count(Frozen):
     estimated: float
 
 
-class _CountedRoundTrips(RoundTrips):
+class _CountedRoundTrips(TripCounter):
     """Implements `ports.database.RoundTrips`."""
 
     __slots__ = ("_before",)

@@ -84,7 +84,7 @@ class AppliedMigration(Frozen):
         return f"{self.number:04}_{self.name}"
 
 
-class Plan(Frozen):
+class MigrationPlan(Frozen):
     """What stands in the database, and what `migrate` would do to it."""
 
     applied: Sequence[AppliedMigration]
@@ -123,7 +123,7 @@ def _needs(file: str, number: int, sql: str) -> int | None:
     return since
 
 
-async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> Plan:
+async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> MigrationPlan:
     """What `migrate` would do. Changes nothing."""
     async with _connected(conninfo) as connection:
         return await _plan(connection, shipped() if migrations is None else migrations)
@@ -163,11 +163,11 @@ async def _connected(conninfo: str) -> AsyncIterator[Connection]:
             await connection.close()
 
 
-async def _plan(connection: Connection, migrations: Sequence[Migration]) -> Plan:
+async def _plan(connection: Connection, migrations: Sequence[Migration]) -> MigrationPlan:
     require_supported(connection.info.server_version, connection.info.parameter_status("server_encoding"))
     applied = await _applied(connection)
     _require_history_of(migrations, applied)
-    return Plan(applied, migrations[len(applied) :], applied[len(migrations) :])
+    return MigrationPlan(applied, migrations[len(applied) :], applied[len(migrations) :])
 
 
 def require_supported(server_version: int, encoding: str | None) -> None:

@@ -14,12 +14,12 @@ from core.domain.federation.saml.configurations import Understood
 from core.domain.federation.saml.messages import (
     AuthnRequest,
     Envelope,
-    LogoutRequest,
     LogoutResponse,
     OurLogoutRequest,
     OurLogoutResponse,
     OurMetadata,
     Response,
+    SamlLogoutRequest,
 )
 from ports.federation.saml.documents import PrivateKey
 
@@ -41,8 +41,8 @@ class XmlDocuments:
         read: AuthnRequest = await self._message("read_authn_request", envelope, certificates)
         return read
 
-    async def read_logout_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> LogoutRequest:
-        read: LogoutRequest = await self._message("read_logout_request", envelope, certificates)
+    async def read_logout_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> SamlLogoutRequest:
+        read: SamlLogoutRequest = await self._message("read_logout_request", envelope, certificates)
         return read
 
     async def read_logout_response(self, envelope: Envelope, certificates: tuple[str, ...]) -> LogoutResponse:

@@ -14,16 +14,16 @@ from lxml import etree
 from adapters.saml.names import ASSERTION, DS, METADATA, POST_BINDING, PROTOCOL, REDIRECT_BINDING
 from adapters.saml.signatures import is_signed, verified, verify_octets
 from core.domain.errors import BadRequest
-from core.domain.federation.saml.configurations import LONGEST_METADATA, AcsEndpoint, Binding, Understood
+from core.domain.federation.saml.configurations import LONGEST_METADATA, AcsEndpoint, SamlBinding, Understood
 from core.domain.federation.saml.messages import (
     LONGEST_MESSAGE,
     AuthnRequest,
     Envelope,
-    Head,
-    LogoutRequest,
     LogoutResponse,
+    MessageHead,
     MessageRefused,
     RequestedContext,
+    SamlLogoutRequest,
     Status,
     moment,
 )
@@ -59,7 +59,7 @@ def unpacked(envelope: Envelope, most: int = LONGEST_MESSAGE) -> bytes:
         packed = b64decode("".join(envelope.packed.split()), validate=True)
     except ValueError:
         raise MessageRefused("it is not base64") from None
-    if envelope.binding is Binding.POST:
+    if envelope.binding is SamlBinding.POST:
         if _is_compressed(packed):
             raise MessageRefused("it is compressed", "With the POST binding, send base64 of the XML itself")
         document = packed
@@ -148,12 +148,12 @@ def read_authn_request(envelope: Envelope, certificates: tuple[str, ...], docume
     )
 
 
-def read_logout_request(envelope: Envelope, certificates: tuple[str, ...], document: bytes | None = None) -> LogoutRequest:
-    root, head = _message(envelope, "LogoutRequest", certificates, document)
+def read_logout_request(envelope: Envelope, certificates: tuple[str, ...], document: bytes | None = None) -> SamlLogoutRequest:
+    root, head = _message(envelope, "SamlLogoutRequest", certificates, document)
     name_id = _one(root, ASSERTION, "NameID")
     if name_id is None:
         raise MessageRefused("it has no NameID", "Send the NameID of the assertion, unencrypted")
-    return LogoutRequest(
+    return SamlLogoutRequest(
         head=head,
         name_id=_text(name_id),
         name_id_format=_attribute(name_id, "Format"),
@@ -202,7 +202,7 @@ def read_metadata(document: bytes) -> Understood:
     )
 
 
-def _message(envelope: Envelope, name: str, certificates: tuple[str, ...], document: bytes | None) -> tuple[Element, Head]:
+def _message(envelope: Envelope, name: str, certificates: tuple[str, ...], document: bytes | None) -> tuple[Element, MessageHead]:
     """`document`: the envelope's, where it is unpacked already."""
     root = parsed(unpacked(envelope) if document is None else document)
     if root.tag != f"{{{PROTOCOL}}}{name}":
@@ -210,9 +210,9 @@ def _message(envelope: Envelope, name: str, certificates: tuple[str, ...], docum
     return root, _head(root, envelope, certificates)
 
 
-def _head(root: Element, envelope: Envelope, certificates: tuple[str, ...]) -> Head:
+def _head(root: Element, envelope: Envelope, certificates: tuple[str, ...]) -> MessageHead:
     signed = unverified = False
-    if envelope.binding is Binding.REDIRECT:
+    if envelope.binding is SamlBinding.REDIRECT:
         if is_signed(root) and certificates:
             raise MessageRefused("its signature stands in the message", "With the redirect binding, put it into the address")
         if envelope.signature is not None and certificates:
@@ -226,7 +226,7 @@ def _head(root: Element, envelope: Envelope, certificates: tuple[str, ...]) -> H
     issuer = _one(root, ASSERTION, "Issuer")
     if issuer is None:
         raise MessageRefused("it has no Issuer", "Send the service provider's entity id as Issuer")
-    return Head(
+    return MessageHead(
         id=_attribute(root, "ID") or "",
         version=_attribute(root, "Version") or "",
         issue_instant=_attribute(root, "IssueInstant") or "",
@@ -308,7 +308,7 @@ def _ends(provider: Element) -> Iterator[datetime]:
 def _endpoints(provider: Element) -> list[AcsEndpoint]:
     found = []
     for position, one in enumerate(provider.findall(f"{{{METADATA}}}AssertionConsumerService")):
-        if one.get("Binding") != POST_BINDING:
+        if one.get("SamlBinding") != POST_BINDING:
             continue
         index = one.get("index", str(position)).strip()
         if not (index.isascii() and index.isdigit() and len(index) <= 5 and int(index) <= _LARGEST_INDEX):
@@ -317,12 +317,12 @@ def _endpoints(provider: Element) -> list[AcsEndpoint]:
     return found
 
 
-def _logout(provider: Element) -> tuple[Element | None, Binding]:
+def _logout(provider: Element) -> tuple[Element | None, SamlBinding]:
     """By POST, if it has that: messages are not bounded by the length of an address then."""
-    services = {one.get("Binding"): one for one in reversed(provider.findall(f"{{{METADATA}}}SingleLogoutService"))}
+    services = {one.get("SamlBinding"): one for one in reversed(provider.findall(f"{{{METADATA}}}SingleLogoutService"))}
     if POST_BINDING in services:
-        return services[POST_BINDING], Binding.POST
-    return services.get(REDIRECT_BINDING), Binding.REDIRECT if REDIRECT_BINDING in services else Binding.POST
+        return services[POST_BINDING], SamlBinding.POST
+    return services.get(REDIRECT_BINDING), SamlBinding.REDIRECT if REDIRECT_BINDING in services else SamlBinding.POST
 
 
 def _certificates(provider: Element, use: str) -> list[str]:

@@ -15,12 +15,12 @@ from adapters.saml.signing import key_info, sign_octets, signature
 from core.domain.federation.saml.messages import (
     ASSERTION_LIFETIME,
     SKEW,
-    Assertion,
     NameId,
     OurLogoutRequest,
     OurLogoutResponse,
     OurMetadata,
     Response,
+    SamlAssertion,
     Status,
 )
 from ports.federation.saml.documents import PrivateKey
@@ -76,7 +76,7 @@ def write_metadata(metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{whole}".encode()
 
 
-def _assertion(issuer: str, said: Assertion, at: datetime, signer: PrivateKey | None) -> Markup:
+def _assertion(issuer: str, said: SamlAssertion, at: datetime, signer: PrivateKey | None) -> Markup:
     ends = _time(at + ASSERTION_LIFETIME)
     if said.in_response_to is None:
         confirmed = _confirmation(said.recipient, ends)

@@ -9,16 +9,16 @@ from adapters.upstream.oidc import OpenId
 from adapters.upstream.websuite import WebSuite
 from core.domain.identity.upstream.claims import Asserted, NotVouched
 from core.domain.identity.upstream.providers import Provider, Upstream
-from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderAway, ProviderTokens
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from ports.clock import Clock
 
 
 class _Protocol(Protocol):
-    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str: ...
+    async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str: ...
     async def look(self, upstream: Upstream) -> None: ...
-    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]: ...
-    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens: ...
+    async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]: ...
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens: ...
 
 
 class Upstreams:
@@ -34,7 +34,7 @@ class Upstreams:
             Provider.OFFICESUITE: OfficeSuite(named, clock),
         }
 
-    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
+    async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
         return await self._of(upstream).authorization_url(upstream, asked)
 
     async def look(self, upstream: Upstream) -> None:
@@ -46,10 +46,10 @@ class Upstreams:
             # It answers, if not as it should: that shows where it matters.
             return
 
-    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
+    async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         return await self._of(upstream).redeem(upstream, code, asked)
 
-    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         return await self._of(upstream).refresh(upstream, refresh_token)
 
     async def check(self, issuer: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
-from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from ports.outbound import NO_HEADERS, Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 
 log = structlog.get_logger()
@@ -54,7 +54,7 @@ class Calls:
             raise _failed(to, f"status {answer.status}")
         return _decoded(to, answer)
 
-    async def _got(self, to: Destination, headers: Mapping[str, str]) -> OutboundAnswer:
+    async def _got(self, to: OutboundDestination, headers: Mapping[str, str]) -> OutboundAnswer:
         try:
             answer = await self._by(to).get(to, TIMEOUT, most=LARGEST, headers={**_JSON, **headers})
         except OutboundFailed as failed:
@@ -76,11 +76,11 @@ class Calls:
             raise _failed(to, "no object")
         return answer.status, body
 
-    def _by(self, to: Destination) -> Outbound:
+    def _by(self, to: OutboundDestination) -> Outbound:
         return self._secure if to.scheme == "https" else self._plain
 
 
-def _destination(url: str) -> Destination:
+def _destination(url: str) -> OutboundDestination:
     try:
         return _read(url)
     except NotADestination as refusal:
@@ -88,7 +88,7 @@ def _destination(url: str) -> Destination:
 
 
 @lru_cache(maxsize=MOST_READ)
-def _read(url: str) -> Destination:
+def _read(url: str) -> OutboundDestination:
     return destination(url)
 
 
@@ -97,7 +97,7 @@ def has_too_many_values(text: bytes) -> bool:
     return text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES
 
 
-def _decoded(to: Destination, answer: OutboundAnswer) -> Any:
+def _decoded(to: OutboundDestination, answer: OutboundAnswer) -> Any:
     if has_too_many_values(answer.body):
         raise _failed(to, f"status {answer.status}, too many values")
     try:
@@ -106,16 +106,16 @@ def _decoded(to: Destination, answer: OutboundAnswer) -> Any:
         raise _failed(to, f"status {answer.status}, no JSON") from None
 
 
-def _require_up(to: Destination, answer: OutboundAnswer) -> None:
+def _require_up(to: OutboundDestination, answer: OutboundAnswer) -> None:
     if answer.status >= _DOWN:
         raise _away(to, f"status {answer.status}")
 
 
-def _away(to: Destination, why: str) -> ProviderAway:
+def _away(to: OutboundDestination, why: str) -> ProviderAway:
     log.warning("upstream_failed", host=to.host, why=why)
     return ProviderAway(detail=f"{to.host}: {why}")
 
 
-def _failed(to: Destination, why: str) -> OAuthError:
+def _failed(to: OutboundDestination, why: str) -> OAuthError:
     log.warning("upstream_failed", host=to.host, why=why)
     return OAuthError(detail=f"{to.host}: {why}")

@@ -4,10 +4,10 @@ from typing import Final
 
 from adapters.upstream.calls import Calls
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
-from adapters.upstream.remembered import Remembered
+from adapters.upstream.remembered import PublishedAnswers
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost
 from core.domain.identity.upstream.providers import Upstream
-from core.domain.identity.upstream.sign_in import Asked, ProviderTokens
+from core.domain.identity.upstream.sign_in import ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 
 SCOPES: Final = ("read:user", "user:email")
@@ -16,9 +16,9 @@ SCOPES: Final = ("read:user", "user:email")
 class CodeHost:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._reached = Remembered(self._reach)
+        self._reached = PublishedAnswers(self._reach)
 
-    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
+    async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
         more = {"prompt": "select_account"} if asked.fresh or asked.choose else {}
         scopes = (*SCOPES, *asked.scopes)
         return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
@@ -27,7 +27,7 @@ class CodeHost:
         """At its API, which refuses whoever shows no token: it publishes neither metadata nor keys."""
         await self._reached.look(upstream.endpoints.userinfo_url)
 
-    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
+    async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)
         bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
         person = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
@@ -36,7 +36,7 @@ class CodeHost:
             raise NotVouched("the API answers otherwise than documented")
         return of_codehost(upstream.endpoints.issuer, person, emails), tokens
 
-    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
         return (await tokens_of(self._calls, upstream.endpoints.token_url, upstream.client, form))[0]
 

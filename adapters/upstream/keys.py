@@ -14,7 +14,7 @@ from jwt.utils import base64url_decode
 
 from adapters.crypto.jwt_options import SIGNATURE_ALONE
 from adapters.upstream.calls import Calls, has_too_many_values
-from adapters.upstream.remembered import FRESH_FOR, Remembered
+from adapters.upstream.remembered import FRESH_FOR, PublishedAnswers
 from core.domain.identity.upstream.claims import NotVouched
 
 LONGEST_TOKEN: Final = 32 << 10
@@ -39,7 +39,7 @@ Keys = Sequence[Mapping[str, str]]
 class ProviderKeys:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._sets = Remembered(self._fetched)
+        self._sets = PublishedAnswers(self._fetched)
 
     async def look(self, jwks_url: str) -> None:
         """Raises what asking for the keys does, if they were not seen for a minute."""

@@ -8,7 +8,7 @@ from urllib.parse import quote_plus, urlencode
 from adapters.upstream.calls import Calls
 from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.providers import ClientAtProvider
-from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from ports.identity.upstream.protocols import GrantEnded
 from ports.outbound import NO_HEADERS
@@ -21,7 +21,7 @@ _ENDED: Final = ("invalid_grant", "bad_refresh_token", "bad_verification_code")
 _LONGEST_LIFE: Final = 10 * 366 * 24 * 3600
 
 
-def authorization_url(endpoint: str, client_id: str, asked: Asked, scopes: tuple[str, ...], more: Mapping[str, str]) -> str:
+def authorization_url(endpoint: str, client_id: str, asked: ProviderRequest, scopes: tuple[str, ...], more: Mapping[str, str]) -> str:
     fields = {
         "response_type": "code",
         "client_id": client_id,
@@ -37,7 +37,7 @@ def authorization_url(endpoint: str, client_id: str, asked: Asked, scopes: tuple
 
 async def tokens_of(
     calls: Calls, endpoint: str, client: ClientAtProvider, form: Mapping[str, str], *, basic: bool = False
-) -> tuple[ProviderTokens, Mapping[str, Any]]:
+) -> tuple[ReceivedTokens, Mapping[str, Any]]:
     """The tokens, and the whole answer. Raises `OAuthError`, and `GrantEnded` when what was sent counts no more."""
     if basic:
         # RFC 6749 section 2.3.1: each half encoded as a form's field is.
@@ -57,8 +57,8 @@ async def tokens_of(
 
 
 async def redeemed(
-    calls: Calls, endpoint: str, client: ClientAtProvider, code: Token, asked: Asked, *, basic: bool = False
-) -> tuple[ProviderTokens, Mapping[str, Any]]:
+    calls: Calls, endpoint: str, client: ClientAtProvider, code: Token, asked: ProviderRequest, *, basic: bool = False
+) -> tuple[ReceivedTokens, Mapping[str, Any]]:
     """What a code is good for. Raises `OAuthError`, and `NotVouched` when it is good for nothing."""
     form = {
         "grant_type": "authorization_code",
@@ -72,12 +72,12 @@ async def redeemed(
         raise NotVouched("the code is not good") from None
 
 
-def _read(answer: Mapping[str, Any]) -> ProviderTokens:
+def _read(answer: Mapping[str, Any]) -> ReceivedTokens:
     access, refresh = answer.get("access_token"), answer.get("refresh_token")
     kind, life, scope = answer.get("token_type"), answer.get("expires_in"), answer.get("scope")
     if not _is_token(access) or not isinstance(kind, str) or kind.lower() != "bearer":
         raise NotVouched("no access token")
-    return ProviderTokens(
+    return ReceivedTokens(
         access_token=Secret(access),
         refresh_token=Secret(refresh) if _is_token(refresh) else None,
         expires_in=_seconds(life),

@@ -5,11 +5,11 @@ from typing import Any
 
 from adapters.upstream.oidc import OpenId
 from core.domain.identity.upstream.claims import Asserted, of_officesuite
-from core.domain.identity.upstream.sign_in import Asked
+from core.domain.identity.upstream.sign_in import ProviderRequest
 
 
 class OfficeSuite(OpenId):
-    def wishes(self, asked: Asked) -> Mapping[str, str]:
+    def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
         return super().wishes(asked) or ({"prompt": "select_account"} if asked.choose else {})
 
     def asserted(self, claims: Mapping[str, Any]) -> Asserted:

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Final
 from adapters.upstream.calls import Calls
 from adapters.upstream.keys import ProviderKeys
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
-from adapters.upstream.remembered import Remembered
+from adapters.upstream.remembered import PublishedAnswers
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_openid, require_claims, with_userinfo
-from core.domain.identity.upstream.providers import Endpoints, Upstream
-from core.domain.identity.upstream.sign_in import Asked, OAuthError, ProviderTokens
+from core.domain.identity.upstream.providers import ProviderEndpoints, Upstream
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
 from ports.clock import Clock
@@ -20,7 +20,7 @@ _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 
 
 class _Found(Frozen):
-    endpoints: Endpoints
+    endpoints: ProviderEndpoints
     basic: bool
     names_issuer: bool = False
     """Its answers say that they are its own (RFC 9207)."""
@@ -35,9 +35,9 @@ class OpenId:
         self._calls = calls
         self._clock = clock
         self._keys = ProviderKeys(calls)
-        self._discovered = Remembered(self._discover)
+        self._discovered = PublishedAnswers(self._discover)
 
-    async def authorization_url(self, upstream: Upstream, asked: Asked) -> str:
+    async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
         found = await self._found(upstream)
         hint = {"login_hint": asked.login_hint} if asked.login_hint else {}
         more = {"nonce": asked.nonce, **hint, **self.wishes(asked)}
@@ -49,7 +49,7 @@ class OpenId:
         endpoints = upstream.endpoints
         await (self._keys.look(endpoints.jwks_url) if endpoints.token_url else self._discovered.look(endpoints.issuer))
 
-    async def redeem(self, upstream: Upstream, code: Token, asked: Asked) -> tuple[Asserted, ProviderTokens]:
+    async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         found = await self._found(upstream)
         if found.names_issuer and not asked.answer_names_issuer:
             raise NotVouched("the answer does not say whose it is")
@@ -62,7 +62,7 @@ class OpenId:
             claims = with_userinfo(claims, userinfo if isinstance(userinfo, dict) else {})
         return self.asserted(claims), tokens
 
-    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ProviderTokens:
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         found = await self._found(upstream)
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
         return (await tokens_of(self._calls, found.endpoints.token_url, upstream.client, form, basic=found.basic))[0]
@@ -76,20 +76,22 @@ class OpenId:
         except OAuthError:
             raise BadRequest(f"issuer: {issuer}{_WELL_KNOWN} must answer as OpenID Connect Discovery has it, over https") from None
 
-    def wishes(self, asked: Asked) -> Mapping[str, str]:
+    def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
         """What the provider is asked for beside the standard's. A provider that is asked for an age also tells it (OpenID Connect Core,
         section 2). Many servers refuse a request with a prompt that is not turned on there, so all of them get the one that each knows.
         """
         return {"prompt": "login", "max_age": "0"} if asked.fresh else {}
 
-    def scopes_offline(self, asked: Asked) -> tuple[str, ...]:
+    def scopes_offline(self, asked: ProviderRequest) -> tuple[str, ...]:
         return ("offline_access",) if asked.offline else ()
 
     def asserted(self, claims: Mapping[str, Any]) -> Asserted:
         """Raises `NotVouched`."""
         return of_openid(claims)
 
-    async def _verified(self, answer: Mapping[str, Any], upstream: Upstream, endpoints: Endpoints, asked: Asked) -> Mapping[str, Any]:
+    async def _verified(
+        self, answer: Mapping[str, Any], upstream: Upstream, endpoints: ProviderEndpoints, asked: ProviderRequest
+    ) -> Mapping[str, Any]:
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise NotVouched("no ID token")
@@ -114,7 +116,7 @@ class OpenId:
             raise OAuthError(detail="the metadata lacks an endpoint, or names one that is not called")
         # Without a word about it, the header alone is certain (OpenID Connect Discovery, section 3).
         methods = said.get("token_endpoint_auth_methods_supported")
-        endpoints = Endpoints(
+        endpoints = ProviderEndpoints(
             issuer=issuer,
             authorization_url=str(named["authorization_endpoint"]),
             token_url=str(named["token_endpoint"]),

@@ -36,7 +36,7 @@ class _Place(Generic[Published]):
         return trio.current_time() - self.fetched_at <= not_older_than
 
 
-class Remembered(Generic[Published]):
+class PublishedAnswers(Generic[Published]):
     def __init__(self, fetch: Callable[[str], Awaitable[Published]], most: int = MOST) -> None:
         self._fetch = fetch
         self._most = most

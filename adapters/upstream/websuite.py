@@ -5,17 +5,17 @@ from typing import Any
 
 from adapters.upstream.oidc import OpenId
 from core.domain.identity.upstream.claims import Asserted, of_websuite
-from core.domain.identity.upstream.sign_in import Asked
+from core.domain.identity.upstream.sign_in import ProviderRequest
 
 
 class WebSuite(OpenId):
-    def wishes(self, asked: Asked) -> Mapping[str, str]:
+    def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
         """It does not know `prompt=login`. Whoever chooses an account there may have to sign in."""
         words = (*(("select_account",) if asked.fresh or asked.choose else ()), *(("consent",) if asked.consent else ()))
         prompt = {"prompt": " ".join(words)} if words else {}
         return {**prompt, "access_type": "offline"} if asked.offline else prompt
 
-    def scopes_offline(self, asked: Asked) -> tuple[str, ...]:  # noqa: ARG002 - it has none
+    def scopes_offline(self, asked: ProviderRequest) -> tuple[str, ...]:  # noqa: ARG002 - it has none
         return ()
 
     def asserted(self, claims: Mapping[str, Any]) -> Asserted:

@@ -19,7 +19,7 @@ from adapters.outbound.names import SystemNames
 from adapters.payments.hosted_checkout import HostedCheckout
 from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
 from adapters.system import SystemClock
-from core.domain.identity.upstream.providers import ClientAtProvider, Endpoints, Installed, Provider
+from core.domain.identity.upstream.providers import ClientAtProvider, Installed, Provider, ProviderEndpoints
 from core.domain.secrets import Secret
 from core.frozen import names_of
 from core.usecases.services.billing import Receiving
@@ -147,7 +147,7 @@ def _installed(settings: Settings, provider: Provider) -> Installed:
     if bool(client_id) != (secret is not None):
         prefix = f"POSTERN_{provider.value.upper()}"
         raise SettingsError(f"{prefix}_CLIENT_ID and {prefix}_CLIENT_SECRET belong together: set both, or neither")
-    endpoints = Endpoints(**{name: of(name) for name in names_of(Endpoints)})
+    endpoints = ProviderEndpoints(**{name: of(name) for name in names_of(ProviderEndpoints)})
     return Installed(endpoints, ClientAtProvider(client_id, secret) if client_id and secret is not None else None)
 
 

@@ -27,7 +27,7 @@ from adapters.postgres.tenancy.webhooks import PostgresWebhooks
 from core.domain.tenancy.webhook_deliveries import DueEvent
 from core.frozen import Frozen
 from core.usecases.record.deliveries import Deliveries
-from core.usecases.tenancy.access import Access
+from core.usecases.tenancy.access import AccessExplainer
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
 from core.usecases.tenancy.domain_proofs import DomainProofs
@@ -62,7 +62,7 @@ class Tenancy(Frozen, kw_only=True):
     invitations: Invitations
     roles: Roles
     sign_in_rules: OrganizationSignInRules
-    access: Access
+    access: AccessExplainer
     mail_servers: MailServers
     branding: OrganizationBranding
     domains: Domains
@@ -115,7 +115,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         ),
         roles=Roles(new_unit_of_work, PostgresRoles(pool), clock, ids),
         sign_in_rules=OrganizationSignInRules(new_unit_of_work, PostgresSignInRules(pool), foundation.email_syntax, clock),
-        access=Access(PostgresRelations(pool)),
+        access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
             new_unit_of_work,
             PostgresMailServers(pool),

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from core.domain.record.audit_chains import Finding, Head
+from core.domain.record.audit_chains import ChainFinding, ChainHead
 from core.usecases.record.audit import CheckedChain
 from entrypoints.cli.opening import opened_postern
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return trio.run(_verify, settings, arguments.organization, arguments.head)
 
 
-async def _verify(settings: Settings, organization: str | None, noted: Head | None) -> int:
+async def _verify(settings: Settings, organization: str | None, noted: ChainHead | None) -> int:
     if noted is not None and organization is None:
         raise _Unusable("--head is about one chain: name the chain with --organization")
     report = _Report()
@@ -42,7 +42,7 @@ class _Report:
         self._chains = 0
         self._links = 0
 
-    def found(self, name: str, finding: Finding) -> None:
+    def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1
         if self.faults[name] <= _MOST_SHOWN:
             print(f"FAIL  {name}  {_told(finding)}", flush=True)
@@ -68,7 +68,7 @@ def _entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count} entries"
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: ChainFinding) -> str:
     place = [] if finding.sequence is None else [str(finding.sequence) if finding.last is None else f"{finding.sequence} to {finding.last}"]
     entry = [] if finding.entry is None else [f"entry {finding.entry}"]
     return f"{', '.join(place + entry)}: {finding.fault}"

@@ -13,7 +13,7 @@ from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, so
 from entrypoints.numbers import is_number
 
 if TYPE_CHECKING:
-    from core.domain.record.audit_chains import Head
+    from core.domain.record.audit_chains import ChainHead
 
 _INTERRUPTED: Final = 130
 # How many new objects the garbage collector waits for. Python's 700 are those of one or two requests under way, which are still in use: it
@@ -308,12 +308,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _head(text: str) -> "Head":
+def _head(text: str) -> "ChainHead":
     from core.domain.errors import BadRequest  # noqa: PLC0415
-    from core.domain.record.audit_chains import Head  # noqa: PLC0415 - of one command's own
+    from core.domain.record.audit_chains import ChainHead  # noqa: PLC0415 - of one command's own
 
     try:
-        return Head.parse(text)
+        return ChainHead.parse(text)
     except BadRequest as error:
         raise argparse.ArgumentTypeError(error.message) from None
 

@@ -10,7 +10,7 @@ import trio
 from core.domain.changes import UNCHANGED
 from core.domain.identifiers import TierId
 from core.domain.pages import MOST_COUNTED
-from core.domain.platform.governance import Authority, GovernedOrganization, Override, Wanted
+from core.domain.platform.governance import Authority, GovernedOrganization, OrganizationFilter, Override
 from core.domain.record.events import SYSTEM
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import user_limit
@@ -38,7 +38,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
 
 async def _list(governance: Governance, given: argparse.Namespace) -> None:
     status = None if given.status is None else OrganizationStatus(given.status)
-    found = await governance.list(Wanted(status, await _tier(governance, given)), given.limit, given.offset)
+    found = await governance.list(OrganizationFilter(status, await _tier(governance, given)), given.limit, given.offset)
     for line in table(found.items):
         print(line)
     at_least = "at least " if found.total == MOST_COUNTED else ""

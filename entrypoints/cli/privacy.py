@@ -7,7 +7,7 @@ from contextlib import aclosing
 import trio
 
 from core.domain.email import Email
-from core.domain.identity.privacy import Asker
+from core.domain.identity.privacy import PrivacyRequester
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
@@ -30,7 +30,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
 
 async def _export(postern: Postern, email: Email) -> None:
     privacy = postern.identity.privacy
-    exported = await privacy.export(await privacy.find(email), Asker(operator=operator()), SYSTEM)
+    exported = await privacy.export(await privacy.find(email), PrivacyRequester(operator=operator()), SYSTEM)
     async with aclosing(parts_of_export(exported)) as parts:
         async for part in parts:
             sys.stdout.write(part.decode())
@@ -39,6 +39,6 @@ async def _export(postern: Postern, email: Email) -> None:
 
 async def _forget(postern: Postern, email: Email) -> None:
     privacy = postern.identity.privacy
-    request = await privacy.forget(await privacy.find(email), Asker(operator=operator()), SYSTEM)
+    request = await privacy.forget(await privacy.find(email), PrivacyRequester(operator=operator()), SYSTEM)
     print(f"{email} is forgotten: the account {request.user} cannot be used any more.")
     print(f"A serving process removes the rest. The receipt: /api/privacy/requests/{request.id}")

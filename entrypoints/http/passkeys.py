@@ -9,7 +9,15 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.identity.passkeys import ALGORITHMS, CHALLENGE_LIFETIME, Assertion, CreationOptions, Passkey, Registration, RequestOptions
+from core.domain.identity.passkeys import (
+    ALGORITHMS,
+    CHALLENGE_LIFETIME,
+    Assertion,
+    CreationOptions,
+    Passkey,
+    PasskeyRegistration,
+    RequestOptions,
+)
 from entrypoints.http.machinery.fields import example
 
 _LONGEST: Final = 8192
@@ -143,10 +151,10 @@ class RegistrationCredential(msgspec.Struct, frozen=True, rename="camel"):
     client_extension_results: ExtensionResults = ExtensionResults()
     """What else the browser says."""
 
-    def registration(self) -> Registration:
+    def registration(self) -> PasskeyRegistration:
         """Raises `BadRequest`."""
         properties = self.client_extension_results.cred_props
-        return Registration(
+        return PasskeyRegistration(
             decoded(self.response.client_data),
             decoded(self.response.attestation_object),
             tuple(self.response.transports),

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from core.domain.federation.authorization_steps import Application, SignedIn
+from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.identifiers import ClientId, PushedRequestId, ServiceId
 from core.domain.identity.callers import Caller
 from core.domain.json import Json
 from core.frozen import Frozen
 
 
-class Encounter(Frozen):
-    application: Application
-    signed_in: SignedIn | None
+class AuthorizationEncounter(Frozen):
+    application: RequestingApplication
+    signed_in: SignedInPerson | None
     """The caller that was asked with, as the application will know them."""
     pushed: Mapping[str, Any] | None = None
     """The pushed request that was taken."""
@@ -22,13 +22,13 @@ class Encounter(Frozen):
 class Encounters(Protocol):
     """Outside any unit of work: one statement, one round trip. Services that are being deleted, and their organizations, do not exist."""
 
-    async def find(self, client: ClientId, caller: Caller | None) -> Encounter | None:
+    async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
         """None when no service has this client id."""
 
-    async def find_named(self, organization: str, service: str) -> Encounter | None:
+    async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         """By their slugs."""
 
-    async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> Encounter | None:
+    async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
         """The same, and the request that this client has pushed. It is gone then: of many at once, one finds it."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.domain.federation.consents import Access, Consent
+from core.domain.federation.consents import ApplicationAccess, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
 
 
@@ -15,7 +15,7 @@ class ConsentStore(Protocol):
         When the account has ended, nothing is kept.
         """
 
-    async def revoke(self, user: UserId, service: ServiceId) -> Access | None:
+    async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
         """Ends the service's sessions for this person and the codes that it has not redeemed, too. Returns what there was. None when there
         was nothing.
         """
@@ -27,5 +27,5 @@ class ConsentStore(Protocol):
 class AccessLookup(Protocol):
     """Outside any unit of work: one statement."""
 
-    async def list(self, user: UserId) -> Sequence[Access]:
+    async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         """The applications that can act for this person, by the names of their organizations and their own."""

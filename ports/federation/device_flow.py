@@ -3,18 +3,18 @@
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.federation.clients import Credentials
-from core.domain.federation.device_flow import Approval, AskedFor, AskingClient, EnteredCode, NewDeviceCode, Poll
+from core.domain.federation.clients import ClientCredentials
+from core.domain.federation.device_flow import AskedFor, AskingClient, DeviceApproval, EnteredCode, NewDeviceCode, Poll
 from core.domain.identifiers import DeviceCodeId, SessionId, UserId
 
 
-class DeviceCodes(Protocol):
+class DeviceCodeRequests(Protocol):
     """Outside any unit of work: one statement, one round trip each."""
 
     async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:
         """Adds the code, if the client's organization is active and no pending one has its user code. None when there is no such client."""
 
-    async def poll(self, digest: bytes, shown: Credentials | None, at: datetime) -> Poll | None:
+    async def poll(self, digest: bytes, shown: ClientCredentials | None, at: datetime) -> Poll | None:
         """The client as it shows itself, and its device code. Of a pending code it is noted that this poll came, and when it came too soon,
         all further ones have to come later. `shown`: None for the device code alone, which then says whose it is. None when there is no
         such client, or no such code to tell it by.
@@ -38,5 +38,5 @@ class DeviceCodeStore(Protocol):
     async def deny(self, code: DeviceCodeId, user: UserId, at: datetime) -> bool:
         """False when it is not pending any more."""
 
-    async def consume(self, code: DeviceCodeId, at: datetime) -> Approval | None:
+    async def consume(self, code: DeviceCodeId, at: datetime) -> DeviceApproval | None:
         """Of many at once, one gets it."""

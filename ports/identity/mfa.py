@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.devices import Client
-from core.domain.identity.mfa import Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
+from core.domain.identity.mfa import Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
 from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor
@@ -78,7 +78,7 @@ class MfaStore(Protocol):
 class MfaLookup(Protocol):
     """Outside any unit of work."""
 
-    async def status(self, user: UserId) -> MfaStatus:
+    async def status(self, user: UserId) -> SecondFactorStatus:
         """A pending set-up is not enabled. Used backup codes do not count."""
 
     async def find(self, user: UserId) -> MfaSecret | None: ...
@@ -101,7 +101,7 @@ class Totp(Protocol):
         """As SVG. Slow enough to run in a thread."""
 
 
-class BackupCodes(Protocol):
+class BackupCodeMaker(Protocol):
     def new(self) -> Sequence[Secret]:
         """Ten, each `XXXX-XXXX`."""
 

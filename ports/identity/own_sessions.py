@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.own_sessions import OwnSession, OwnSessions
+from core.domain.identity.own_sessions import OwnSession, OwnSessionList
 from core.domain.pages import Page
 
 
 class OwnSessionLookup(Protocol):
     """Outside any unit of work: one statement each."""
 
-    async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessions:
+    async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
         """The living ones. `of` is the session of the person who looks: it comes first. Beyond the last page there is none, and the numbers
         are 0.
         """

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import PasskeyId, SessionId, UserId
-from core.domain.identity.passkeys import Assertion, Passkey, ReadAssertion, ReadRegistration, Registration, RelyingParty
+from core.domain.identity.passkeys import Assertion, Passkey, PasskeyRegistration, ReadAssertion, ReadRegistration, RelyingParty
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.frozen import Frozen
 
 
-class Taken(Frozen):
+class TakenChallenge(Frozen):
     """What an answer to a challenge is about: the passkey and its account, or neither where nobody has such a passkey."""
 
     is_fresh: bool
@@ -34,7 +34,7 @@ class PasskeyLookup(Protocol):
     async def get(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
         """None also for somebody else's."""
 
-    async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> Taken | None:
+    async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:
         """Uses the challenge up, whatever becomes of the answer. None: there is no such challenge; of many at once, one gets an answer."""
 
 
@@ -75,7 +75,7 @@ class PasskeyStore(Protocol):
 
 
 class Authenticators(Protocol):
-    async def read_registration(self, given: Registration, relying_party: RelyingParty) -> ReadRegistration:
+    async def read_registration(self, given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
         """Everything but the challenge. Raises `PasskeyRefused` where not even that can be read."""
 
     async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:

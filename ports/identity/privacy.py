@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, PrivacyRequestId, UserId
-from core.domain.identity.privacy import Asker, Export, ExportedLogin, PrivacyRequest, Scope, Subject
+from core.domain.identity.privacy import Export, ExportedLogin, PrivacyRequest, PrivacyRequester, Scope, Subject
 
 
 class PlaceholderTaken(Exception):
@@ -16,7 +16,7 @@ class PlaceholderTaken(Exception):
 class PrivacyStore(Protocol):
     """Part of the unit of work."""
 
-    async def hold(self, user: UserId, asker: Asker, at: datetime) -> Subject | None:
+    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
         """Nobody signs in with the account, becomes a member or a platform owner with it, until the unit of work ends. None when there is
         no such account.
         """
@@ -31,7 +31,9 @@ class PrivacyStore(Protocol):
 class PrivacyLookup(Protocol):
     """Outside any unit of work."""
 
-    async def export(self, user: UserId, asker: Asker, at: datetime, most: int) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
+    async def export(
+        self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
+    ) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
         """The person, and what the asker may have of their data, if anything, with the newest sign-ins: one page of them, and at most this
         many. None when there is no such account.
         """

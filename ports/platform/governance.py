@@ -3,13 +3,13 @@
 from typing import Protocol
 
 from core.domain.pages import Listed
-from core.domain.platform.governance import GovernedOrganization, Wanted
+from core.domain.platform.governance import GovernedOrganization, OrganizationFilter
 
 
 class OrganizationRegister(Protocol):
     """Outside any unit of work, one statement each. Organizations that are being deleted do not exist here."""
 
-    async def list(self, wanted: Wanted, limit: int, offset: int) -> Listed[GovernedOrganization]:
+    async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         """Newest first. The total is counted up to `core.domain.pages.MOST_COUNTED`."""
 
     async def find(self, slug: str) -> GovernedOrganization | None:

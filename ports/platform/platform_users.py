@@ -21,7 +21,7 @@ class UserDirectory(Protocol):
     async def mfa_metrics(self, since: datetime) -> MfaMetrics: ...
 
 
-class SuspiciousActivity(Protocol):
+class AlertLookup(Protocol):
     """Outside any unit of work: one statement."""
 
     async def alerts(self, since: datetime) -> Sequence[Alert]:

@@ -7,7 +7,7 @@ from typing import Protocol
 from core.domain.identifiers import OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter
-from core.domain.record.audit_chains import Finding, StoredLink
+from core.domain.record.audit_chains import ChainFinding, StoredLink
 from core.frozen import Frozen
 
 
@@ -48,7 +48,7 @@ class AuditChains(Protocol):
         chain.
         """
 
-    async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[Finding]:
+    async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[ChainFinding]:
         """Entries that are in no chain and do not wait for one either, and those that wait for a chain that is not theirs."""
 
     async def find(self, slug: str) -> OrganizationId | None:

@@ -14,7 +14,7 @@ from core.domain.services.billing_news import News, Snapshot
 from core.frozen import Frozen
 
 
-class Outcome(StrEnum):
+class BillingOutcome(StrEnum):
     """What became of an event."""
 
     APPLIED = "applied"
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-class Candidate(Frozen):
+class LikelyBuyer(Frozen):
     """Whose subscription it seems to be. `is_user` is False for somebody who has not used the service before buying. `new_customer` is one
     of whom nobody here has heard, while the organization has never had any: None where they belong together already.
     """
@@ -32,7 +32,7 @@ class Candidate(Frozen):
     new_customer: str | None = None
 
 
-class Held(Frozen):
+class HeldSubscription(Frozen):
     """A subscription at the provider, locked, with all others of the same person and service. `buyer` is None until it is known whose it
     is. `news` is what waits, oldest first.
     """
@@ -44,11 +44,11 @@ class Held(Frozen):
     plans: Sequence[OfferedPlan]
 
 
-class Settled(Frozen):
+class SettledBillingEvent(Frozen):
     """How an event ended. `reason` is for operators."""
 
     event: str
-    outcome: Outcome
+    outcome: BillingOutcome
     reason: str | None = None
 
 
@@ -65,7 +65,7 @@ class Customer(Frozen):
     asked_at: datetime | None
 
 
-class Checkout(Frozen):
+class BegunCheckout(Frozen):
     """A checkout that somebody began. `external_id` is None until the provider has answered. `has_led_somewhere`: we have heard of a
     subscription since, so it may have been paid long ago.
     """
@@ -77,7 +77,7 @@ class Checkout(Frozen):
     has_led_somewhere: bool = False
 
 
-class Offer(Frozen):
+class PlanOffer(Frozen):
     """What is known when somebody wants to buy a plan of a service. `plan` is None when there is no such plan anywhere."""
 
     organization: OrganizationId
@@ -89,10 +89,10 @@ class Offer(Frozen):
     price: str | None
     has_living: bool
     customer: str | None
-    last: Checkout | None
+    last: BegunCheckout | None
 
 
-class Portal(Frozen):
+class PortalAccess(Frozen):
     """The organization's customer at the provider, if it is one, and where its services send people."""
 
     customer: str | None
@@ -111,7 +111,7 @@ class Reader(Frozen):
 class BillingStore(Protocol):
     """Part of the unit of work."""
 
-    async def candidate(self, subject: str, look: Snapshot | None) -> Candidate | None:
+    async def candidate(self, subject: str, look: Snapshot | None) -> LikelyBuyer | None:
         """By what is known, by news that wait, or by a look at the provider. None where customer, organization, service and person do not
         belong together, or one of them is gone.
         """
@@ -119,7 +119,7 @@ class BillingStore(Protocol):
     async def enroll(self, buyer: Buyer, at: datetime) -> None:
         """Makes the buyer a user of the service."""
 
-    async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> Held:
+    async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> HeldSubscription:
         """After holding the buyer's subscriptions. Makes the row if it is new."""
 
     async def save(self, own: Managed, buyer: Buyer | None, check_at: datetime | None, at: datetime) -> None: ...
@@ -127,12 +127,12 @@ class BillingStore(Protocol):
     async def assign(self, external_id: str, subscription: SubscriptionId) -> None:
         """Makes a record of ours the one of that subscription."""
 
-    async def settle(self, settled: Sequence[Settled], at: datetime) -> None: ...
+    async def settle(self, settled: Sequence[SettledBillingEvent], at: datetime) -> None: ...
 
     async def reader(self, buyer: Buyer) -> Reader | None:
         """None for a deactivated account."""
 
-    async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> Offer | None:
+    async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> PlanOffer | None:
         """None when there is no such service."""
 
     async def customer(self, organization: OrganizationId, id: UUID, at: datetime) -> Customer | None:  # noqa: A002 - the column's name
@@ -146,7 +146,7 @@ class BillingStore(Protocol):
 
     async def end_customer(self, external_id: str, at: datetime) -> None: ...
 
-    async def begin_checkout(self, service: ServiceId, user: UserId, checkout: Checkout, *, instead_of: UUID | None) -> bool:
+    async def begin_checkout(self, service: ServiceId, user: UserId, checkout: BegunCheckout, *, instead_of: UUID | None) -> bool:
         """False when the person's last checkout is not, or no longer, that one; and when the person or the service is gone, or the
         organization is not active.
         """
@@ -154,7 +154,7 @@ class BillingStore(Protocol):
     async def forget_checkout(self, service: ServiceId, user: UserId, checkout: UUID) -> None:
         """The next one is a new one."""
 
-    async def portal(self, organization: OrganizationId) -> Portal: ...
+    async def portal(self, organization: OrganizationId) -> PortalAccess: ...
 
     async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> bool:
         """False when the person has begun another one meanwhile, the service is gone, or the organization is not active any more."""
@@ -173,7 +173,7 @@ class ListedEvent(Frozen):
     error: str | None
 
 
-class Waiting(Frozen):
+class WaitingBillingEvents(Frozen):
     """How many events have not been applied, and since when the oldest has waited."""
 
     events: int
@@ -183,7 +183,7 @@ class Waiting(Frozen):
 class BillingInbox(Protocol):
     """Outside any unit of work, one statement each."""
 
-    async def take(self, news: News, outcome: Outcome | None, at: datetime) -> bool:
+    async def take(self, news: News, outcome: BillingOutcome | None, at: datetime) -> bool:
         """Keeps an event. With an outcome, nothing is left to do about it. False when it was there already."""
 
     async def due(self, before: datetime, limit: int) -> Sequence[tuple[str, bool]]:
@@ -199,7 +199,7 @@ class BillingInbox(Protocol):
     async def list(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
         """Newest first."""
 
-    async def waiting(self) -> Waiting: ...
+    async def waiting(self) -> WaitingBillingEvents: ...
 
     async def differs(self, looks: Mapping[str, Snapshot]) -> Sequence[str]:
         """Those of them that we know otherwise, or do not know although they claim to be ours."""
@@ -244,7 +244,7 @@ class PaymentUnavailable(Exception):
         super().__init__(reason)
 
 
-class NewCheckout(Frozen):
+class CheckoutRequest(Frozen):
     """`key` is the same for every try of the same request."""
 
     key: str
@@ -262,7 +262,7 @@ class OpenedCheckout(Frozen):
     url: str
 
 
-class Look(Frozen):
+class ProviderSubscriptions(Frozen):
     """Subscriptions as they are at the provider, at this time there. `cursor` leads to the next page; None: this is the last one."""
 
     subscriptions: Mapping[str, Snapshot]
@@ -277,7 +277,7 @@ class PaymentProvider(Protocol):
 
     async def find_customer(self, customer: UUID) -> str | None: ...
 
-    async def open_checkout(self, checkout: NewCheckout) -> OpenedCheckout: ...
+    async def open_checkout(self, checkout: CheckoutRequest) -> OpenedCheckout: ...
 
     async def close_checkout(self, checkout: str) -> None:
         """So that nobody can pay there any more. One that is closed, or paid, is refused."""
@@ -286,9 +286,9 @@ class PaymentProvider(Protocol):
 
     async def open_portal(self, customer: str, return_url: str) -> str: ...
 
-    async def subscription(self, subject: str) -> Look: ...
+    async def subscription(self, subject: str) -> ProviderSubscriptions: ...
 
-    async def subscriptions(self, cursor: str | None) -> Look: ...
+    async def subscriptions(self, cursor: str | None) -> ProviderSubscriptions: ...
 
     async def cancel(self, subject: str) -> None:
         """At once. One that is over already is no error."""

@@ -3,15 +3,15 @@
 from typing import Protocol
 
 from core.domain.identifiers import LogoId, OrganizationId
-from core.domain.tenancy.branding import Logo, Look
+from core.domain.tenancy.branding import Logo, OrganizationLook
 
 
 class LookStore(Protocol):
     """Part of the unit of work. The organization is held first."""
 
-    async def find(self, organization: OrganizationId) -> Look: ...
+    async def find(self, organization: OrganizationId) -> OrganizationLook: ...
 
-    async def save(self, organization: OrganizationId, look: Look) -> None: ...
+    async def save(self, organization: OrganizationId, look: OrganizationLook) -> None: ...
 
     async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
         """None removes it."""
@@ -20,7 +20,7 @@ class LookStore(Protocol):
 class LookLookup(Protocol):
     """Outside any unit of work, one statement each."""
 
-    async def get(self, organization: OrganizationId) -> Look | None:
+    async def get(self, organization: OrganizationId) -> OrganizationLook | None:
         """None when there is no such organization."""
 
     async def logo(self, digest: str) -> Logo | None:

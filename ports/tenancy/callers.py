@@ -4,7 +4,7 @@ from typing import Protocol
 
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
-from core.domain.tenancy.members import Standing
+from core.domain.tenancy.members import OrganizationStanding
 
 
 class CallerLookup(Protocol):
@@ -18,7 +18,7 @@ class CallerLookup(Protocol):
     async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
         """The same for a session in a service, with whether its organization requires a second factor that the person lacks."""
 
-    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         """The same caller, and how they stand to the organization with this slug. None when there is no such organization. A person who is
         not a member stands in no relation to it.
         """

@@ -10,7 +10,7 @@ from core.frozen import Frozen
 from ports.tenancy.domains import ProofStore
 
 
-class Standing(Frozen):
+class ExistingRoutes(Frozen):
     """What speaks against another route."""
 
     count: int
@@ -32,7 +32,7 @@ class DomainRouteStore(ProofStore[DomainRoute], Protocol):
         when there is one for the domain, or as many as there may be, or no such provider and it is not known. Of two callers, one gets it.
         """
 
-    async def standing(self, organization: OrganizationId, domain: str) -> Standing: ...
+    async def standing(self, organization: OrganizationId, domain: str) -> ExistingRoutes: ...
 
     async def find(self, organization: OrganizationId, route: DomainId, provider: NamedProvider = NO_PROVIDER) -> HeldRoute | None:
         """And whether the organization has such a provider, or a client at it."""

@@ -7,7 +7,7 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, OrganizationId, SessionId, UserId
 from core.domain.pages import Page
-from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter, Lapsed, Offer, OwnInvitation, Prospect
+from core.domain.tenancy.invitations import Invitation, InvitationOffer, InvitationStatus, Inviter, Lapsed, OwnInvitation, Prospect
 from core.frozen import Frozen
 
 
@@ -43,12 +43,12 @@ class InvitationStore(Protocol):
     async def add(self, invitation: Invitation) -> bool:
         """False when another one to the same address is pending: of two callers, one gets False."""
 
-    async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> Offer | None:
+    async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
         """It stays as it is until the unit of work ends, and so do its organization and the number of its members. First in its unit of
         work. None when there is none. `manager` is the person who answers in the invited person's place.
         """
 
-    async def hold_alone(self, which: ByToken | ById) -> Offer | None:
+    async def hold_alone(self, which: ByToken | ById) -> InvitationOffer | None:
         """The same without the organization, for callers who do not accept it."""
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
@@ -69,7 +69,7 @@ class InvitationStore(Protocol):
 class InvitationLookup(Protocol):
     """Outside any unit of work."""
 
-    async def find(self, which: ByToken | ById) -> Offer | None: ...
+    async def find(self, which: ByToken | ById) -> InvitationOffer | None: ...
 
     async def list(
         self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page

@@ -6,14 +6,14 @@ from typing import Protocol
 
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.pages import Page
-from core.domain.tenancy.join_requests import Asking, Candidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
+from core.domain.tenancy.join_requests import Asking, JoinCandidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
 from ports.tenancy.webhooks import Owner
 
 
 class JoinRequestStore(Protocol):
     """Part of the unit of work."""
 
-    async def hold_candidate(self, user: UserId, domain: str) -> Candidate | None:
+    async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
         """Holds the organization, as `OrganizationStore.hold` does, and then the account's address. None when no active organization has
         proved the domain, or there is no such account.
         """

@@ -7,7 +7,7 @@ from typing import Protocol
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Page
-from core.domain.tenancy.members import Entry, Listing, MemberList, Membership
+from core.domain.tenancy.members import Entry, ListedMembership, MemberList, Membership
 from core.domain.tenancy.roles import Assignable, Capability
 from core.frozen import Frozen
 
@@ -72,10 +72,10 @@ class MemberLookup(Protocol):
     async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
         """Members in this role, or all of them, oldest membership first. The total for one role is counted up to `MOST_COUNTED`."""
 
-    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[Listing]:
+    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
         """The memberships that others have made for this person, who has not confirmed them, the oldest first: in all organizations, or in
         the one with this slug. `domain` is that of the person's address.
         """
 
-    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[Listing]:
+    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
         """The same for the person of a link that chooses a password, while their account has none."""

@@ -10,7 +10,7 @@ from core.domain.tenancy.tiers import Tier, UserLimit, user_limit
 from core.frozen import Frozen
 
 
-class Held(Frozen):
+class HeldOrganization(Frozen):
     """An organization that stays as it is until the unit of work ends, with the numbers that its limits come from."""
 
     organization: Organization
@@ -37,7 +37,7 @@ class OrganizationStore(Protocol):
     async def add(self, organization: Organization) -> Added | None:
         """None when the slug is taken: of two callers, one gets None."""
 
-    async def hold(self, organization: OrganizationId) -> Held | None:
+    async def hold(self, organization: OrganizationId) -> HeldOrganization | None:
         """One change to it, or to the number of its members or services, at a time. First in its unit of work. None when there is none."""
 
     async def save(self, organization: Organization) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from core.domain.identifiers import OrganizationId, SiemId
-from core.domain.tenancy.siem import Health, Provider, SiemConfiguration
+from core.domain.tenancy.siem import SiemConfiguration, SiemHealth, SiemProvider
 from core.domain.tenancy.siem_export import Cursor, Numbered, Stream
 from core.frozen import Frozen
 
@@ -18,9 +18,9 @@ class Stored(Frozen):
     sealed_credentials: bytes | None
 
 
-class Shown(Frozen):
+class ShownSiem(Frozen):
     configuration: SiemConfiguration
-    health: Health
+    health: SiemHealth
 
 
 class ClaimedExport(Frozen, kw_only=True):
@@ -30,7 +30,7 @@ class ClaimedExport(Frozen, kw_only=True):
 
     id: SiemId
     organization: OrganizationId
-    provider: Provider
+    provider: SiemProvider
     failures: int
     batch_size: int
     due_at: datetime
@@ -38,7 +38,7 @@ class ClaimedExport(Frozen, kw_only=True):
     cursors: Mapping[Stream, Cursor]
 
 
-class Held(Frozen):
+class ExportTarget(Frozen):
     """Where a batch may go at this moment, under a lease that has just begun anew."""
 
     endpoint_url: str
@@ -57,14 +57,14 @@ class SiemStore(Protocol):
     async def delete(self, configuration: SiemId) -> None:
         """After `hold`."""
 
-    async def health(self, configuration: SiemId) -> Health:
+    async def health(self, configuration: SiemId) -> SiemHealth:
         """After `save`."""
 
 
 class SiemLookup(Protocol):
     """Outside any unit of work, one statement each."""
 
-    async def get(self, organization: OrganizationId) -> Shown | None: ...
+    async def get(self, organization: OrganizationId) -> ShownSiem | None: ...
 
     async def stored(self, organization: OrganizationId) -> Stored | None: ...
 
@@ -81,7 +81,7 @@ class SiemQueue(Protocol):
     async def entries(self, claimed: ClaimedExport, stream: Stream, after: int, most: int, most_bytes: int) -> Sequence[Numbered]:
         """The next ones in order. The first is there however much it weighs."""
 
-    async def hold(self, claimed: ClaimedExport, lease: timedelta) -> Held | None:
+    async def hold(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
         """To be asked last before an attempt. None when the lease is lost, or nothing may leave: the configuration is disabled or
         deleted, or its organization is not active.
         """

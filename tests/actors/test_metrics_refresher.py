@@ -11,7 +11,7 @@ from core.domain.errors import Unavailable
 from ports.database import RoundTrips
 from ports.metrics import PoolState, Population
 from ports.record.audit import Backlog
-from ports.services.billing import Waiting
+from ports.services.billing import WaitingBillingEvents
 from tests.actors.kept_queue import KeptQueue, TrioClock
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
@@ -62,8 +62,8 @@ async def audit_backlog() -> Backlog:
 
 @asynccontextmanager
 async def at_work(metrics: RememberedMetrics, database: CountedDatabase, queue: KeptQueue) -> AsyncIterator[None]:
-    async def billing_waiting() -> Waiting:
-        return Waiting(2, queue.clock.now() - timedelta(seconds=30))
+    async def billing_waiting() -> WaitingBillingEvents:
+        return WaitingBillingEvents(2, queue.clock.now() - timedelta(seconds=30))
 
     refresher = MetricsRefresher(
         metrics,

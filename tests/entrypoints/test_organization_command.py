@@ -16,7 +16,7 @@ from adapters.crypto.key_ring import EncryptionKey
 from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.platform.governance import GovernedOrganization, OrganizationOwner
+from core.domain.platform.governance import GovernedOrganization, GovernedOwner
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import replace
@@ -81,7 +81,7 @@ def test_the_state_is_shown_with_its_time_and_reason(change: dict[str, Any], say
 
 
 def test_limits_of_its_own_and_an_owner_are_shown() -> None:
-    owner = OrganizationOwner(UserId(UUID(int=3)), "ada@acme.example", False, NOON)
+    owner = GovernedOwner(UserId(UUID(int=3)), "ada@acme.example", False, NOON)
     shown = dict(lines(replace(PENDING, organization=replace(PENDING.organization, max_users=7, max_services=0), owner=owner)))
     assert shown["members"] == "1 of 7 (its own limit)"
     assert shown["services"] == "at most 0 (its own limit)"
@@ -89,7 +89,7 @@ def test_limits_of_its_own_and_an_owner_are_shown() -> None:
 
 
 def test_the_list_is_a_table() -> None:
-    owner = OrganizationOwner(UserId(UUID(int=3)), "a\x1b@acme.example", False, NOON)
+    owner = GovernedOwner(UserId(UUID(int=3)), "a\x1b@acme.example", False, NOON)
     longer = replace(PENDING, organization=replace(PENDING.organization, slug="long-one"), owner=owner, members=1234)
     assert table([PENDING, longer]) == [
         "slug      status   tier  members  created     owner",

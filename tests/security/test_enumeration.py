@@ -14,7 +14,7 @@ from actors.account_mails import PACE
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres import branding, rate_limits
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity import sign_in
 from adapters.postgres.identity.realms import domains, providers
 from adapters.postgres.transaction import Transaction
@@ -114,7 +114,7 @@ async def test_the_work_that_follows_a_request_is_the_same_for_everybody(
     # The first prepares the statements.
     for role, address in [("first", "first@example.org"), *addresses.items()]:
         done.clear()
-        counted = RoundTrips()
+        counted = TripCounter()
         round_trips.set(counted)
         queued = await postern.identity.account_mails.send(AskedMail(kind, Email(address), organization))
         worked[role], trips[role] = list(done), counted.count

@@ -27,7 +27,7 @@ from psycopg.waiting import Ready, Wait
 from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pipeline import Pipeline, PipelinedTransaction, ServerTransaction
 from adapters.postgres.driver.prepared import PreparedStatements
-from adapters.postgres.driver.waiting import Readiness, drive_connecting, until_ready
+from adapters.postgres.driver.waiting import SocketReadiness, drive_connecting, until_ready
 
 RV = TypeVar("RV")
 
@@ -51,7 +51,7 @@ _READ: Final = Wait.R
 _READABLE: Final = Ready.R
 
 
-class RoundTrips:
+class TripCounter:
     """Counts how often the tasks of one context waited for a server's answer."""
 
     __slots__ = ("count",)
@@ -61,7 +61,7 @@ class RoundTrips:
 
 
 # Set it to a new RoundTrips at the start of a request; child tasks inherit the same counter.
-round_trips: ContextVar[RoundTrips | None] = ContextVar("round_trips", default=None)
+round_trips: ContextVar[TripCounter | None] = ContextVar("round_trips", default=None)
 
 
 class _Lock:
@@ -105,7 +105,7 @@ class Connection(AsyncConnection[TupleRow]):
         self.round_trips = 0  # how often a task waited for the server's answer
         self.recovery = RECOVERY  # at 0, a cancelled statement ends the connection at once
         self._transformer: abc.Transformer | None = None
-        self._readiness = Readiness(pgconn.socket)
+        self._readiness = SocketReadiness(pgconn.socket)
         self._last_turn = 0.0
 
     @classmethod

@@ -14,7 +14,7 @@ from psycopg.waiting import Ready, Wait
 T = TypeVar("T")
 
 
-class Readiness:
+class SocketReadiness:
     """What one socket is ready for right now: one system call, no turn of the event loop."""
 
     __slots__ = ("_poll",)

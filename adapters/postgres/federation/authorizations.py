@@ -14,7 +14,7 @@ from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.ties import is_own_member
 from core.domain.branding import branding
-from core.domain.federation.authorization_steps import Application, SignedIn
+from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.authorizations import Registered
 from core.domain.identifiers import ClientId, OrganizationId, PushedRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
@@ -22,7 +22,7 @@ from core.domain.json import Json
 from core.domain.services.services import ServiceType, SignInPolicy
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import Frozen
-from ports.federation.authorizations import Encounter
+from ports.federation.authorizations import AuthorizationEncounter
 
 
 class EncounterRow(Frozen):
@@ -56,12 +56,12 @@ class EncounterRow(Frozen):
     consented: list[str] | None
     request: Mapping[str, Any] | None = None
 
-    def encounter(self, caller: Caller | None) -> Encounter:
-        return Encounter(self.application(), None if caller is None else self.signed_in(caller.email.address), self.request)
+    def encounter(self, caller: Caller | None) -> AuthorizationEncounter:
+        return AuthorizationEncounter(self.application(), None if caller is None else self.signed_in(caller.email.address), self.request)
 
-    def application(self) -> Application:
+    def application(self) -> RequestingApplication:
         client, service_type = ClientId(self.client_id), ServiceType(self.service_type)
-        return Application(
+        return RequestingApplication(
             service=ServiceId(self.service_id),
             organization=OrganizationId(self.organization_id),
             organization_slug=self.organization_slug,
@@ -83,10 +83,10 @@ class EncounterRow(Frozen):
             session_lifetime=session_lifetime(self.session_hours),
         )
 
-    def signed_in(self, email: str) -> SignedIn | None:
+    def signed_in(self, email: str) -> SignedInPerson | None:
         if self.user_id is None or self.session_id is None or self.proved_at is None:
             return None
-        return SignedIn(
+        return SignedInPerson(
             user=UserId(self.user_id),
             email=email,
             session=SessionId(self.session_id),
@@ -106,18 +106,20 @@ class PostgresEncounters:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, client: ClientId, caller: Caller | None) -> Encounter | None:
+    async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
         return await self._asked(FIND, client, caller, {})
 
-    async def find_named(self, organization: str, service: str) -> Encounter | None:
+    async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         named = {"organization": storable_text(organization), "service": storable_text(service), "user": None, "session": None}
         rows = await ask(self._pool, EncounterRow, _FIND_NAMED, named)
         return rows[0].encounter(None) if rows else None
 
-    async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> Encounter | None:
+    async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
         return await self._asked(_TAKE_PUSHED, client, caller, {"digest": digest})
 
-    async def _asked(self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]) -> Encounter | None:
+    async def _asked(
+        self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]
+    ) -> AuthorizationEncounter | None:
         who = {"user": None, "session": None} if caller is None else {"user": caller.user, "session": caller.session}
         rows = await ask(self._pool, EncounterRow, statement, {"client": client, **who, **more})
         return rows[0].encounter(caller) if rows else None

@@ -11,7 +11,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.federation.consents import Access, Consent
+from core.domain.federation.consents import ApplicationAccess, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
 from core.frozen import Frozen
 
@@ -28,8 +28,8 @@ class _Access(Frozen):
     sessions: int
     last_used_at: datetime | None
 
-    def access(self) -> Access:
-        return Access(
+    def access(self) -> ApplicationAccess:
+        return ApplicationAccess(
             service=ServiceId(self.service_id),
             organization=OrganizationId(self.organization_id),
             organization_name=self.organization_name,
@@ -61,7 +61,7 @@ class ConsentRows:
         rows = await self._transaction.ask(IdRow, _GIVE, parameters)
         return OrganizationId(rows[0].id) if rows else None
 
-    async def revoke(self, user: UserId, service: ServiceId) -> Access | None:
+    async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
         parameters = {"user": user, "service": service}
         rows = await self._transaction.ask(_Access, _FIND, parameters)
         if not rows:
@@ -81,7 +81,7 @@ class PostgresAccess:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, user: UserId) -> Sequence[Access]:
+    async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         return [row.access() for row in await ask(self._pool, _Access, LIST, {"user": user})]
 
 

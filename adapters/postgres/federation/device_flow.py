@@ -12,18 +12,18 @@ from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
-from core.domain.federation.clients import AuthenticationMethod, Credentials
+from core.domain.federation.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.device_flow import (
     INTERVAL,
     LENIENCY,
     SAME_TRY,
     SLOWER,
-    Approval,
     AskedFor,
-    Asker,
     AskingClient,
-    Decision,
+    AskingDevice,
+    DeviceApproval,
     DeviceCodeState,
+    DeviceDecision,
     EnteredCode,
     NewDeviceCode,
     Poll,
@@ -52,7 +52,7 @@ def _poll(client: UUID, *columns: Any) -> Poll:
     if id_ is None:
         return Poll(client=registered, code=None)
     code, found = DeviceCodeId(id_), DeviceCodeState(state)
-    decision = Decision(code=code, user=UserId(user), at=decided_at) if found is DeviceCodeState.APPROVED else None
+    decision = DeviceDecision(code=code, user=UserId(user), at=decided_at) if found is DeviceCodeState.APPROVED else None
     return Poll(client=registered, code=PolledCode(state=found, expires_at=expires_at, is_slowed=is_slowed, approved=decision))
 
 
@@ -85,7 +85,7 @@ class _Entered(Frozen):
             organization_name=self.name,
             is_open=self.is_open,
             scopes=tuple(self.scopes),
-            asker=Asker(address=self.address, user_agent=self.user_agent),
+            asker=AskingDevice(address=self.address, user_agent=self.user_agent),
             created_at=self.created_at,
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
@@ -101,8 +101,8 @@ class _Approval(Frozen):
     authenticated_by: list[str]
     role: str | None
 
-    def approval(self) -> Approval:
-        return Approval(
+    def approval(self) -> DeviceApproval:
+        return DeviceApproval(
             scopes=tuple(self.scopes),
             proved=Proved(self.proved_at, self.second_factor_at),
             authenticated_by=tuple(self.authenticated_by),
@@ -137,7 +137,7 @@ class PostgresDeviceCodes:
         (row,) = rows
         return AskedFor(is_open=row.is_open, activation_uri=row.device_activation_uri, is_added=row.is_added)
 
-    async def poll(self, digest: bytes, shown: Credentials | None, at: datetime) -> Poll | None:
+    async def poll(self, digest: bytes, shown: ClientCredentials | None, at: datetime) -> Poll | None:
         parameters = {
             "digest": digest,
             "client": None if shown is None else shown.client,
@@ -173,7 +173,7 @@ class DeviceCodeRows:
     async def deny(self, code: DeviceCodeId, user: UserId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _DENY, {"id": code, "user": user, "at": at}))
 
-    async def consume(self, code: DeviceCodeId, at: datetime) -> Approval | None:
+    async def consume(self, code: DeviceCodeId, at: datetime) -> DeviceApproval | None:
         rows = await self._transaction.ask(_Approval, _CONSUME, {"id": code, "at": at})
         return rows[0].approval() if rows else None
 

@@ -16,7 +16,7 @@ from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
-from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, MfaStatus, Preauthentication
+from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
 from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor
@@ -210,8 +210,8 @@ class PostgresMfa:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def status(self, user: UserId) -> MfaStatus:
-        (status,) = await ask(self._pool, MfaStatus, _STATUS, {"user": user})
+    async def status(self, user: UserId) -> SecondFactorStatus:
+        (status,) = await ask(self._pool, SecondFactorStatus, _STATUS, {"user": user})
         return status
 
     async def find(self, user: UserId) -> MfaSecret | None:

@@ -11,7 +11,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.devices import Location
-from core.domain.identity.own_sessions import OwnSession, OwnSessions
+from core.domain.identity.own_sessions import OwnSession, OwnSessionList
 from core.domain.pages import Page
 from core.frozen import Frozen
 
@@ -58,11 +58,11 @@ class PostgresOwnSessions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessions:
+    async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
         parameters = {"user": user, "but": of, "now": now, "limit": page.limit, "offset": page.offset}
         rows = await ask(self._pool, _Listed, _LIST, parameters)
         total, others = (rows[0].total, rows[0].others) if rows else (0, 0)
-        return OwnSessions(tuple(row.session() for row in rows), total, others)
+        return OwnSessionList(tuple(row.session() for row in rows), total, others)
 
     async def tree(self, user: UserId, session: SessionId, of: SessionId, now: datetime) -> Sequence[OwnSession]:
         rows = await ask(self._pool, _Session, _TREE, {"user": user, "id": session, "but": of, "now": now})

@@ -20,7 +20,7 @@ from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.languages import Language
 from core.frozen import Frozen
-from ports.identity.passkeys import HeldPasskey, Taken
+from ports.identity.passkeys import HeldPasskey, TakenChallenge
 
 
 class _Passkey(Frozen, kw_only=True):
@@ -80,7 +80,7 @@ class _Taken:
         **columns: Any,
     ) -> None:
         if account_id is None or email is None or registered_at is None:
-            self.taken = Taken(is_fresh, None, None)
+            self.taken = TakenChallenge(is_fresh, None, None)
             return
         account = Account(
             UserId(account_id),
@@ -92,7 +92,7 @@ class _Taken:
             language=Language.of(language),
         )
         named = NamedAccount(account, password_hash, mfa_enabled, knowledge_of(knowledge))
-        self.taken = Taken(is_fresh, _Passkey(**columns).passkey(), named)
+        self.taken = TakenChallenge(is_fresh, _Passkey(**columns).passkey(), named)
 
 
 class PostgresPasskeys:
@@ -108,7 +108,7 @@ class PostgresPasskeys:
         rows = await ask(self._pool, _Passkey, _GET, {"user": user, "id": passkey})
         return rows[0].passkey() if rows else None
 
-    async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> Taken | None:
+    async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:
         parameters = {"challenge": challenge_digest, "credential": credential_id, **knowledge_parameters(approach)}
         rows = await ask(self._pool, _Taken, _TAKE[approach.client.device_token is not None], parameters)
         return rows[0].taken if rows else None

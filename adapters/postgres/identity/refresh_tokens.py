@@ -14,7 +14,7 @@ from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
-from core.domain.identity.refresh_tokens import Holder, PresentedToken
+from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
 from core.frozen import Frozen
 
@@ -52,7 +52,7 @@ class _Presented(Frozen):
     owes_second_factor: bool
     client_id: UUID | None
 
-    def presented(self) -> PresentedToken:
+    def presented(self) -> PresentedRefreshToken:
         impersonated = None
         if self.impersonator_id is not None and self.impersonation_id is not None:
             impersonated = Impersonated(ImpersonationId(self.impersonation_id), UserId(self.impersonator_id))
@@ -73,7 +73,7 @@ class _Presented(Frozen):
             proved=Proved(self.proved_at, self.second_factor_at),
             scopes=None if self.scopes is None else tuple(self.scopes),
         )
-        return PresentedToken(
+        return PresentedRefreshToken(
             session,
             Email(self.email),
             is_platform_owner=self.is_platform_owner,
@@ -97,7 +97,9 @@ class PostgresRefreshTokens:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None) -> PresentedToken | None:
+    async def rotate(
+        self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None
+    ) -> PresentedRefreshToken | None:
         parameters = {
             "digest": digest,
             "successor": successor,

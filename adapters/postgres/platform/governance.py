@@ -10,7 +10,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
 from core.domain.identifiers import UserId
 from core.domain.pages import MOST_COUNTED, Listed
-from core.domain.platform.governance import GovernedOrganization, OrganizationOwner, Wanted
+from core.domain.platform.governance import GovernedOrganization, GovernedOwner, OrganizationFilter
 
 
 class _Row(WithTierRow, kw_only=True):
@@ -21,10 +21,10 @@ class _Row(WithTierRow, kw_only=True):
     def governed(self) -> GovernedOrganization:
         return GovernedOrganization(self.organization(), self._owner(), self.tier(), self.member_count)
 
-    def _owner(self) -> OrganizationOwner | None:
+    def _owner(self) -> GovernedOwner | None:
         if self.owner_user_id is None or self.owner_email is None or self.owner_created_at is None:
             return None
-        return OrganizationOwner(UserId(self.owner_user_id), self.owner_email, bool(self.owner_is_platform_owner), self.owner_created_at)
+        return GovernedOwner(UserId(self.owner_user_id), self.owner_email, bool(self.owner_is_platform_owner), self.owner_created_at)
 
 
 class _Listed:
@@ -41,7 +41,7 @@ class PostgresOrganizationRegister:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, wanted: Wanted, limit: int, offset: int) -> Listed[GovernedOrganization]:
+    async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         parameters = {"status": wanted.status, "tier": wanted.tier, "limit": limit, "offset": offset, "most": MOST_COUNTED}
         statement = _LISTS[wanted.status is not None, wanted.tier is not None]
         rows = await ask(self._pool, _Listed, statement, parameters)

@@ -15,7 +15,7 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
 from core.domain.languages import Language
-from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, Belonging, FoundUser, MfaMetrics, MfaOverview
+from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, FoundUser, MfaMetrics, MfaOverview, UserMembership
 from core.frozen import Frozen
 
 
@@ -27,7 +27,7 @@ class _Found(AccountRow):
         return FoundUser(
             self.account(),
             self.mfa_enabled,
-            [Belonging(OrganizationId(UUID(one["id"])), one["slug"], one["name"], one["role"]) for one in self.organizations],
+            [UserMembership(OrganizationId(UUID(one["id"])), one["slug"], one["name"], one["role"]) for one in self.organizations],
         )
 
 

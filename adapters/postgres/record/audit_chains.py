@@ -17,7 +17,7 @@ from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AuditEntryId, OrganizationId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, Fault, Finding, Head, Personal, StoredLink, Unlinked, linked
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink, Unlinked, linked
 from core.frozen import Frozen
 from ports.record.audit import Backlog
 
@@ -101,7 +101,7 @@ class PostgresAuditChains:
                 (lock,) = await transaction.ask(_Lock, _LOCK, {"namespace": locks.NAMESPACE, "lock": locks.AUDIT_CHAINS})
                 if not lock.is_ours:
                     return None
-                heads: dict[OrganizationId, Head] = {}
+                heads: dict[OrganizationId, ChainHead] = {}
                 total = 0
                 # Part by part, so that other tasks get their turn. Each part sees what the previous holder of the lock committed, because
                 # the statement begins after the lock was taken.
@@ -137,19 +137,19 @@ class PostgresAuditChains:
                 row.digest,
                 row.content,
                 belongs=row.belongs,
-                personal=Personal(row.personal),
+                personal=PersonalPart(row.personal),
             )
             for row in rows
         ]
 
-    async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[Finding]:
+    async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[ChainFinding]:
         statement = UNCHAINED if chain is None else UNCHAINED_OF_PLATFORM if chain == PLATFORM_CHAIN else UNCHAINED_OF_ORGANIZATION
-        found: list[Finding] = []
+        found: list[ChainFinding] = []
         place = {"entry": PLATFORM_CHAIN, "at": "-infinity"}
         while len(found) < most:
             rows = await ask(self._pool, _Unchained, statement, {**place, "organization": chain, "most": _READ_AT_ONCE})
             found += [
-                Finding(OrganizationId(row.chain_id), Fault.STRAY if row.waits else Fault.LOOSE, entry=AuditEntryId(row.entry_id))
+                ChainFinding(OrganizationId(row.chain_id), Fault.STRAY if row.waits else Fault.LOOSE, entry=AuditEntryId(row.entry_id))
                 for row in rows
                 if row.chain_id is not None and row.entry_id is not None
             ]
@@ -171,17 +171,17 @@ def _unlinked(row: _Taken) -> Unlinked:
     return Unlinked(OrganizationId(row.chain_id), AuditEntryId(row.entry_id), row.content)
 
 
-async def _find_heads(transaction: Transaction, heads: dict[OrganizationId, Head], unknown: set[OrganizationId]) -> None:
+async def _find_heads(transaction: Transaction, heads: dict[OrganizationId, ChainHead], unknown: set[OrganizationId]) -> None:
     if unknown:
-        heads.update(dict.fromkeys(unknown, Head()))
+        heads.update(dict.fromkeys(unknown, ChainHead()))
         rows = await transaction.ask(_Head, _HEADS, {"chains": array([chain.hex for chain in unknown])})
-        heads.update({OrganizationId(row.chain_id): Head(row.sequence, row.digest) for row in rows})
+        heads.update({OrganizationId(row.chain_id): ChainHead(row.sequence, row.digest) for row in rows})
 
 
-async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId, Head], entries: Sequence[Unlinked]) -> None:
+async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId, ChainHead], entries: Sequence[Unlinked]) -> None:
     """Read behind the heads of the chains, which move on."""
     links = linked(key, heads, entries)
-    heads.update({link.chain: Head(link.sequence, link.digest) for link in links})
+    heads.update({link.chain: ChainHead(link.sequence, link.digest) for link in links})
     await transaction.tell(
         _ADD,
         {

@@ -17,7 +17,16 @@ from core.domain.services.billing import Buyer, Facets, Managed, OfferedPlan
 from core.domain.services.billing_news import News, Snapshot
 from core.domain.services.subscriptions import Subscription, SubscriptionStatus
 from core.frozen import Frozen
-from ports.services.billing import Candidate, Checkout, Customer, Held, Offer, Portal, Reader, Settled
+from ports.services.billing import (
+    BegunCheckout,
+    Customer,
+    HeldSubscription,
+    LikelyBuyer,
+    PlanOffer,
+    PortalAccess,
+    Reader,
+    SettledBillingEvent,
+)
 
 
 class _Candidate(Frozen):
@@ -28,9 +37,9 @@ class _Candidate(Frozen):
     is_user: bool
     new_customer: str | None
 
-    def candidate(self) -> Candidate:
+    def candidate(self) -> LikelyBuyer:
         buyer = Buyer(OrganizationId(self.organization_id), ServiceId(self.service_id), self.service_slug, UserId(self.user_id))
-        return Candidate(buyer, self.is_user, self.new_customer)
+        return LikelyBuyer(buyer, self.is_user, self.new_customer)
 
 
 class _Held(Frozen):
@@ -68,10 +77,12 @@ class _Offer(Frozen):
     checkout_asked_at: datetime | None
     has_led_somewhere: bool
 
-    def checkout(self) -> Checkout | None:
+    def checkout(self) -> BegunCheckout | None:
         if self.checkout_id is None or self.checkout_digest is None or self.checkout_asked_at is None:
             return None
-        return Checkout(self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at, self.has_led_somewhere)
+        return BegunCheckout(
+            self.checkout_id, self.checkout_digest, self.checkout_external_id, self.checkout_asked_at, self.has_led_somewhere
+        )
 
 
 class _Portal(Frozen):
@@ -92,7 +103,7 @@ class BillingRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def candidate(self, subject: str, look: Snapshot | None) -> Candidate | None:
+    async def candidate(self, subject: str, look: Snapshot | None) -> LikelyBuyer | None:
         rows = await self._transaction.ask(_Candidate, _CANDIDATE, {"subject": subject, "look": _look(look)})
         return rows[0].candidate() if rows else None
 
@@ -100,7 +111,7 @@ class BillingRows:
         parameters = {"service": buyer.service, "user": buyer.user, "organization": buyer.organization, "at": at}
         await self._transaction.tell(_ENROLL, parameters)
 
-    async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> Held:
+    async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> HeldSubscription:
         parameters = {
             "subject": subject,
             "service": None if buyer is None else buyer.service,
@@ -112,7 +123,7 @@ class BillingRows:
             await self._transaction.tell(statement, parameters)
         (found,) = await self._transaction.ask(_Held, _READ, parameters)
         own = next(one for one in found.managed if one["external_id"] == subject)
-        return Held(
+        return HeldSubscription(
             own=_managed(own),
             buyer=buyer if _is_of(own, buyer) else None,
             others=[_managed(one) for one in found.managed if one is not own],
@@ -142,7 +153,7 @@ class BillingRows:
     async def assign(self, external_id: str, subscription: SubscriptionId) -> None:
         await self._transaction.tell(_ASSIGN, {"subject": external_id, "subscription": subscription})
 
-    async def settle(self, settled: Sequence[Settled], at: datetime) -> None:
+    async def settle(self, settled: Sequence[SettledBillingEvent], at: datetime) -> None:
         told = [{"id": one.event, "outcome": one.outcome.value, "reason": one.reason} for one in settled]
         await self._transaction.tell(_SETTLE, {"settled": Jsonb(told), "at": at})
 
@@ -153,7 +164,7 @@ class BillingRows:
         row = rows[0]
         return Reader(Email(row.email), Language.of(row.language), row.organization_name, row.service_name)
 
-    async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> Offer | None:
+    async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> PlanOffer | None:
         parameters = {
             "organization": storable_text(organization_slug),
             "service": storable_text(service_slug),
@@ -164,7 +175,7 @@ class BillingRows:
         if not rows:
             return None
         row = rows[0]
-        return Offer(
+        return PlanOffer(
             organization=OrganizationId(row.organization_id),
             service=ServiceId(row.service_id),
             redirect_uris=row.redirect_uris,
@@ -196,7 +207,7 @@ class BillingRows:
     async def end_customer(self, external_id: str, at: datetime) -> None:
         await self._transaction.tell(_END_CUSTOMER, {"external_id": external_id, "at": at})
 
-    async def begin_checkout(self, service: ServiceId, user: UserId, checkout: Checkout, *, instead_of: UUID | None) -> bool:
+    async def begin_checkout(self, service: ServiceId, user: UserId, checkout: BegunCheckout, *, instead_of: UUID | None) -> bool:
         parameters = {
             "service": service,
             "user": user,
@@ -210,9 +221,9 @@ class BillingRows:
     async def forget_checkout(self, service: ServiceId, user: UserId, checkout: UUID) -> None:
         await self._transaction.tell(_FORGET_CHECKOUT, {"service": service, "user": user, "id": checkout})
 
-    async def portal(self, organization: OrganizationId) -> Portal:
+    async def portal(self, organization: OrganizationId) -> PortalAccess:
         (row,) = await self._transaction.ask(_Portal, _PORTAL, {"organization": organization})
-        return Portal(row.customer, row.redirect_uris)
+        return PortalAccess(row.customer, row.redirect_uris)
 
     async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> bool:
         parameters = {"service": service, "user": user, "id": checkout, "external_id": external_id}

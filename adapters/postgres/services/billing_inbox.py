@@ -11,7 +11,7 @@ from adapters.postgres.statements import ask, tell
 from core.domain.services.billing import Facets
 from core.domain.services.billing_news import News, Snapshot
 from core.frozen import Frozen
-from ports.services.billing import ListedEvent, Outcome, Waiting
+from ports.services.billing import BillingOutcome, ListedEvent, WaitingBillingEvents
 
 
 class _Taken(Frozen):
@@ -62,7 +62,7 @@ class PostgresBillingInbox:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def take(self, news: News, outcome: Outcome | None, at: datetime) -> bool:
+    async def take(self, news: News, outcome: BillingOutcome | None, at: datetime) -> bool:
         parameters = {
             "id": news.id,
             "type": news.type,
@@ -104,8 +104,8 @@ class PostgresBillingInbox:
             for row in rows
         ]
 
-    async def waiting(self) -> Waiting:
-        (found,) = await ask(self._pool, Waiting, _WAITING)
+    async def waiting(self) -> WaitingBillingEvents:
+        (found,) = await ask(self._pool, WaitingBillingEvents, _WAITING)
         return found
 
     async def differs(self, looks: Mapping[str, Snapshot]) -> Sequence[str]:

@@ -7,7 +7,7 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import LogoId, OrganizationId
-from core.domain.tenancy.branding import Logo, Look
+from core.domain.tenancy.branding import Logo, OrganizationLook
 from core.frozen import Frozen
 
 
@@ -17,11 +17,11 @@ class LookRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def find(self, organization: OrganizationId) -> Look:
-        (look,) = await self._transaction.ask(Look, _GET, {"id": organization})
+    async def find(self, organization: OrganizationId) -> OrganizationLook:
+        (look,) = await self._transaction.ask(OrganizationLook, _GET, {"id": organization})
         return look
 
-    async def save(self, organization: OrganizationId, look: Look) -> None:
+    async def save(self, organization: OrganizationId, look: OrganizationLook) -> None:
         parameters = {
             "id": organization,
             "logo_url": None if look.logo_url is None else storable_text(look.logo_url),
@@ -52,8 +52,8 @@ class PostgresLooks:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def get(self, organization: OrganizationId) -> Look | None:
-        rows = await ask(self._pool, Look, _GET, {"id": organization})
+    async def get(self, organization: OrganizationId) -> OrganizationLook | None:
+        rows = await ask(self._pool, OrganizationLook, _GET, {"id": organization})
         return rows[0] if rows else None
 
     async def logo(self, digest: str) -> Logo | None:

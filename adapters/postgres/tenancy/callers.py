@@ -19,7 +19,7 @@ from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.languages import Language
-from core.domain.tenancy.members import Standing
+from core.domain.tenancy.members import OrganizationStanding
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import replace
 
@@ -75,10 +75,10 @@ class _Standing(NamedTuple):
     outlasted_hours: int | None
     relations: list[str]
 
-    def standing(self, slug: str) -> Standing | None:
+    def standing(self, slug: str) -> OrganizationStanding | None:
         if self.wanted_id is None:
             return None
-        return Standing(
+        return OrganizationStanding(
             OrganizationId(self.wanted_id),
             slug,
             bool(self.wanted_is_active),
@@ -136,7 +136,7 @@ class PostgresCallers:
     async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
         return await self._in_services.find((session, user))
 
-    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         return await self._members.find((session, user, slug))
 
     async def find_browser(self, digest: bytes) -> Caller | None:
@@ -156,7 +156,7 @@ class PostgresCallers:
             found[key] = replace(row.caller(session, user), owes_second_factor=owes_second_factor)
         return found
 
-    async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, Standing | None]]:
+    async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, OrganizationStanding | None]]:
         parameters = {
             "sessions": array([session.hex for session, _, _ in asked]),
             "users": array([user.hex for _, user, _ in asked]),

@@ -13,7 +13,7 @@ from core.domain.identifiers import DomainId, OrganizationId, UpstreamProviderId
 from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.domain_routes import NO_PROVIDER, DomainRoute, JoinPolicy, NamedProvider
-from ports.tenancy.domain_routes import HeldRoute, Standing
+from ports.tenancy.domain_routes import ExistingRoutes, HeldRoute
 
 
 class _Route(DomainRow):
@@ -48,8 +48,8 @@ class DomainRouteRows(ProofRows[DomainRoute]):
     def __init__(self, transaction: Transaction) -> None:
         super().__init__(transaction, _PROOFS)
 
-    async def standing(self, organization: OrganizationId, domain: str) -> Standing:
-        (row,) = await self._transaction.ask(Standing, _STANDING, {"organization": organization, "domain": domain})
+    async def standing(self, organization: OrganizationId, domain: str) -> ExistingRoutes:
+        (row,) = await self._transaction.ask(ExistingRoutes, _STANDING, {"organization": organization, "domain": domain})
         return row
 
     async def add(self, route: DomainRoute, most: int, *, provider_is_known: bool) -> DomainRoute | None:

@@ -23,10 +23,10 @@ from core.domain.tenancy.invitations import (
     MOST_TO_ONE_ADDRESS,
     WITHIN,
     Invitation,
+    InvitationOffer,
     InvitationStatus,
     Inviter,
     Lapsed,
-    Offer,
     OwnInvitation,
     Prospect,
 )
@@ -141,10 +141,10 @@ class _Offer(_Invitation):
     by_mail: bool
     role_name: str | None
 
-    def offer(self) -> Offer:
+    def offer(self) -> InvitationOffer:
         # One of the two is empty: a built-in role has no id, and the organization's own roles never have a built-in name.
         capabilities = capabilities_of(self.permissions if self.role_id is not None else [self.role])
-        return Offer(
+        return InvitationOffer(
             self.invitation(),
             self.slug,
             branding(self.name, self.logo_digest, self.primary_color),
@@ -245,17 +245,17 @@ class InvitationRows:
         )
         return bool(added)
 
-    async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> Offer | None:
+    async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
         # The organization comes first, as for everybody who adds a member.
         by_token = isinstance(which, ByToken)
         await self._transaction.tell(_HOLD_ORGANIZATION_OF_TOKEN if by_token else _HOLD_ORGANIZATION_OF_ID, _parameters(which))
         await self._transaction.tell(_HOLD_INVITED_BY_TOKEN if by_token else _HOLD_INVITED_BY_ID, _parameters(which))
         return await self._hold(which, manager)
 
-    async def hold_alone(self, which: ByToken | ById) -> Offer | None:
+    async def hold_alone(self, which: ByToken | ById) -> InvitationOffer | None:
         return await self._hold(which, None)
 
-    async def _hold(self, which: ByToken | ById, manager: UserId | None) -> Offer | None:
+    async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:
         statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
         rows = await self._transaction.ask(_Offer, statement, {**_parameters(which), "manager": manager})
         return rows[0].offer() if rows else None
@@ -282,7 +282,7 @@ class PostgresInvitations:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, which: ByToken | ById) -> Offer | None:
+    async def find(self, which: ByToken | ById) -> InvitationOffer | None:
         statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
         rows = await ask(self._pool, _Offer, statement, {**_parameters(which), "manager": None})
         return rows[0].offer() if rows else None

@@ -18,7 +18,7 @@ from core.domain.email import Email
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.pages import Page
 from core.domain.tenancy.domain_routes import JoinPolicy
-from core.domain.tenancy.join_requests import MOST_LISTED, Asking, Candidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
+from core.domain.tenancy.join_requests import MOST_LISTED, Asking, JoinCandidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
@@ -88,8 +88,8 @@ class _Candidate(_About, kw_only=True):
     awaits_role: bool
     told_at: datetime | None
 
-    def candidate(self) -> Candidate:
-        return Candidate(
+    def candidate(self) -> JoinCandidate:
+        return JoinCandidate(
             account=self.account(),
             organization=OrganizationId(self.org_id),
             branding=branding(self.org_name, self.logo_digest, self.primary_color),
@@ -128,7 +128,7 @@ class JoinRequestRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def hold_candidate(self, user: UserId, domain: str) -> Candidate | None:
+    async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
         # A statement of its own, so that the next one sees what was committed while it waited, above all the number of members.
         parameters = {"user": user, "domain": storable_text(domain)}
         await self._transaction.tell(_HOLD, parameters)

@@ -21,7 +21,7 @@ from core.domain.email import Email
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
 from core.domain.pages import MOST_COUNTED, Page
-from core.domain.tenancy.members import Adding, Entry, ListedMember, Listing, MemberList, Membership
+from core.domain.tenancy.members import Adding, Entry, ListedMember, ListedMembership, MemberList, Membership
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tenancy.tiers import user_limit
@@ -95,9 +95,9 @@ class _Listing(Frozen):
     by_domain: bool
     made_the_account: bool
 
-    def listing(self) -> Listing:
+    def listing(self) -> ListedMembership:
         adding = Adding.DIRECTORY if self.by_directory else Adding.DOMAIN if self.by_domain else Adding.OTHERS
-        return Listing(
+        return ListedMembership(
             OrganizationId(self.organization_id),
             self.slug,
             self.name,
@@ -224,7 +224,7 @@ class PostgresMembers:
         members = [one for one in (row.member() for row in rows) if one is not None]
         return MemberList(members, rows[0].total, user_limit(rows[0].max_users, rows[0].default_max_users))
 
-    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[Listing]:
+    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
         parameters = {
             "user": user,
             "mail_domain": storable_text(domain),
@@ -233,7 +233,7 @@ class PostgresMembers:
         }
         return [row.listing() for row in await ask(self._pool, _Listing, _LISTED, parameters)]
 
-    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[Listing]:
+    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
         parameters = {"digest": digest, "purposes": sorted(one.value for one in CHOOSES_PASSWORD), "most": most}
         return [row.listing() for row in await ask(self._pool, _Listing, _LISTED_BY_LINK, parameters)]
 

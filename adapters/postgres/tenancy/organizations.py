@@ -16,7 +16,7 @@ from core.domain.tenancy.members import Membership
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationOverview, OrganizationStatus
 from core.domain.tenancy.tiers import Tier
 from core.frozen import Frozen
-from ports.tenancy.organizations import Added, Held
+from ports.tenancy.organizations import Added, HeldOrganization
 
 
 class OrganizationRow(Frozen, kw_only=True):
@@ -106,12 +106,12 @@ class OrganizationRows:
         )
         return added[0] if added else None
 
-    async def hold(self, organization: OrganizationId) -> Held | None:
+    async def hold(self, organization: OrganizationId) -> HeldOrganization | None:
         await self._transaction.tell(_HOLD, {"id": organization})
         found = await self._transaction.ask(_HeldRow, _FIND_HELD, {"id": organization})
         if not found:
             return None
-        return Held(found[0].organization(), found[0].tier(), found[0].member_count, found[0].owner_governs)
+        return HeldOrganization(found[0].organization(), found[0].tier(), found[0].member_count, found[0].owner_governs)
 
     async def save(self, organization: Organization) -> None:
         await self._transaction.tell(_SAVE, _columns(organization))

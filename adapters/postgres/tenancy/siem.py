@@ -9,9 +9,9 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, SiemId
-from core.domain.tenancy.siem import Health, Provider, SiemConfiguration
+from core.domain.tenancy.siem import SiemConfiguration, SiemHealth, SiemProvider
 from core.frozen import Frozen
-from ports.tenancy.siem import Shown, Stored
+from ports.tenancy.siem import ShownSiem, Stored
 
 
 class _Configuration(Frozen):
@@ -31,7 +31,7 @@ class _Configuration(Frozen):
             id=SiemId(self.id),
             organization=OrganizationId(self.org_id),
             name=self.name,
-            provider=Provider(self.provider_type),
+            provider=SiemProvider(self.provider_type),
             endpoint_url=self.endpoint_url,
             batch_size=self.batch_size,
             is_active=self.is_active,
@@ -50,8 +50,8 @@ class _Health(Frozen):
     lag: int
     lag_seconds: int
 
-    def health(self) -> Health:
-        return Health(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
+    def health(self) -> SiemHealth:
+        return SiemHealth(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
 
 
 class _Shown(_Configuration):
@@ -60,8 +60,8 @@ class _Shown(_Configuration):
     lag: int
     lag_seconds: int
 
-    def health(self) -> Health:
-        return Health(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
+    def health(self) -> SiemHealth:
+        return SiemHealth(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
 
 
 class SiemRows:
@@ -94,7 +94,7 @@ class SiemRows:
     async def delete(self, configuration: SiemId) -> None:
         await self._transaction.tell("delete from siem_configurations where id = %(id)s", {"id": configuration})
 
-    async def health(self, configuration: SiemId) -> Health:
+    async def health(self, configuration: SiemId) -> SiemHealth:
         (row,) = await self._transaction.ask(_Health, _OF_ONE, {"id": configuration})
         return row.health()
 
@@ -105,9 +105,9 @@ class PostgresSiem:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def get(self, organization: OrganizationId) -> Shown | None:
+    async def get(self, organization: OrganizationId) -> ShownSiem | None:
         rows = await ask(self._pool, _Shown, _SHOWN, {"organization": organization})
-        return Shown(rows[0].configuration(), rows[0].health()) if rows else None
+        return ShownSiem(rows[0].configuration(), rows[0].health()) if rows else None
 
     async def stored(self, organization: OrganizationId) -> Stored | None:
         rows = await ask(self._pool, _Configuration, _GET, {"organization": organization})

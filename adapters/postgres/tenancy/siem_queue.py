@@ -13,10 +13,10 @@ from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask, ask_for_many, tell
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId, SiemId
-from core.domain.tenancy.siem import Provider
+from core.domain.tenancy.siem import SiemProvider
 from core.domain.tenancy.siem_export import Cursor, Numbered, Stream
 from core.frozen import Frozen
-from ports.tenancy.siem import ClaimedExport, Held
+from ports.tenancy.siem import ClaimedExport, ExportTarget
 
 # Configurations that one statement looks at, and statements of one claim that finds nothing. The next one goes on where it stopped, so what
 # a claim costs does not grow with the number of exports.
@@ -47,7 +47,7 @@ class _Claim(Frozen):
         return ClaimedExport(
             id=SiemId(self.id),
             organization=OrganizationId(self.org_id),
-            provider=Provider(self.provider_type),
+            provider=SiemProvider(self.provider_type),
             failures=self.failures,
             batch_size=self.batch_size,
             due_at=self.next_at,
@@ -105,9 +105,9 @@ class PostgresSiemQueue:
         parameters = {"organization": claimed.organization, "export": claimed.id, "after": after, "most": most, "bytes": most_bytes}
         return await ask_for_many(self._pool, _Numbered, _ENTRIES[stream], parameters, _Numbered.numbered)
 
-    async def hold(self, claimed: ClaimedExport, lease: timedelta) -> Held | None:
+    async def hold(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
         rows = await ask(self._pool, _Held, _HOLD, {**_leased(claimed), "for": lease})
-        return Held(rows[0].endpoint_url, rows[0].sealed_credentials) if rows else None
+        return ExportTarget(rows[0].endpoint_url, rows[0].sealed_credentials) if rows else None
 
     async def received(self, claimed: ClaimedExport, stream: Stream, end: Cursor, at: datetime) -> bool:
         parameters = {**_leased(claimed), "sequence": end.sequence, "digest": end.digest, "at": at}

@@ -27,7 +27,7 @@ SESSION_PROVIDER: Final = "session"
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
-class Approved(Frozen, kw_only=True):
+class ApprovedAuthorization(Frozen, kw_only=True):
     """What a person lets an application have, after everything about the request was checked."""
 
     service: ServiceId
@@ -51,7 +51,7 @@ class NewCode(Frozen, kw_only=True):
 
     id: AuthorizationCodeId
     digest: bytes
-    approved: Approved
+    approved: ApprovedAuthorization
     created_at: datetime
 
     @property

@@ -10,12 +10,12 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.federation.authorizations import (
+    AuthorizationErrorCode,
+    AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
-    Prompt,
     Registered,
     UnknownRecipient,
-    Word,
     unknown_application,
     unregistered,
 )
@@ -164,7 +164,7 @@ def locales(given: str | None) -> tuple[str, ...]:
 
 
 def _invalid(description: str) -> AuthorizationRefused:
-    return AuthorizationRefused(Word.INVALID_REQUEST, description)
+    return AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, description)
 
 
 def is_visible(value: str) -> bool:
@@ -193,11 +193,13 @@ def _require_one_of_each(parameters: Parameters) -> None:
 def _require_no_objects(parameters: Parameters) -> None:
     """Requests in signed objects, by value or by reference (RFC 9101), and self-issued registration (OpenID Connect Core, section 7.2)."""
     if "request" in parameters:
-        raise AuthorizationRefused(Word.REQUEST_NOT_SUPPORTED, "request: request objects are not supported")
+        raise AuthorizationRefused(AuthorizationErrorCode.REQUEST_NOT_SUPPORTED, "request: request objects are not supported")
     if "request_uri" in parameters:
-        raise AuthorizationRefused(Word.REQUEST_URI_NOT_SUPPORTED, "request_uri: push the request to the PAR endpoint (RFC 9126)")
+        raise AuthorizationRefused(
+            AuthorizationErrorCode.REQUEST_URI_NOT_SUPPORTED, "request_uri: push the request to the PAR endpoint (RFC 9126)"
+        )
     if "registration" in parameters:
-        raise AuthorizationRefused(Word.REGISTRATION_NOT_SUPPORTED, "registration: it is not supported")
+        raise AuthorizationRefused(AuthorizationErrorCode.REGISTRATION_NOT_SUPPORTED, "registration: it is not supported")
 
 
 def _require_code(parameters: Parameters) -> None:
@@ -205,7 +207,7 @@ def _require_code(parameters: Parameters) -> None:
     if response_type is None:
         raise _invalid("response_type: it is missing")
     if response_type != "code":
-        raise AuthorizationRefused(Word.UNSUPPORTED_RESPONSE_TYPE, "response_type: must be code")
+        raise AuthorizationRefused(AuthorizationErrorCode.UNSUPPORTED_RESPONSE_TYPE, "response_type: must be code")
     mode = parameters.get("response_mode")
     if mode is not None and mode not in {ResponseMode.QUERY, ResponseMode.FORM_POST}:
         raise _invalid("response_mode: must be query or form_post")
@@ -214,10 +216,10 @@ def _require_code(parameters: Parameters) -> None:
 def _scopes(parameters: Parameters) -> tuple[str, ...]:
     given = parameters.get("scope")
     if given is None or len(given) > LONGEST or not _SCOPES.fullmatch(given):
-        raise AuthorizationRefused(Word.INVALID_SCOPE, "scope: must be a list of scopes, separated by spaces")
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: must be a list of scopes, separated by spaces")
     scopes = known(given.split())
     if not scopes:
-        raise AuthorizationRefused(Word.INVALID_SCOPE, "scope: none of these scopes is known")
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes is known")
     return scopes
 
 
@@ -243,14 +245,14 @@ def _code_challenge(parameters: Parameters, client: Registered) -> str | None:
     return challenge
 
 
-def _prompts(parameters: Parameters) -> frozenset[Prompt]:
+def _prompts(parameters: Parameters) -> frozenset[AuthorizationPrompt]:
     given = (parameters.get("prompt") or "").split()
-    if not frozenset(Prompt).issuperset(given):
+    if not frozenset(AuthorizationPrompt).issuperset(given):
         raise _invalid("prompt: must be none, or some of login, consent, select_account and create")
-    prompts = frozenset(map(Prompt, given))
-    if Prompt.NONE in prompts and len(prompts) > 1:
+    prompts = frozenset(map(AuthorizationPrompt, given))
+    if AuthorizationPrompt.NONE in prompts and len(prompts) > 1:
         raise _invalid("prompt: none cannot be combined with another value")
-    if Prompt.CREATE in prompts and prompts & {Prompt.LOGIN, Prompt.SELECT_ACCOUNT}:
+    if AuthorizationPrompt.CREATE in prompts and prompts & {AuthorizationPrompt.LOGIN, AuthorizationPrompt.SELECT_ACCOUNT}:
         raise _invalid("prompt: create cannot be combined with login or select_account")
     return prompts
 

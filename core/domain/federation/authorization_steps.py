@@ -10,7 +10,13 @@ from typing import Final
 from core.domain.branding import POSTERN, Branding
 from core.domain.email import Email
 from core.domain.errors import OrganizationNotActive
-from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Registered, Word
+from core.domain.federation.authorizations import (
+    AuthorizationErrorCode,
+    AuthorizationPrompt,
+    AuthorizationRefused,
+    AuthorizationRequest,
+    Registered,
+)
 from core.domain.federation.redirects import ResponseMode, proves_nothing
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
@@ -19,7 +25,7 @@ from core.domain.tenancy.sign_in_rules import grace_is_over
 from core.frozen import Frozen, replace
 
 
-class Application(Frozen, kw_only=True):
+class RequestingApplication(Frozen, kw_only=True):
     """A service, as somebody meets it who is sent here to sign in to it."""
 
     service: ServiceId
@@ -40,7 +46,7 @@ class Application(Frozen, kw_only=True):
     """How long its organization lets sessions last from the sign-in on. None: as long as any."""
 
 
-class SignedIn(Frozen, kw_only=True):
+class SignedInPerson(Frozen, kw_only=True):
     """The person of a browser's session, and how they stand to the application."""
 
     user: UserId
@@ -77,7 +83,7 @@ class Progress(Frozen):
     """They were asked whether they belong to the application's organization, and may answer another time."""
 
 
-class Step(Enum):
+class AuthorizationStep(Enum):
     CREATE = auto()
     """An account, by registering."""
     SIGN_IN = auto()
@@ -95,12 +101,12 @@ class Step(Enum):
     """Nothing is left: the application gets its code."""
 
 
-def require_open(request: AuthorizationRequest, application: Application) -> None:
+def require_open(request: AuthorizationRequest, application: RequestingApplication) -> None:
     """Raises `OrganizationNotActive` for the person, or `AuthorizationRefused` for the application where nobody is asked."""
     if application.organization_is_active:
         return
-    if Prompt.NONE in request.prompts:
-        raise AuthorizationRefused(Word.ACCESS_DENIED, "The organization of this application is not active")
+    if AuthorizationPrompt.NONE in request.prompts:
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The organization of this application is not active")
     raise organization_closed()
 
 
@@ -113,27 +119,28 @@ def require_redeemable(request: AuthorizationRequest, registered: Registered) ->
     in_code = request.recipient.response_mode is not ResponseMode.FRAGMENT
     if in_code and not registered.authenticates and not registered.may_be_public:
         raise AuthorizationRefused(
-            Word.UNAUTHORIZED_CLIENT, "A service of the type api needs a client secret or keys: without them it cannot redeem a code"
+            AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
+            "A service of the type api needs a client secret or keys: without them it cannot redeem a code",
         )
 
 
 def insists_on_sign_in(request: AuthorizationRequest) -> bool:
     """Whoever has signed in somewhere before, here or at a provider, has to do it again."""
-    return Prompt.LOGIN in request.prompts
+    return AuthorizationPrompt.LOGIN in request.prompts
 
 
 def next_step(
-    request: AuthorizationRequest, application: Application, signed_in: SignedIn | None, progress: Progress, now: datetime
-) -> Step:
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None, progress: Progress, now: datetime
+) -> AuthorizationStep:
     """Raises `AuthorizationRefused` for the application: when nobody may be asked (`prompt=none`) and something is missing, when somebody
     else signed in than the one it expects, and when the person has no second factor to show.
     """
-    if Prompt.NONE in request.prompts and signed_in is not None and _must_consent(request, application, signed_in, progress):
+    if AuthorizationPrompt.NONE in request.prompts and signed_in is not None and _must_consent(request, application, signed_in, progress):
         # Before all that depends on who they are. Otherwise any application could ask, of everybody who comes by, whether they are the one
         # that it names, when they have signed in and with what.
-        raise AuthorizationRefused(*_UNASKED[Step.CONSENT])
+        raise AuthorizationRefused(*_UNASKED[AuthorizationStep.CONSENT])
     step = _step(request, application, signed_in, progress, now)
-    if Prompt.NONE in request.prompts and step is not Step.DONE:
+    if AuthorizationPrompt.NONE in request.prompts and step is not AuthorizationStep.DONE:
         raise AuthorizationRefused(*_UNASKED[step])
     return step
 
@@ -143,47 +150,55 @@ def wants_second_factor(request: AuthorizationRequest) -> bool:
     return TWO_FACTORS in request.acr_values and ONE_FACTOR not in request.acr_values
 
 
-def relies_on_consent(application: Application, signed_in: SignedIn) -> bool:
+def relies_on_consent(application: RequestingApplication, signed_in: SignedInPerson) -> bool:
     """Whether the person's own consent counts, and not that of their organization. An organization can list anybody as its member, so it
     speaks for those alone whose membership is their own.
     """
     return not (application.trusted and signed_in.is_own_member)
 
 
-def _step(request: AuthorizationRequest, application: Application, signed_in: SignedIn | None, progress: Progress, now: datetime) -> Step:
+def _step(
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None, progress: Progress, now: datetime
+) -> AuthorizationStep:
     if signed_in is None:
-        return Step.CREATE if Prompt.CREATE in request.prompts else Step.SIGN_IN
+        return AuthorizationStep.CREATE if AuthorizationPrompt.CREATE in request.prompts else AuthorizationStep.SIGN_IN
     # They signed in for this request, and not before it.
     afresh = progress.began is not None and signed_in.proved_at >= progress.began
     if not afresh and (step := _sign_in_step(request, application, signed_in, progress, now)) is not None:
         return step
     if request.subject not in {None, signed_in.user}:
-        raise AuthorizationRefused(Word.LOGIN_REQUIRED, "Somebody else has signed in than the one who is expected")
+        raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Somebody else has signed in than the one who is expected")
     if not application.sign_in_policy.admits(is_member=signed_in.is_member):
-        return Step.TURN_AWAY
+        return AuthorizationStep.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):
         return _second_factor_step(request, application, signed_in, progress)
     if (step := _member_step(request, application, signed_in, progress, now, afresh=afresh)) is not None:
         return step
-    return Step.CONSENT if _must_consent(request, application, signed_in, progress) else Step.DONE
+    return AuthorizationStep.CONSENT if _must_consent(request, application, signed_in, progress) else AuthorizationStep.DONE
 
 
 def _member_step(
-    request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress, now: datetime, *, afresh: bool
-) -> Step | None:
+    request: AuthorizationRequest,
+    application: RequestingApplication,
+    signed_in: SignedInPerson,
+    progress: Progress,
+    now: datetime,
+    *,
+    afresh: bool,
+) -> AuthorizationStep | None:
     """What is asked of members of the application's organization."""
     if _is_asked_membership(request, application, signed_in, progress, afresh=afresh):
-        return Step.CONFIRM_MEMBERSHIP
+        return AuthorizationStep.CONFIRM_MEMBERSHIP
     if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
-        return Step.SET_UP_SECOND_FACTOR
+        return AuthorizationStep.SET_UP_SECOND_FACTOR
     return None
 
 
 def _is_asked_membership(
-    request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress, *, afresh: bool
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress, *, afresh: bool
 ) -> bool:
     """At a sign-in, and where the answer may spare them the question for consent. Never where nobody may be asked."""
-    if not signed_in.is_listed or progress.asked_membership or Prompt.NONE in request.prompts:
+    if not signed_in.is_listed or progress.asked_membership or AuthorizationPrompt.NONE in request.prompts:
         return False
     own = replace(signed_in, is_own_member=True)
     return afresh or (_must_consent(request, application, signed_in, progress) and not _must_consent(request, application, own, progress))
@@ -193,45 +208,49 @@ def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: 
     """Within the grace period, people are reminded when they sign in, and never where nobody may be asked."""
     if due is None:
         return False
-    return grace_is_over(due, now) or (afresh and not progress.set_up_later and Prompt.NONE not in request.prompts)
+    return grace_is_over(due, now) or (afresh and not progress.set_up_later and AuthorizationPrompt.NONE not in request.prompts)
 
 
 def _sign_in_step(
-    request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress, now: datetime
-) -> Step | None:
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress, now: datetime
+) -> AuthorizationStep | None:
     """What a session that was there before the request is not enough for."""
-    if Prompt.CREATE in request.prompts:
-        return Step.CREATE
-    if not progress.account_chosen and (Prompt.SELECT_ACCOUNT in request.prompts or _names_somebody_else(request.login_hint, signed_in)):
-        return Step.CHOOSE_ACCOUNT
+    if AuthorizationPrompt.CREATE in request.prompts:
+        return AuthorizationStep.CREATE
+    if not progress.account_chosen and (
+        AuthorizationPrompt.SELECT_ACCOUNT in request.prompts or _names_somebody_else(request.login_hint, signed_in)
+    ):
+        return AuthorizationStep.CHOOSE_ACCOUNT
     age, lifetime = now - signed_in.proved_at, application.session_lifetime
     too_old = (request.max_age is not None and age > timedelta(seconds=request.max_age)) or (lifetime is not None and age >= lifetime)
     somebody_else = request.subject not in {None, signed_in.user}
-    return Step.SIGN_IN if too_old or somebody_else or Prompt.LOGIN in request.prompts else None
+    return AuthorizationStep.SIGN_IN if too_old or somebody_else or AuthorizationPrompt.LOGIN in request.prompts else None
 
 
-def _second_factor_step(request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress) -> Step:
+def _second_factor_step(
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress
+) -> AuthorizationStep:
     if signed_in.has_second_factor:
-        return Step.SECOND_FACTOR
+        return AuthorizationStep.SECOND_FACTOR
     if _must_consent(request, application, signed_in, progress):
         # What comes next tells the application something of the person.
-        return Step.CONSENT
-    raise AuthorizationRefused(Word.UNMET_REQUIREMENTS, "The person has no second factor")
+        return AuthorizationStep.CONSENT
+    raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "The person has no second factor")
 
 
-def _names_somebody_else(login_hint: str | None, signed_in: SignedIn) -> bool:
+def _names_somebody_else(login_hint: str | None, signed_in: SignedInPerson) -> bool:
     """An application that has asked for an address must not get another person without a word. What is no address says nothing."""
     return login_hint is not None and "@" in login_hint and Email(login_hint.strip()).key != Email(signed_in.email).key
 
 
-def _has_shown_both(signed_in: SignedIn) -> bool:
+def _has_shown_both(signed_in: SignedInPerson) -> bool:
     return context_class(signed_in.authenticated_by) == TWO_FACTORS
 
 
-def _must_consent(request: AuthorizationRequest, application: Application, signed_in: SignedIn, progress: Progress) -> bool:
+def _must_consent(request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress) -> bool:
     if progress.consented:
         return False
-    if Prompt.CONSENT in request.prompts or proves_nothing(request.recipient.redirect_uri):
+    if AuthorizationPrompt.CONSENT in request.prompts or proves_nothing(request.recipient.redirect_uri):
         return True
     if not relies_on_consent(application, signed_in):
         return False
@@ -240,10 +259,16 @@ def _must_consent(request: AuthorizationRequest, application: Application, signe
 
 # OpenID Connect Core, section 3.1.2.6. An account cannot be created unasked: `none` stands alone.
 _UNASKED: Final = {
-    Step.SIGN_IN: (Word.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
-    Step.SECOND_FACTOR: (Word.INTERACTION_REQUIRED, "The person has to show a second factor"),
-    Step.CHOOSE_ACCOUNT: (Word.ACCOUNT_SELECTION_REQUIRED, "Somebody else is signed in than the request names"),
-    Step.SET_UP_SECOND_FACTOR: (Word.INTERACTION_REQUIRED, "The person has to set up a second factor for this organization"),
-    Step.CONSENT: (Word.CONSENT_REQUIRED, "The person has to allow it"),
-    Step.TURN_AWAY: (Word.ACCESS_DENIED, "The application is for members of its organization"),
+    AuthorizationStep.SIGN_IN: (AuthorizationErrorCode.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
+    AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to show a second factor"),
+    AuthorizationStep.CHOOSE_ACCOUNT: (
+        AuthorizationErrorCode.ACCOUNT_SELECTION_REQUIRED,
+        "Somebody else is signed in than the request names",
+    ),
+    AuthorizationStep.SET_UP_SECOND_FACTOR: (
+        AuthorizationErrorCode.INTERACTION_REQUIRED,
+        "The person has to set up a second factor for this organization",
+    ),
+    AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to allow it"),
+    AuthorizationStep.TURN_AWAY: (AuthorizationErrorCode.ACCESS_DENIED, "The application is for members of its organization"),
 }

@@ -14,7 +14,7 @@ from core.domain.json import Json
 from core.frozen import Frozen
 
 
-class Word(StrEnum):
+class AuthorizationErrorCode(StrEnum):
     """What an application is told when a request fails: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 9101 and RFC 9470."""
 
     INVALID_REQUEST = "invalid_request"
@@ -41,7 +41,7 @@ class AuthorizationRefused(BadRequest):
 
     text = "The authorization request is refused"
 
-    def __init__(self, word: Word, description: str) -> None:
+    def __init__(self, word: AuthorizationErrorCode, description: str) -> None:
         super().__init__(description)
         self.word = word
         self.oauth_error = word.value
@@ -61,7 +61,7 @@ def unregistered() -> UnknownRecipient:
     return UnknownRecipient("redirect_uri: the service has not registered it", words="redirect_unregistered")
 
 
-class Prompt(StrEnum):
+class AuthorizationPrompt(StrEnum):
     """What the person is to be asked for, even if it is known already."""
 
     NONE = "none"
@@ -90,7 +90,7 @@ class AuthorizationRequest(Frozen, kw_only=True):
     scopes: tuple[str, ...]
     nonce: str | None = None
     code_challenge: str | None = None
-    prompts: frozenset[Prompt] = frozenset()
+    prompts: frozenset[AuthorizationPrompt] = frozenset()
     max_age: int | None = None
     login_hint: str | None = None
     acr_values: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
         scopes=tuple(kept["scope"]),
         nonce=kept.get("nonce"),
         code_challenge=kept.get("code_challenge"),
-        prompts=frozenset(map(Prompt, kept.get("prompt", ()))),
+        prompts=frozenset(map(AuthorizationPrompt, kept.get("prompt", ()))),
         max_age=kept.get("max_age"),
         login_hint=kept.get("login_hint"),
         acr_values=tuple(kept.get("acr_values", ())),

@@ -38,7 +38,7 @@ class AuthenticationMethod(StrEnum):
     PRIVATE_KEY_JWT = "private_key_jwt"
 
 
-class Credentials(Frozen):
+class ClientCredentials(Frozen):
     """What a request shows of its client, by one method."""
 
     client: ClientId
@@ -114,7 +114,7 @@ def credentials_of(
     assertion: str | None,
     assertion_type: str | None,
     claimed: str | None,
-) -> Credentials:
+) -> ClientCredentials:
     """From what a request brings: the name and password of its header, and the fields of its body. `claimed` is the client that the
     assertion names. A header with an empty password only says who the client is: many libraries send it for public ones, and an empty
     secret counts as none (RFC 6749 section 2.3.1). Raises `BadRequest` for more than one method (section 2.3), and `Unauthorized`.
@@ -131,15 +131,15 @@ def credentials_of(
         raise BadRequest("client_id: is not the client that authenticates")
     client = client_id(names[0])
     if password is not None:
-        return Credentials(client, AuthenticationMethod.BASIC, password, in_header=True)
+        return ClientCredentials(client, AuthenticationMethod.BASIC, password, in_header=True)
     if secret is not None:
-        return Credentials(client, AuthenticationMethod.POST, secret)
+        return ClientCredentials(client, AuthenticationMethod.POST, secret)
     if assertion is not None:
-        return Credentials(client, AuthenticationMethod.PRIVATE_KEY_JWT, assertion=assertion)
-    return Credentials(client, AuthenticationMethod.NONE, in_header=basic is not None)
+        return ClientCredentials(client, AuthenticationMethod.PRIVATE_KEY_JWT, assertion=assertion)
+    return ClientCredentials(client, AuthenticationMethod.NONE, in_header=basic is not None)
 
 
-def require_known(found: RegisteredClient | None, credentials: Credentials) -> RegisteredClient:
+def require_known(found: RegisteredClient | None, credentials: ClientCredentials) -> RegisteredClient:
     """The client, as far as it has shown itself without an assertion. Raises `Unauthorized`."""
     if found is None:
         raise client_refused("there is no such client")

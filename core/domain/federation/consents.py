@@ -21,7 +21,7 @@ class Consent(Frozen):
     """The service provider's. Another one in its place has to ask itself."""
 
 
-class Access(Frozen, kw_only=True):
+class ApplicationAccess(Frozen, kw_only=True):
     """An application that can act for a person: because they allowed it, or because it still has a session of theirs."""
 
     service: ServiceId
@@ -48,11 +48,11 @@ def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) 
     return _event("user.consent.given", consent, organization, actor)
 
 
-def consent_revoked(access: Access, actor: Actor) -> Event:
+def consent_revoked(access: ApplicationAccess, actor: Actor) -> Event:
     return _event("user.consent.revoked", access, access.organization, actor)
 
 
-def _event(name: str, about: Consent | Access, organization: OrganizationId, actor: Actor) -> Event:
+def _event(name: str, about: Consent | ApplicationAccess, organization: OrganizationId, actor: Actor) -> Event:
     details: dict[str, Json] = {
         "service_id": str(about.service),
         "scopes": list(about.scopes),

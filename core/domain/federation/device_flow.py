@@ -93,7 +93,7 @@ class DeviceCodeState(StrEnum):
     """The device has its session."""
 
 
-class Step(StrEnum):
+class DeviceStep(StrEnum):
     """How far a device flow came. A closed list, because it is the label of a metric."""
 
     STARTED = "started"
@@ -102,7 +102,7 @@ class Step(StrEnum):
     LET_IN = "let_in"
 
 
-class Asker(Frozen, kw_only=True):
+class AskingDevice(Frozen, kw_only=True):
     """Who asks for the code, as far as the request tells."""
 
     address: str | None
@@ -124,7 +124,7 @@ class NewDeviceCode(Frozen, kw_only=True):
     digest: bytes
     user_code_hmac: bytes
     scopes: tuple[str, ...]
-    asker: Asker
+    asker: AskingDevice
     created_at: datetime
 
     @property
@@ -164,7 +164,7 @@ class EnteredCode(Frozen, kw_only=True):
     organization_name: str
     is_open: bool
     scopes: tuple[str, ...]
-    asker: Asker
+    asker: AskingDevice
     created_at: datetime
     expires_at: datetime
     user: UserId | None = None
@@ -187,7 +187,7 @@ class EnteredCode(Frozen, kw_only=True):
             raise OrganizationNotActive
 
 
-class Decision(Frozen, kw_only=True):
+class DeviceDecision(Frozen, kw_only=True):
     """Who has approved a device, and when."""
 
     code: DeviceCodeId
@@ -202,7 +202,7 @@ class PolledCode(Frozen, kw_only=True):
     expires_at: datetime
     is_slowed: bool
     """The poll came too soon after the one before."""
-    approved: Decision | None
+    approved: DeviceDecision | None
     """None in every other state."""
 
 
@@ -218,7 +218,7 @@ def may_show_nothing(client: RegisteredClient) -> bool:
     return client.is_public or (not client.has_secret and client.keys is None)
 
 
-def approved(found: PolledCode | None, now: datetime) -> Decision:
+def approved(found: PolledCode | None, now: datetime) -> DeviceDecision:
     """What a poll waits for. A decision stands before everything but the end: nobody waits longer for good news. Raises
     `DeviceCodePending`, `SlowDown`, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`.
     """
@@ -233,7 +233,7 @@ def approved(found: PolledCode | None, now: datetime) -> Decision:
     raise SlowDown if found.is_slowed else DeviceCodePending
 
 
-class Approval(Frozen, kw_only=True):
+class DeviceApproval(Frozen, kw_only=True):
     """What a device's session begins with: the person's proof at the moment when they approved."""
 
     scopes: tuple[str, ...]

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.federation.authorization_parameters import LONGEST, LONGEST_HINT, is_visible, locales
-from core.domain.federation.authorization_steps import Application
+from core.domain.federation.authorization_steps import RequestingApplication
 from core.domain.federation.redirects import after_logout, is_registered, with_query
 from core.domain.identifiers import ClientId, UserId
 from core.frozen import Frozen
@@ -24,7 +24,7 @@ class Hint(Frozen):
     client: ClientId
 
 
-class LogoutRequest(Frozen):
+class OidcLogoutRequest(Frozen):
     """What cannot be read counts as left out: the person wants to sign out in any case, and is asked."""
 
     id_token_hint: str | None = None
@@ -34,7 +34,7 @@ class LogoutRequest(Frozen):
     ui_locales: tuple[str, ...] = ()
 
 
-def logout_request(pairs: Iterable[tuple[str, str]]) -> LogoutRequest:
+def logout_request(pairs: Iterable[tuple[str, str]]) -> OidcLogoutRequest:
     values: dict[str, str] = {}
     repeated: set[str] = set()
     for name, value in pairs:
@@ -43,7 +43,7 @@ def logout_request(pairs: Iterable[tuple[str, str]]) -> LogoutRequest:
         values[name] = value
     given = {name: value for name, value in values.items() if value and name not in repeated}
     hint, state = given.get("id_token_hint"), given.get("state")
-    return LogoutRequest(
+    return OidcLogoutRequest(
         hint if hint is not None and hint.isascii() and len(hint) <= LONGEST_HINT else None,
         _client(given.get("client_id")),
         given.get("post_logout_redirect_uri"),
@@ -52,14 +52,14 @@ def logout_request(pairs: Iterable[tuple[str, str]]) -> LogoutRequest:
     )
 
 
-def client_of_logout(request: LogoutRequest, hint: Hint | None) -> ClientId | None:
+def client_of_logout(request: OidcLogoutRequest, hint: Hint | None) -> ClientId | None:
     """Which application asks. None when it is not said, or the hint was made for another one."""
     if hint is None or request.client in {None, hint.client}:
         return request.client if hint is None else hint.client
     return None
 
 
-def way_back(request: LogoutRequest, application: Application | None) -> str | None:
+def way_back(request: OidcLogoutRequest, application: RequestingApplication | None) -> str | None:
     """Where the person goes afterwards. None: they stay here. Raises `WayBackUnknown`: an address counts byte for byte, and only from the
     application that has registered it.
     """

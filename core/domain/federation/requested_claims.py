@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.federation.authorizations import AuthorizationRefused, Word
+from core.domain.federation.authorizations import AuthorizationErrorCode, AuthorizationRefused
 from core.domain.federation.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
@@ -86,7 +86,7 @@ def _acr_values(members: list[_Member]) -> tuple[str, ...]:
         if member.get("essential") and wanted:
             values = tuple(one for one in (ONE_FACTOR, TWO_FACTORS) if one in wanted)
             if not values:
-                raise AuthorizationRefused(Word.UNMET_REQUIREMENTS, "claims: nobody reaches this acr here")
+                raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "claims: nobody reaches this acr here")
     return values
 
 
@@ -110,4 +110,4 @@ def _person(value: Any) -> UserId:
 
 
 def _malformed(reason: str) -> AuthorizationRefused:
-    return AuthorizationRefused(Word.INVALID_REQUEST, f"claims: {reason}")
+    return AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, f"claims: {reason}")

@@ -28,7 +28,7 @@ def require_admitted(*, is_admitted: bool, owes_second_factor: bool) -> None:
         raise SecondFactorRequired
 
 
-class Context(Enum):
+class CallerContext(Enum):
     """What a session is for."""
 
     PLATFORM = auto()
@@ -74,10 +74,10 @@ class Caller(Frozen):
     """What the calling application was given. None: no application was given this session."""
 
     @property
-    def context(self) -> Context:
+    def context(self) -> CallerContext:
         if self.service:
-            return Context.SERVICE
-        return Context.ORGANIZATION if self.organization else Context.PLATFORM
+            return CallerContext.SERVICE
+        return CallerContext.ORGANIZATION if self.organization else CallerContext.PLATFORM
 
 
 class Participation(Enum):

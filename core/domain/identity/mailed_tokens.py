@@ -87,7 +87,7 @@ def link_used() -> LinkRefused:
     return LinkRefused("This link has been used, or a newer one has replaced it", words="link_used")
 
 
-class Asked(Enum):
+class AskedOnPage(Enum):
     """What the page asks for, besides the button."""
 
     NOTHING = auto()
@@ -103,7 +103,7 @@ class Doubt(Frozen):
     purpose: MailedTokenPurpose
     email: Email
     """The address in question."""
-    asked: Asked
+    asked: AskedOnPage
 
 
 class Settled(Enum):
@@ -114,12 +114,12 @@ class Settled(Enum):
     """Its holder said that somebody else had named it."""
 
 
-def asked_of(link: MailedToken, registration: Registration | None, browser: Token | None) -> Asked:
+def asked_of(link: MailedToken, registration: Registration | None, browser: Token | None) -> AskedOnPage:
     """`registration` is of the link's account, and None once its address is proved. Raises `LinkRefused`."""
     if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
-        return Asked.NOTHING
+        return AskedOnPage.NOTHING
     if registration is None:
         raise link_used()
     if registration.was_made_in(browser):
-        return Asked.NOTHING
-    return Asked.NEW_PASSWORD if registration.encoded is None else Asked.PASSWORD
+        return AskedOnPage.NOTHING
+    return AskedOnPage.NEW_PASSWORD if registration.encoded is None else AskedOnPage.PASSWORD

@@ -104,7 +104,7 @@ class Guess(Frozen):
     """Whether the person has a second factor at all, be it by passkeys alone: only then do backup codes count."""
 
 
-class MfaStatus(Frozen):
+class SecondFactorStatus(Frozen):
     enabled: bool
     has_backup_codes: bool
 

@@ -27,7 +27,7 @@ class OwnSession(Frozen, kw_only=True):
     """It is the session of the person who looks, or one of its line: those that it was opened from, and those opened from it."""
 
 
-class OwnSessions(Frozen):
+class OwnSessionList(Frozen):
     """One page of them, the last used first."""
 
     sessions: tuple[OwnSession, ...]

@@ -94,7 +94,7 @@ def challenge_digest(challenge: str, ceremony: Ceremony, bound_to: bytes) -> byt
     return sha256(b" ".join((ceremony.value.encode(), sha256(bound_to).digest(), challenge.encode("utf-8", "surrogatepass")))).digest()
 
 
-class Registration(Frozen):
+class PasskeyRegistration(Frozen):
     """What a browser answers with when it has made a passkey."""
 
     client_data: bytes

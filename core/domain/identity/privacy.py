@@ -30,7 +30,7 @@ MOST_LISTED: Final = 10_000
 _NOT_YOURS: Final = "You may not do this with this person's data"
 
 
-class Asker(Frozen, kw_only=True):
+class PrivacyRequester(Frozen, kw_only=True):
     """Who asks about a person's data. `user` is None for an operator at the command line, who may do all that platform owners may."""
 
     user: UserId | None = None
@@ -166,7 +166,7 @@ class Scope(Frozen):
         return self.organizations is None
 
 
-def export_scope(subject: Subject, asker: Asker) -> Scope:
+def export_scope(subject: Subject, asker: PrivacyRequester) -> Scope:
     """Raises `Forbidden`."""
     if subject.asker_governs or subject.account.id == asker.user:
         return Scope(None)

@@ -20,7 +20,7 @@ GRACE: Final = timedelta(seconds=10)
 LONGEST_REFRESH_TOKEN: Final = 1000
 
 
-class PresentedToken(Frozen):
+class PresentedRefreshToken(Frozen):
     """A refresh token as it was found when it was presented, and whether that request has just rotated it."""
 
     session: Session
@@ -83,7 +83,7 @@ class RefreshOutcome(Enum):
     SECOND_FACTOR_REQUIRED = auto()
 
 
-def refresh_outcome(presented: PresentedToken, by: bytes, now: datetime, holder: Holder | None = None) -> RefreshOutcome:
+def refresh_outcome(presented: PresentedRefreshToken, by: bytes, now: datetime, holder: Holder | None = None) -> RefreshOutcome:
     if not presented.is_live:
         return RefreshOutcome.ENDED
     repeated = False
@@ -99,7 +99,7 @@ def refresh_outcome(presented: PresentedToken, by: bytes, now: datetime, holder:
     return RefreshOutcome.GRANTED if presented.rotated else RefreshOutcome.CONTENDED
 
 
-def _forbidden(presented: PresentedToken, holder: Holder | None) -> RefreshOutcome | None:
+def _forbidden(presented: PresentedRefreshToken, holder: Holder | None) -> RefreshOutcome | None:
     if presented.session.context.organization is not None:
         if not presented.is_admitted:
             return RefreshOutcome.NOT_A_MEMBER

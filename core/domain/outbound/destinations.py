@@ -24,7 +24,7 @@ class NotADestination(ValueError):
     """The message completes a sentence that begins with the field's name."""
 
 
-class Destination(Frozen):
+class OutboundDestination(Frozen):
     """`host` is a name, or an address without brackets. `target` is the path and the query."""
 
     scheme: str
@@ -44,7 +44,7 @@ class Destination(Frozen):
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def destination(text: str) -> Destination:
+def destination(text: str) -> OutboundDestination:
     """Raises `NotADestination`."""
     if len(text) > LONGEST_URL:
         raise NotADestination(f"must have at most {LONGEST_URL} characters")
@@ -60,7 +60,7 @@ def destination(text: str) -> Destination:
         raise NotADestination("must not contain a user name or password")
     host, port = _split(parts.netloc)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Destination(parts.scheme, _host(host.lower()), _PORTS[parts.scheme] if port is None else port, target)
+    return OutboundDestination(parts.scheme, _host(host.lower()), _PORTS[parts.scheme] if port is None else port, target)
 
 
 def host(text: str) -> str:

@@ -44,7 +44,7 @@ class Authority(Frozen):
         return {"operator": self.operator} if self.operator else {}
 
 
-class OrganizationOwner(Frozen):
+class GovernedOwner(Frozen):
     """As the list shows them. An organization whose owner's account is gone has no owner here."""
 
     id: UserId
@@ -55,19 +55,19 @@ class OrganizationOwner(Frozen):
 
 class GovernedOrganization(Frozen):
     organization: Organization
-    owner: OrganizationOwner | None
+    owner: GovernedOwner | None
     tier: Tier
     members: int
 
 
-class Wanted(Frozen):
+class OrganizationFilter(Frozen):
     """Which organizations a list shows. None means all."""
 
     status: OrganizationStatus | None = None
     tier: TierId | None = None
 
 
-class Decision(Frozen):
+class GovernanceDecision(Frozen):
     """The organization as it will be, and the event that goes on record."""
 
     organization: Organization
@@ -80,36 +80,36 @@ class Decision(Frozen):
         return Event(self.name, by.actor, target, organization, self.details, personal=by.personal)
 
 
-def approve(organization: Organization, tier: Tier, by: UserId | None, at: datetime) -> Decision:
+def approve(organization: Organization, tier: Tier, by: UserId | None, at: datetime) -> GovernanceDecision:
     _require(organization, OrganizationStatus.PENDING, "approved")
     active = replace(organization, status=OrganizationStatus.ACTIVE, tier=tier.id, approved_at=at, approved_by=by, updated_at=at)
-    return Decision(active, "organization.approved", {"tier": tier.name})
+    return GovernanceDecision(active, "organization.approved", {"tier": tier.name})
 
 
-def reject(organization: Organization, reason: str, at: datetime) -> Decision:
+def reject(organization: Organization, reason: str, at: datetime) -> GovernanceDecision:
     """A rejection is final. The person can apply with another organization."""
     reason = reason_of(reason)
     _require(organization, OrganizationStatus.PENDING, "rejected")
     rejected = replace(organization, status=OrganizationStatus.REJECTED, rejected_at=at, rejection_reason=reason, updated_at=at)
-    return Decision(rejected, "organization.rejected", {"reason": reason})
+    return GovernanceDecision(rejected, "organization.rejected", {"reason": reason})
 
 
-def suspend(organization: Organization, reason: str | None, at: datetime) -> Decision:
+def suspend(organization: Organization, reason: str | None, at: datetime) -> GovernanceDecision:
     """A blank reason counts as none."""
     given = None if reason is None else reason_given(reason)
     _require(organization, OrganizationStatus.ACTIVE, "suspended")
     suspended = replace(organization, status=OrganizationStatus.SUSPENDED, suspended_at=at, suspension_reason=given, updated_at=at)
-    return Decision(suspended, "organization.suspended", {} if given is None else {"reason": given})
+    return GovernanceDecision(suspended, "organization.suspended", {} if given is None else {"reason": given})
 
 
-def activate(organization: Organization, at: datetime) -> Decision:
+def activate(organization: Organization, at: datetime) -> GovernanceDecision:
     """The audit log keeps the reason for the suspension. The record only shows what is in force."""
     _require(organization, OrganizationStatus.SUSPENDED, "activated")
     active = replace(organization, status=OrganizationStatus.ACTIVE, suspended_at=None, suspension_reason=None, updated_at=at)
-    return Decision(active, "organization.activated")
+    return GovernanceDecision(active, "organization.activated")
 
 
-def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetime) -> Decision | None:
+def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetime) -> GovernanceDecision | None:
     """Allowed in any state. A smaller number removes nobody; it only stops further additions. None when nothing changes."""
     max_services, max_users = terms.max_services, terms.max_users
     changed = replace(
@@ -121,7 +121,7 @@ def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetim
     if changed == organization:
         return None
     details = {"old_tier": old.name, "tier": terms.tier.name, "max_services": changed.max_services, "max_users": changed.max_users}
-    return Decision(replace(changed, updated_at=at), "organization.tier.changed", details)
+    return GovernanceDecision(replace(changed, updated_at=at), "organization.tier.changed", details)
 
 
 def _require(organization: Organization, status: OrganizationStatus, done: str) -> None:

@@ -21,7 +21,7 @@ COUNTED_BACK: Final = timedelta(days=7)
 MOST_COUNTED: Final = 100_000
 
 
-class Belonging(Frozen):
+class UserMembership(Frozen):
     organization: OrganizationId
     slug: str
     name: str
@@ -31,7 +31,7 @@ class Belonging(Frozen):
 class FoundUser(Frozen):
     account: Account
     mfa_enabled: bool
-    organizations: Sequence[Belonging]
+    organizations: Sequence[UserMembership]
 
 
 class MfaOverview(Frozen):

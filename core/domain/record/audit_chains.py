@@ -20,7 +20,7 @@ PLATFORM_CHAIN: Final = OrganizationId(UUID(int=0))
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 
-class Head(Frozen):
+class ChainHead(Frozen):
     """Where a chain ends. An operator who writes it down elsewhere can later show that nothing before it was removed."""
 
     sequence: int = 0
@@ -30,7 +30,7 @@ class Head(Frozen):
         return f"{self.sequence}:{self.digest.hex()}"
 
     @classmethod
-    def parse(cls, text: str) -> "Head":
+    def parse(cls, text: str) -> "ChainHead":
         found = _HEAD.fullmatch(text.strip())
         if found is None:
             raise BadRequest("A head is a number and 64 hexadecimal digits, with a colon between them")
@@ -52,7 +52,7 @@ class Link(Frozen):
     digest: bytes
 
 
-def link_digest(key: bytes, chain: OrganizationId, before: Head, content: str) -> bytes:
+def link_digest(key: bytes, chain: OrganizationId, before: ChainHead, content: str) -> bytes:
     """Keyed, so that access to the database is not enough to make one. It covers the chain's id and the number, so a link is valid only in
     its own place.
     """
@@ -60,7 +60,7 @@ def link_digest(key: bytes, chain: OrganizationId, before: Head, content: str) -
     return hmac.digest(key, before.digest + place + content.encode(), sha256)
 
 
-def linked(key: bytes, heads: Mapping[OrganizationId, Head], entries: Iterable[Unlinked]) -> Sequence[Link]:
+def linked(key: bytes, heads: Mapping[OrganizationId, ChainHead], entries: Iterable[Unlinked]) -> Sequence[Link]:
     """The entries as the next links of their chains, in order."""
     reached = dict(heads)
     links = []
@@ -68,14 +68,14 @@ def linked(key: bytes, heads: Mapping[OrganizationId, Head], entries: Iterable[U
         before = reached.get(one.chain, _BEFORE_THE_FIRST)
         digest = link_digest(key, one.chain, before, one.content)
         links.append(Link(one.chain, one.entry, before.sequence + 1, digest))
-        reached[one.chain] = Head(before.sequence + 1, digest)
+        reached[one.chain] = ChainHead(before.sequence + 1, digest)
     return links
 
 
-_BEFORE_THE_FIRST: Final = Head()
+_BEFORE_THE_FIRST: Final = ChainHead()
 
 
-class Personal(StrEnum):
+class PersonalPart(StrEnum):
     """Identifies the part that may be forgotten."""
 
     NONE = "none"
@@ -94,7 +94,7 @@ class StoredLink(Frozen):
     content: str | None
     belongs: bool
     """The chain that the entry itself says it belongs to."""
-    personal: Personal
+    personal: PersonalPart
 
 
 class Fault(StrEnum):
@@ -110,7 +110,7 @@ class Fault(StrEnum):
     STRAY = "the entry waits to be linked into a chain that is not its own"
 
 
-class Finding(Frozen):
+class ChainFinding(Frozen):
     chain: OrganizationId
     fault: Fault
     sequence: int | None = None
@@ -122,33 +122,33 @@ class Finding(Frozen):
 class ChainCheck:
     """Walks along each chain link by link, in order, and reports what is wrong with it."""
 
-    def __init__(self, key: bytes, chain: OrganizationId, noted: Head | None = None) -> None:
+    def __init__(self, key: bytes, chain: OrganizationId, noted: ChainHead | None = None) -> None:
         self._key = key
         self._noted = noted
         self.chain = chain
-        self.head = Head()
+        self.head = ChainHead()
         self.links = 0
         self.forgotten = 0
 
-    def take(self, link: StoredLink) -> Sequence[Finding]:
+    def take(self, link: StoredLink) -> Sequence[ChainFinding]:
         findings = []
         self.links += 1
         if link.sequence <= self.head.sequence:
-            return [Finding(self.chain, Fault.SURPLUS, link.sequence, link.entry)]
+            return [ChainFinding(self.chain, Fault.SURPLUS, link.sequence, link.entry)]
         follows = link.sequence == self.head.sequence + 1
         if not follows:
-            findings.append(Finding(self.chain, Fault.GAP, self.head.sequence + 1, last=link.sequence - 1))
+            findings.append(ChainFinding(self.chain, Fault.GAP, self.head.sequence + 1, last=link.sequence - 1))
         fault = self._fault(link, follows=follows)
         if fault is not None:
-            findings.append(Finding(self.chain, fault, link.sequence, link.entry))
-        if link.personal is Personal.ALTERED:
-            findings.append(Finding(self.chain, Fault.PERSONAL, link.sequence, link.entry))
-        self.forgotten += link.personal is Personal.FORGOTTEN
+            findings.append(ChainFinding(self.chain, fault, link.sequence, link.entry))
+        if link.personal is PersonalPart.ALTERED:
+            findings.append(ChainFinding(self.chain, Fault.PERSONAL, link.sequence, link.entry))
+        self.forgotten += link.personal is PersonalPart.FORGOTTEN
         # Compared with the stored digest, even if that is wrong. So each altered entry is reported on its own, and the entries after it are
         # not.
-        self.head = Head(link.sequence, link.digest)
+        self.head = ChainHead(link.sequence, link.digest)
         if self._noted is not None and self._noted.sequence == link.sequence and self._noted.digest != link.digest:
-            findings.append(Finding(self.chain, Fault.REPLACED, link.sequence, link.entry))
+            findings.append(ChainFinding(self.chain, Fault.REPLACED, link.sequence, link.entry))
         return findings
 
     def _fault(self, link: StoredLink, *, follows: bool) -> Fault | None:
@@ -161,8 +161,8 @@ class ChainCheck:
             return Fault.ALTERED
         return None
 
-    def end(self) -> Sequence[Finding]:
+    def end(self) -> Sequence[ChainFinding]:
         """Called after the last link."""
         if self._noted is not None and self._noted.sequence > self.head.sequence:
-            return [Finding(self.chain, Fault.CUT_OFF, self.head.sequence, last=self._noted.sequence)]
+            return [ChainFinding(self.chain, Fault.CUT_OFF, self.head.sequence, last=self._noted.sequence)]
         return []

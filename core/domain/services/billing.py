@@ -254,7 +254,7 @@ class Managed(Frozen):
     is_released: bool = False
 
 
-class Wanted(Frozen):
+class WantedSubscription(Frozen):
     """How our own record should be. `id` is None for one that is not there yet."""
 
     of: Managed
@@ -292,14 +292,14 @@ def leading(managed: Sequence[Managed]) -> Managed | None:
     return max(living, key=lambda found: found[:2])[2] if living else None
 
 
-def wanted_of(one: Managed, plan: OfferedPlan, leader: Managed | None) -> Wanted | None:
+def wanted_of(one: Managed, plan: OfferedPlan, leader: Managed | None) -> WantedSubscription | None:
     """None when it has not begun. A second living one is told as expired, until the one that counts is over."""
     state = one.facets.state()
     if state is None or state.status is None:
         return None
     counts = leader is not None and leader.external_id == one.external_id
     status = SubscriptionStatus.EXPIRED if state.lives and not counts else state.status
-    return Wanted(one, None if one.record is None else one.record.id, plan.id, plan.name, status, state.end, state.started)
+    return WantedSubscription(one, None if one.record is None else one.record.id, plan.id, plan.name, status, state.end, state.started)
 
 
 def override_holds(one: Managed, before: Facets) -> bool:

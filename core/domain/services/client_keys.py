@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core.domain.errors import BadRequest
 from core.domain.json import Json
-from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 
 MOST_KEYS: Final = 10
 # Of a published set, which may have keys for other purposes, too.
@@ -46,7 +46,7 @@ def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
     return {"keys": kept}
 
 
-def keys_destination(url: str) -> Destination:
+def keys_destination(url: str) -> OutboundDestination:
     """Where a set is published. Raises `BadRequest`."""
     try:
         return destination(url)

@@ -30,7 +30,7 @@ class ServiceUser(Frozen):
     created_at: datetime
 
 
-class Fate(StrEnum):
+class AccountFate(StrEnum):
     """What becomes of an account when a service deletes its user."""
 
     DELETED = "deleted"
@@ -72,11 +72,11 @@ class HeldServiceUser(Frozen):
         if not self.belongs_to_service:
             raise Forbidden("The owner has proved this address, or others use the account too: only its owner can change it")
 
-    def fate(self) -> Fate:
+    def fate(self) -> AccountFate:
         """Raises `Forbidden` for a person whom no service may remove."""
         if self.account.is_platform_owner or self.owns_an_organization:
             raise Forbidden("The user owns an organization or is a platform owner")
-        return Fate.DELETED if self.belongs_to_service else Fate.KEPT
+        return AccountFate.DELETED if self.belongs_to_service else AccountFate.KEPT
 
 
 def user_created(user: UserId, holder: KeyHolder, actor: Actor) -> Event:
@@ -93,7 +93,7 @@ def email_changed(user: UserId, holder: KeyHolder, actor: Actor) -> Event:
     return _event("user.email.changed", user, holder, actor, {})
 
 
-def user_deleted(user: UserId, fate: Fate, holder: KeyHolder, actor: Actor) -> Event:
+def user_deleted(user: UserId, fate: AccountFate, holder: KeyHolder, actor: Actor) -> Event:
     return _event("user.removed", user, holder, actor, {"account": fate.value})
 
 

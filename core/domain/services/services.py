@@ -15,7 +15,7 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.lines import one_line
-from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.client_keys import client_keys
 from core.domain.services.redirect_uris import redirect_uri, web_page
@@ -299,7 +299,7 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     return service if after == replace(service, jwks_fetched_at=after.jwks_fetched_at) else replace(after, updated_at=now)
 
 
-def logout_destination(uri: str) -> Destination:
+def logout_destination(uri: str) -> OutboundDestination:
     """Raises `BadRequest`."""
     try:
         return destination(uri)

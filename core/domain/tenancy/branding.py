@@ -10,7 +10,7 @@ from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
-from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
@@ -21,7 +21,7 @@ _MOST_SEGMENTS: Final = 500
 TIMEOUT: Final = timedelta(seconds=10)
 
 
-class Look(Frozen):
+class OrganizationLook(Frozen):
     logo_url: str | None
     primary_color: str | None
 
@@ -47,15 +47,15 @@ class LookChange(Frozen):
         if isinstance(self.logo_url, Unchanged) and isinstance(self.primary_color, Unchanged):
             raise BadRequest("Send at least one of logo_url and primary_color")
 
-    def applied(self, look: Look) -> Look:
+    def applied(self, look: OrganizationLook) -> OrganizationLook:
         """Raises `BadRequest`."""
-        return Look(
+        return OrganizationLook(
             look.logo_url if isinstance(self.logo_url, Unchanged) else self.logo_url,
             look.primary_color if isinstance(self.primary_color, Unchanged) else _color(self.primary_color),
         )
 
 
-def logo_destination(text: str) -> Destination:
+def logo_destination(text: str) -> OutboundDestination:
     """Raises `BadRequest`."""
     try:
         return destination(text)
@@ -78,7 +78,9 @@ def logo_of(status: int, content: bytes) -> Logo:
     raise BadRequest("logo_url: there is no PNG, JPEG, WebP or GIF picture")
 
 
-def branding_updated(organization: OrganizationId, before: Look, after: Look, actor: Actor, *, new_logo: bool) -> Event:
+def branding_updated(
+    organization: OrganizationId, before: OrganizationLook, after: OrganizationLook, actor: Actor, *, new_logo: bool
+) -> Event:
     changed: list[Json] = []
     details: dict[str, Json] = {"changed": changed}
     for field, was, now in (

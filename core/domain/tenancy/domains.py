@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import DomainId, OrganizationId
-from core.domain.outbound.destinations import Destination, NotADestination, address_of, destination, host
+from core.domain.outbound.destinations import NotADestination, OutboundDestination, address_of, destination, host
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.frozen import Frozen
 
@@ -48,7 +48,7 @@ class Domain(Frozen, kw_only=True):
         return f"{_RECORD}.{self.name}"
 
     @property
-    def files(self) -> tuple[Destination, ...]:
+    def files(self) -> tuple[OutboundDestination, ...]:
         """Where the file may be. Over plain HTTP as well: a domain that is about to be used may have no certificate yet."""
         return tuple(destination(f"{scheme}://{self.name}{_FILE}") for scheme in ("https", "http"))
 

@@ -126,7 +126,7 @@ class Prospect(Frozen):
         return max((0.0, *((earlier + WITHIN - now).total_seconds() for earlier in counting)))
 
 
-class Offer(Frozen):
+class InvitationOffer(Frozen):
     """An invitation, with everything that decides what becomes of it."""
 
     invitation: Invitation

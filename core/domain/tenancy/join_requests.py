@@ -54,7 +54,7 @@ class Joined(StrEnum):
     """The organization has no room: the person has asked instead."""
 
 
-class Candidate(Frozen, kw_only=True):
+class JoinCandidate(Frozen, kw_only=True):
     """Somebody who has signed in, and the active organization that has proved the domain of their address."""
 
     account: Account

@@ -64,7 +64,7 @@ class Adding(StrEnum):
     OTHERS = "others"
 
 
-class Listing(Frozen):
+class ListedMembership(Frozen):
     """A membership that others have made, as its person meets it, who is asked whether they belong there."""
 
     organization: OrganizationId
@@ -109,7 +109,7 @@ class Member(Frozen):
             raise Forbidden
 
 
-class Standing(Frozen):
+class OrganizationStanding(Frozen):
     """How a person stands to an organization. The relations decide; the membership only names the role."""
 
     organization: OrganizationId

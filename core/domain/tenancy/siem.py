@@ -12,7 +12,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.json import Json
 from core.domain.lines import typed_line
-from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -36,7 +36,7 @@ _OURS: Final = frozenset(
 )
 
 
-class Provider(StrEnum):
+class SiemProvider(StrEnum):
     SPLUNK_HEC = "splunk_hec"
     DATADOG = "datadog"
     ELASTIC = "elastic"
@@ -44,16 +44,16 @@ class Provider(StrEnum):
 
 
 # Other names for the same forms, among them such as name the form and no maker.
-_NAMES: Final[Mapping[Provider, tuple[str, ...]]] = {
-    Provider.SPLUNK_HEC: ("splunk", "hec", "event_collector", "http_event_collector"),
-    Provider.DATADOG: ("datadog_logs", "log_intake", "logs_intake", "http_log_intake"),
-    Provider.ELASTIC: ("elasticsearch", "opensearch", "elastic_bulk", "bulk", "bulk_api", "bulk_index"),
-    Provider.GENERIC: ("ndjson", "generic_ndjson", "generic_http", "generic_json", "http", "https", "json", "webhook", "custom"),
+_NAMES: Final[Mapping[SiemProvider, tuple[str, ...]]] = {
+    SiemProvider.SPLUNK_HEC: ("splunk", "hec", "event_collector", "http_event_collector"),
+    SiemProvider.DATADOG: ("datadog_logs", "log_intake", "logs_intake", "http_log_intake"),
+    SiemProvider.ELASTIC: ("elasticsearch", "opensearch", "elastic_bulk", "bulk", "bulk_api", "bulk_index"),
+    SiemProvider.GENERIC: ("ndjson", "generic_ndjson", "generic_http", "generic_json", "http", "https", "json", "webhook", "custom"),
 }
 _BY_NAME: Final = {name: provider for provider, names in _NAMES.items() for name in (provider.value, *names)}
 
 
-class Credentials(Frozen):
+class SiemCredentials(Frozen):
     """`auth_header` is the value of `Authorization`, or `Name: value`. With an `api_key` it may be the name of the header that carries
     this.
     """
@@ -74,7 +74,7 @@ class Credentials(Frozen):
         ).encode()
 
     @classmethod
-    def read(cls, text: bytes) -> "Credentials":
+    def read(cls, text: bytes) -> "SiemCredentials":
         kept = json.loads(text)
         return cls(*(None if kept[name] is None else Secret(kept[name]) for name in ("api_key", "auth_header")))
 
@@ -85,7 +85,7 @@ class SiemConfiguration(Frozen, kw_only=True):
     id: SiemId
     organization: OrganizationId
     name: str
-    provider: Provider
+    provider: SiemProvider
     endpoint_url: str
     batch_size: int
     is_active: bool
@@ -94,7 +94,7 @@ class SiemConfiguration(Frozen, kw_only=True):
     updated_at: datetime
 
 
-class Health(Frozen):
+class SiemHealth(Frozen):
     """`lag` counts entries that have not been received, and `lag_seconds` is the age of the oldest of them."""
 
     last_delivered_at: datetime | None = None
@@ -103,11 +103,11 @@ class Health(Frozen):
     lag_seconds: int = 0
 
 
-def provider_named(text: str) -> Provider:
+def provider_named(text: str) -> SiemProvider:
     """Raises `BadRequest`."""
     provider = _BY_NAME.get(text.strip().lower().replace("-", "_").replace(" ", "_"))
     if provider is None:
-        raise BadRequest(f"provider_type: one of {', '.join(Provider)}")
+        raise BadRequest(f"provider_type: one of {', '.join(SiemProvider)}")
     return provider
 
 
@@ -118,7 +118,7 @@ def siem_name(text: str) -> str:
     return name
 
 
-def siem_destination(text: str) -> Destination:
+def siem_destination(text: str) -> OutboundDestination:
     """Raises `BadRequest`."""
     try:
         return destination(text)
@@ -141,13 +141,13 @@ def credential(field: str, text: str | None) -> Secret | None:
     return Secret(text)
 
 
-def require_usable(credentials: Credentials) -> None:
+def require_usable(credentials: SiemCredentials) -> None:
     """Raises `BadRequest` for a header that is ours to write, or to leave out."""
-    if any(name.lower() in _OURS for name in authentication(Provider.GENERIC, credentials)):
+    if any(name.lower() in _OURS for name in authentication(SiemProvider.GENERIC, credentials)):
         raise BadRequest("auth_header: this header is not for credentials")
 
 
-def authentication(provider: Provider, credentials: Credentials) -> Mapping[str, str]:
+def authentication(provider: SiemProvider, credentials: SiemCredentials) -> Mapping[str, str]:
     """The headers that carry the credentials."""
     key = None if credentials.api_key is None else credentials.api_key.reveal()
     header = None if credentials.auth_header is None else credentials.auth_header.reveal()
@@ -157,22 +157,22 @@ def authentication(provider: Provider, credentials: Credentials) -> Mapping[str,
         return {header: key}
     name, colon, value = header.partition(":")
     named = {name: value.strip()} if colon and _FIELD_NAME.fullmatch(name) and value.strip() else {"Authorization": header}
-    return named if key is None or provider is Provider.GENERIC else {**_usual(provider, key), **named}
+    return named if key is None or provider is SiemProvider.GENERIC else {**_usual(provider, key), **named}
 
 
-def _usual(provider: Provider, key: str) -> Mapping[str, str]:
+def _usual(provider: SiemProvider, key: str) -> Mapping[str, str]:
     match provider:
-        case Provider.SPLUNK_HEC:
+        case SiemProvider.SPLUNK_HEC:
             return {"Authorization": f"Splunk {key}"}
-        case Provider.DATADOG:
+        case SiemProvider.DATADOG:
             return {"DD-API-KEY": key}
-        case Provider.ELASTIC:
+        case SiemProvider.ELASTIC:
             return {"Authorization": f"ApiKey {key}"}
         case _:
             return {"Authorization": f"Bearer {key}"}
 
 
-def keeps_credentials(before: SiemConfiguration, provider: Provider, to: Destination) -> bool:
+def keeps_credentials(before: SiemConfiguration, provider: SiemProvider, to: OutboundDestination) -> bool:
     """Whether credentials that nobody sends again stay: only for whom they were given to. Or somebody who does not know them could have
     them sent to a place of their own.
     """

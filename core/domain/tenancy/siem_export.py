@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.json import Json
-from core.domain.outbound.destinations import Destination
+from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.deliveries import rest_asked
-from core.domain.tenancy.siem import Provider
+from core.domain.tenancy.siem import SiemProvider
 from core.frozen import Frozen
 
 # What one batch weighs, give or take an entry. Receivers take at least this much.
@@ -64,7 +64,7 @@ class Numbered(Frozen):
     salt: str | None
 
 
-class Export(Frozen):
+class ExportIdentity(Frozen):
     organization: OrganizationId
     id: SiemId
 
@@ -77,7 +77,7 @@ def canonical(value: Mapping[str, Json]) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def record_of(export: Export, stream: Stream, before: Cursor, one: Numbered) -> tuple[Mapping[str, Json], Cursor]:
+def record_of(export: ExportIdentity, stream: Stream, before: Cursor, one: Numbered) -> tuple[Mapping[str, Json], Cursor]:
     """The entry as it leaves, and the end of the chain with it."""
     covered: dict[str, Json] = {
         **export.place(stream, one.sequence),
@@ -96,7 +96,7 @@ def _personal(stream: Stream, one: Numbered) -> Mapping[str, Json] | None:
     return {**named, "salt": one.salt, "text": one.personal}
 
 
-def head_claims(export: Export, stream: Stream, end: Cursor, now: datetime, issuer: str) -> Mapping[str, Json]:
+def head_claims(export: ExportIdentity, stream: Stream, end: Cursor, now: datetime, issuer: str) -> Mapping[str, Json]:
     """What the signature of a head says."""
     return {"iss": issuer, "iat": int(now.timestamp()), **export.place(stream, end.sequence), "digest": end.digest.hex()}
 
@@ -104,7 +104,7 @@ def head_claims(export: Export, stream: Stream, end: Cursor, now: datetime, issu
 class Batch:
     """Entries that leave together, one after the other."""
 
-    def __init__(self, provider: Provider, export: Export, stream: Stream, after: Cursor, now: datetime) -> None:
+    def __init__(self, provider: SiemProvider, export: ExportIdentity, stream: Stream, after: Cursor, now: datetime) -> None:
         self._provider = provider
         self._now = now
         self._export = export
@@ -127,32 +127,32 @@ class Batch:
         return joined(self._provider, [*self._items, _wrapped(self._provider, record, now)])
 
 
-def test_body(provider: Provider, export: Export, now: datetime) -> bytes:
+def test_body(provider: SiemProvider, export: ExportIdentity, now: datetime) -> bytes:
     """Of no sequence, and in no chain."""
     record = {**export.place("test", 0), "message": "Postern can send here"}
     return joined(provider, [_wrapped(provider, record, now)])
 
 
-def _shown_time(provider: Provider, at: datetime | None, now: datetime) -> datetime | None:
+def _shown_time(provider: SiemProvider, at: datetime | None, now: datetime) -> datetime | None:
     """None where the receiver would throw the entry away for its age, and so takes the time of arrival. The record has the entry's own."""
-    return None if provider is Provider.DATADOG and at is not None and now - at > _OLDEST_OF_DATADOG else at
+    return None if provider is SiemProvider.DATADOG and at is not None and now - at > _OLDEST_OF_DATADOG else at
 
 
-def _wrapped(provider: Provider, record: Mapping[str, Json], at: datetime | None) -> bytes:
+def _wrapped(provider: SiemProvider, record: Mapping[str, Json], at: datetime | None) -> bytes:
     """In the provider's form, with its time where the provider looks for it."""
     when = None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
     match provider:
-        case Provider.SPLUNK_HEC:
+        case SiemProvider.SPLUNK_HEC:
             # https://docs.splunk.com/Documentation/Splunk/latest/Data/FormateventsforHTTPEventCollector
             time = {} if at is None else {"time": round(at.timestamp(), 3)}
             return canonical({**time, "source": "postern", "sourcetype": "_json", "event": record})
-        case Provider.DATADOG:
+        case SiemProvider.DATADOG:
             # https://docs.datadoghq.com/api/latest/logs/#send-logs
             told = {} if when is None else {"timestamp": when}
             tags = f"stream:{record['stream']},organization_id:{record['organization_id']}"
             message = f"postern {record['stream']} {record['sequence']}"
             return canonical({**told, "ddsource": "postern", "service": "postern", "ddtags": tags, "message": message, "postern": record})
-        case Provider.ELASTIC:
+        case SiemProvider.ELASTIC:
             # https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-bulk: one that is there already is not written again.
             kind = "-head" if "head" in record else ""
             identity = f"{record['export_id']}-{record['stream']}-{record['sequence']}{kind}"
@@ -163,14 +163,14 @@ def _wrapped(provider: Provider, record: Mapping[str, Json], at: datetime | None
             return canonical(record)
 
 
-def joined(provider: Provider, items: Sequence[bytes]) -> bytes:
-    if provider is Provider.DATADOG:
+def joined(provider: SiemProvider, items: Sequence[bytes]) -> bytes:
+    if provider is SiemProvider.DATADOG:
         return b"[" + b",".join(items) + b"]"
     return b"\n".join(items) + b"\n"
 
 
-def headers_of(provider: Provider, authentication: Mapping[str, str]) -> Mapping[str, str]:
-    as_lines = provider in {Provider.ELASTIC, Provider.GENERIC}
+def headers_of(provider: SiemProvider, authentication: Mapping[str, str]) -> Mapping[str, str]:
+    as_lines = provider in {SiemProvider.ELASTIC, SiemProvider.GENERIC}
     return {
         "content-type": "application/x-ndjson" if as_lines else "application/json",
         "user-agent": "Postern-SIEM",
@@ -178,19 +178,19 @@ def headers_of(provider: Provider, authentication: Mapping[str, str]) -> Mapping
     }
 
 
-def asked_of(provider: Provider, to: Destination) -> Destination:
+def asked_of(provider: SiemProvider, to: OutboundDestination) -> OutboundDestination:
     """Elastic's answer tells what became of each item, and is asked to tell no more than that: only the beginning of an answer is read."""
-    if provider is not Provider.ELASTIC or "filter_path=" in to.target:
+    if provider is not SiemProvider.ELASTIC or "filter_path=" in to.target:
         return to
     mark = "&" if "?" in to.target else "?"
-    return Destination(to.scheme, to.host, to.port, f"{to.target}{mark}filter_path=errors,items.*.status,items.*.error.type")
+    return OutboundDestination(to.scheme, to.host, to.port, f"{to.target}{mark}filter_path=errors,items.*.status,items.*.error.type")
 
 
-def refusal(provider: Provider, status: int, body: bytes) -> str | None:
+def refusal(provider: SiemProvider, status: int, body: bytes) -> str | None:
     """Why the batch does not count as received. None: it does."""
     if not 200 <= status < 300:
         return f"answered {status}"
-    if provider is not Provider.ELASTIC or not body.strip():
+    if provider is not SiemProvider.ELASTIC or not body.strip():
         return None
     # Answers 200 also when it has refused some of the items, or all.
     try:
@@ -228,7 +228,7 @@ def pause_after(failures: int, spread: float, retry_after: str | None, now: date
     return pause if rest is None else max(pause, rest)
 
 
-def most_of_a_batch(provider: Provider, batch_size: int, failures: int) -> int:
+def most_of_a_batch(provider: SiemProvider, batch_size: int, failures: int) -> int:
     """Fewer after each failure, since the size may be what the receiver refuses."""
-    most = min(batch_size, _MOST_ITEMS_OF_DATADOG - 1) if provider is Provider.DATADOG else batch_size
+    most = min(batch_size, _MOST_ITEMS_OF_DATADOG - 1) if provider is SiemProvider.DATADOG else batch_size
     return max(1, most >> min(failures, 10))

@@ -9,7 +9,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.json import Json
 from core.domain.lines import typed_line
-from core.domain.outbound.destinations import Destination, NotADestination, destination
+from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Secret
@@ -59,7 +59,7 @@ def webhook_name(text: str) -> str:
     return name
 
 
-def webhook_destination(text: str) -> Destination:
+def webhook_destination(text: str) -> OutboundDestination:
     """Raises `BadRequest`."""
     try:
         return destination(text)

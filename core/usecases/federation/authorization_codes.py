@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Unavailable
 from core.domain.federation.authorization_codes import (
-    Approved,
+    ApprovedAuthorization,
     Claim,
     EarlierUse,
     NewCode,
@@ -17,7 +17,7 @@ from core.domain.federation.authorization_codes import (
     code_reused,
     second_use,
 )
-from core.domain.federation.clients import AuthenticatedClient, Credentials
+from core.domain.federation.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.grants import Granted, TokenRequest
 from core.domain.federation.oauth_errors import InvalidGrant
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
@@ -63,7 +63,7 @@ class AuthorizationCodes:
         self._ids = ids
         self._secrets = secrets
 
-    async def issue(self, uow: UnitOfWork, approved: Approved, registered: Sequence[str], *, by_trust: bool = False) -> Token:
+    async def issue(self, uow: UnitOfWork, approved: ApprovedAuthorization, registered: Sequence[str], *, by_trust: bool = False) -> Token:
         """Runs within the caller's unit of work, with the account held. Raises `CodeNotIssued` when the account or the service has ended,
         when the service's addresses are no longer those that were `registered`, or when nothing permits the code: the person's consent or,
         `by_trust`, their own membership of an organization that trusts the service.
@@ -87,7 +87,9 @@ class AuthorizationCodes:
         granted, _ = await self._redeemed(claim, look, sender, sender.actor() if client.is_public else SYSTEM)
         return granted
 
-    async def redeem_with_secret(self, request: TokenRequest, shown: Credentials, sender: Client) -> tuple[Granted, AuthenticatedClient]:
+    async def redeem_with_secret(
+        self, request: TokenRequest, shown: ClientCredentials, sender: Client
+    ) -> tuple[Granted, AuthenticatedClient]:
         """The same for a client that shows a secret, which is looked up by the statement that redeems: one round trip for both. Raises what
         `redeem` does, and `Unauthorized`, `OrganizationNotActive`.
         """

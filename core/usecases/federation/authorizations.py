@@ -4,24 +4,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.domain.errors import NotFound
-from core.domain.federation.authorization_codes import SESSION_PROVIDER, Approved, code_challenge
+from core.domain.federation.authorization_codes import SESSION_PROVIDER, ApprovedAuthorization, code_challenge
 from core.domain.federation.authorization_parameters import NOT_OUR_HINT, Parameters, checked, client_of, id_token_hint, pushed, recipient
 from core.domain.federation.authorization_steps import (
-    Application,
+    AuthorizationStep,
     Progress,
-    SignedIn,
-    Step,
+    RequestingApplication,
+    SignedInPerson,
     next_step,
     relies_on_consent,
     require_open,
     require_redeemable,
 )
 from core.domain.federation.authorizations import (
+    AuthorizationErrorCode,
     AuthorizationRefused,
     AuthorizationRequest,
     Registered,
     UnknownRecipient,
-    Word,
     restored,
     unknown_application,
     unregistered,
@@ -47,30 +47,30 @@ from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.flows import complete_once
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
-from ports.federation.authorizations import Encounter, Encounters
+from ports.federation.authorizations import AuthorizationEncounter, Encounters
 from ports.ids import Ids
 from ports.secrets import Secrets
 from ports.tokens import TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class Finished(Frozen):
+class FinishedAuthorization(Frozen):
     """What the application gets: a code, or an error."""
 
     answered: Answered
-    application: Application
+    application: RequestingApplication
 
 
-class Unfinished(Frozen):
+class UnfinishedAuthorization(Frozen):
     """The person has to do something first."""
 
-    step: Step
+    step: AuthorizationStep
     request: AuthorizationRequest
-    application: Application
-    signed_in: SignedIn | None
+    application: RequestingApplication
+    signed_in: SignedInPerson | None
 
 
-Outcome = Finished | Unfinished
+Outcome = FinishedAuthorization | UnfinishedAuthorization
 
 
 class Authorizations:
@@ -111,7 +111,7 @@ class Authorizations:
         try:
             request = await self.checked(parameters, met.application, answers_to)
         except AuthorizationRefused as refusal:
-            return Finished(self._refused(answers_to, refusal), met.application)
+            return FinishedAuthorization(self._refused(answers_to, refusal), met.application)
         return await self._settled(request, met, Progress(), caller=caller)
 
     async def resume(
@@ -137,7 +137,7 @@ class Authorizations:
         met = await self._met_again(request, caller)
         return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, caller=caller, sender=sender)
 
-    async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, Application]:
+    async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, RequestingApplication]:
         """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
         `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person is told.
         """
@@ -167,9 +167,9 @@ class Authorizations:
         request = _kept(flow, refusing=True)
         await self._met_again(request, None)
         await self._complete(flow, refused=True)
-        return self._refused(request.recipient, AuthorizationRefused(Word.ACCESS_DENIED, "The person has refused"))
+        return self._refused(request.recipient, AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The person has refused"))
 
-    async def checked(self, parameters: Parameters, application: Application, answers_to: Recipient) -> AuthorizationRequest:
+    async def checked(self, parameters: Parameters, application: RequestingApplication, answers_to: Recipient) -> AuthorizationRequest:
         """Raises `AuthorizationRefused`."""
         request = checked(parameters, application.registered, answers_to)
         hint = id_token_hint(parameters)
@@ -177,12 +177,12 @@ class Authorizations:
             return request
         said = await read_hint(self._verifier, hint)
         if said is None or said.client != request.client_id:
-            raise AuthorizationRefused(Word.INVALID_REQUEST, NOT_OUR_HINT)
+            raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, NOT_OUR_HINT)
         if request.subject not in {None, said.user}:
-            raise AuthorizationRefused(Word.INVALID_REQUEST, "id_token_hint: it is another person's than claims asks for")
+            raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "id_token_hint: it is another person's than claims asks for")
         return replace(request, subject=said.user)
 
-    async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> Encounter:
+    async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> AuthorizationEncounter:
         """For a request that a flow has kept. What the service has registered may have changed since. Raises `UnknownRecipient`."""
         met = _found(await self._encounters.find(request.client_id, caller))
         _require_registered(request, met.application.registered)
@@ -191,7 +191,7 @@ class Authorizations:
     async def _settled(
         self,
         request: AuthorizationRequest,
-        met: Encounter,
+        met: AuthorizationEncounter,
         progress: Progress,
         flow: Flow | None = None,
         actor: Actor | None = None,
@@ -204,11 +204,13 @@ class Authorizations:
             require_open(request, application)
             require_redeemable(request, application.registered)
             step = next_step(request, application, signed_in, progress, self._clock.now())
-            if step is not Step.DONE or signed_in is None:
-                return Unfinished(step, request, application, signed_in)
+            if step is not AuthorizationStep.DONE or signed_in is None:
+                return UnfinishedAuthorization(step, request, application, signed_in)
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
-                return Finished(await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application)
-            return Finished(await self._approved(request, application, signed_in, flow, actor), application)
+                return FinishedAuthorization(
+                    await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application
+                )
+            return FinishedAuthorization(await self._approved(request, application, signed_in, flow, actor), application)
         except CodeNotIssued:
             # Whoever is still there is asked for what is missing now. If that is nothing, it is the account that has ended.
             met = await self._met_again(request, caller)
@@ -216,13 +218,18 @@ class Authorizations:
         except AuthorizationRefused as refusal:
             if flow is not None:
                 await self._complete(flow)
-            return Finished(self._refused(request.recipient, refusal), application)
+            return FinishedAuthorization(self._refused(request.recipient, refusal), application)
 
     async def _approved(
-        self, request: AuthorizationRequest, application: Application, signed_in: SignedIn, flow: Flow | None, actor: Actor | None
+        self,
+        request: AuthorizationRequest,
+        application: RequestingApplication,
+        signed_in: SignedInPerson,
+        flow: Flow | None,
+        actor: Actor | None,
     ) -> Answered:
         """With a code: for what the person has just allowed if there is an actor, or for what they have allowed before."""
-        approved = Approved(
+        approved = ApprovedAuthorization(
             service=application.service,
             user=signed_in.user,
             parent=signed_in.session,
@@ -251,8 +258,8 @@ class Authorizations:
     async def _with_tokens(
         self,
         request: AuthorizationRequest,
-        application: Application,
-        signed_in: SignedIn,
+        application: RequestingApplication,
+        signed_in: SignedInPerson,
         flow: Flow | None,
         actor: Actor | None,
         *,
@@ -288,7 +295,7 @@ class Authorizations:
         return answers_to.answered(self._issuer, {"error": refusal.word.value, "error_description": refusal.message})
 
 
-def _as_client(application: Application) -> AuthenticatedClient:
+def _as_client(application: RequestingApplication) -> AuthenticatedClient:
     context = Context(application.organization, application.organization_slug, application.service, application.slug)
     registered = RegisteredClient(
         client=application.registered.client_id,
@@ -309,20 +316,20 @@ def _allowed(flow: Flow) -> Progress:
     return Progress(flow.created_at, account_chosen=True, consented=True, set_up_later=True, asked_membership=True)
 
 
-def _provider(flow: Flow | None, signed_in: SignedIn) -> str:
+def _provider(flow: Flow | None, signed_in: SignedInPerson) -> str:
     """As the log of sign-ins calls it: the way in which the person has signed in for this request, or the session that they had already."""
     if flow is None or flow.session != signed_in.session:
         return SESSION_PROVIDER
     return flow.signed_in_by or SESSION_PROVIDER
 
 
-def _found(met: Encounter | None) -> Encounter:
+def _found(met: AuthorizationEncounter | None) -> AuthorizationEncounter:
     if met is None:
         raise unknown_application()
     return met
 
 
-def _taken(met: Encounter) -> AuthorizationRequest:
+def _taken(met: AuthorizationEncounter) -> AuthorizationRequest:
     if met.pushed is None:
         raise UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
     request = restored(met.pushed)

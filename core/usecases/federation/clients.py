@@ -6,7 +6,7 @@ from core.domain.errors import Unauthorized
 from core.domain.federation.clients import (
     AuthenticatedClient,
     AuthenticationMethod,
-    Credentials,
+    ClientCredentials,
     RegisteredClient,
     credentials_of,
     require_known,
@@ -44,18 +44,18 @@ class Clients:
 
     def credentials(
         self, *, basic: tuple[str, Token] | None, named: str | None, secret: Token | None, assertion: str | None, assertion_type: str | None
-    ) -> Credentials:
+    ) -> ClientCredentials:
         """What a request shows of its client. Raises `BadRequest`, `Unauthorized`."""
         claimed = None if assertion is None else self._assertions.claimed_client(assertion)
         return credentials_of(basic=basic, named=named, secret=secret, assertion=assertion, assertion_type=assertion_type, claimed=claimed)
 
-    async def authenticate(self, credentials: Credentials) -> AuthenticatedClient:
+    async def authenticate(self, credentials: ClientCredentials) -> AuthenticatedClient:
         """In one round trip, and with an assertion in two. Raises `Unauthorized`; `OrganizationNotActive`."""
         secret = credentials.secret
         found = await self._lookup.find(credentials.client, None if secret is None else secret.digest())
         return await self.confirm(found, credentials)
 
-    async def confirm(self, found: RegisteredClient | None, credentials: Credentials) -> AuthenticatedClient:
+    async def confirm(self, found: RegisteredClient | None, credentials: ClientCredentials) -> AuthenticatedClient:
         """The same for a client that was looked up together with something else."""
         client = require_known(found, credentials)
         if credentials.assertion is not None and client.keys is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from core.domain.errors import NotFound
-from core.domain.federation.consents import Access, Consent, consent_given, consent_revoked
+from core.domain.federation.consents import ApplicationAccess, Consent, consent_given, consent_revoked
 from core.domain.identifiers import ConsentId, ServiceId, UserId
 from core.domain.record.events import Actor
 from ports.federation.consents import AccessLookup
@@ -15,11 +15,11 @@ class Consents:
         self._unit_of_work = unit_of_work
         self._lookup = lookup
 
-    async def list(self, user: UserId) -> Sequence[Access]:
+    async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         """The applications with access: those that the person has allowed something, and those that have a session of theirs."""
         return await self._lookup.list(user)
 
-    async def revoke(self, user: UserId, service: ServiceId, actor: Actor) -> Access:
+    async def revoke(self, user: UserId, service: ServiceId, actor: Actor) -> ApplicationAccess:
         """The application's sessions for this person, with their refresh tokens, and its codes end with the next request, and it has to ask
         again. Raises `NotFound` when it has no access.
         """

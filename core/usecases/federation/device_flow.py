@@ -12,22 +12,22 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, Credentials, RegisteredClient, require_open
+from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials, RegisteredClient, require_open
 from core.domain.federation.device_flow import (
     ENTRIES_OF_PERSON,
     PROVIDER,
     USER_CODE_ALPHABET,
     USER_CODE_LENGTH,
     AskedFor,
-    Asker,
     AskingClient,
-    Decision,
+    AskingDevice,
     DeviceAuthorization,
     DeviceCodeState,
+    DeviceDecision,
     DeviceDenied,
+    DeviceStep,
     EnteredCode,
     NewDeviceCode,
-    Step,
     UserCodeUnknown,
     approved,
     as_shown,
@@ -54,7 +54,7 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission, Arrived
 from core.usecases.identity.sign_in.landings.api import WithTokens
 from ports.clock import Clock
-from ports.federation.device_flow import DeviceCodes
+from ports.federation.device_flow import DeviceCodeRequests
 from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.rate_limits import SharedBuckets
@@ -72,7 +72,7 @@ class DeviceFlow:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        codes: DeviceCodes,
+        codes: DeviceCodeRequests,
         *,
         clients: Clients,
         devices: Devices,
@@ -103,7 +103,7 @@ class DeviceFlow:
     async def ask(self, asking: AskingClient, scopes: tuple[str, ...], client: Client) -> DeviceAuthorization:
         """A code for a device, and one for its person. Raises `Unauthorized` when there is no such client, and `OrganizationNotActive`."""
         actor = client.actor()
-        asker = Asker(address=actor.address, user_agent=actor.user_agent)
+        asker = AskingDevice(address=actor.address, user_agent=actor.user_agent)
         key = await self._server_secrets.get(USER_CODES)
         for _ in range(_TRIES):
             device_code, user_code = self._secrets.token(), self._secrets.letters(USER_CODE_ALPHABET, USER_CODE_LENGTH)
@@ -117,7 +117,7 @@ class DeviceFlow:
             )
             asked = _known(await self._codes.ask(code, asking))
             if asked.is_added:
-                self._metrics.device_flow(Step.STARTED)
+                self._metrics.device_flow(DeviceStep.STARTED)
                 page = asked.activation_uri or self._activation_page
                 return DeviceAuthorization(
                     device_code=device_code,
@@ -166,7 +166,7 @@ class DeviceFlow:
             if await uow.device_codes.approve(code, caller.user, caller.session, now):
                 await uow.record(device_approved(found, client.actor(caller.user)))
                 await uow.commit()
-                self._metrics.device_flow(Step.APPROVED)
+                self._metrics.device_flow(DeviceStep.APPROVED)
                 return found
         return await self._decided(code, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED)
 
@@ -180,11 +180,11 @@ class DeviceFlow:
             if await uow.device_codes.deny(code, caller.user, self._clock.now()):
                 await uow.record(device_denied(found, client.actor(caller.user)))
                 await uow.commit()
-                self._metrics.device_flow(Step.DENIED)
+                self._metrics.device_flow(DeviceStep.DENIED)
                 return found
         return await self._decided(code, caller, DeviceCodeState.DENIED)
 
-    async def redeem(self, device_code: Token, shown: Credentials | None, sender: Client) -> tuple[Granted, AuthenticatedClient]:
+    async def redeem(self, device_code: Token, shown: ClientCredentials | None, sender: Client) -> tuple[Granted, AuthenticatedClient]:
         """Exchanges a device code for a session, once somebody has approved; until then it is one round trip. `shown` is what the client
         shows of itself, or None when it sends the device code alone. Raises `DeviceCodePending` or `SlowDown` while nobody has decided,
         `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client does not show the credential that it has, and
@@ -199,7 +199,7 @@ class DeviceFlow:
         known = sender if client.is_public else replace(sender, address=None)
         return await self._let_in(decision, client, await self._devices.observe(known)), client
 
-    async def _authenticated(self, found: RegisteredClient, shown: Credentials | None) -> AuthenticatedClient:
+    async def _authenticated(self, found: RegisteredClient, shown: ClientCredentials | None) -> AuthenticatedClient:
         if shown is not None and shown.method is not AuthenticationMethod.NONE:
             return await self._clients.confirm(found, shown)
         if not may_show_nothing(found):
@@ -207,7 +207,7 @@ class DeviceFlow:
         require_open(found)
         return AuthenticatedClient(found, AuthenticationMethod.NONE)
 
-    async def _let_in(self, decision: Decision, client: AuthenticatedClient, approach: Approach) -> Granted:
+    async def _let_in(self, decision: DeviceDecision, client: AuthenticatedClient, approach: Approach) -> Granted:
         user, service = decision.user, client.registered.service
         async with self._unit_of_work() as uow:
             # It holds the account: before the code, as whoever ends both takes them.
@@ -238,7 +238,7 @@ class DeviceFlow:
             landing = WithTokens(self._sessions, Application(client.registered.client, approval.scopes))
             admitted = await self._admission.let_in(uow, arrived, landing)
             await uow.commit()
-        self._metrics.device_flow(Step.LET_IN)
+        self._metrics.device_flow(DeviceStep.LET_IN)
         return Granted(admitted.kept, confirmed.account.email_verified_at is not None, approval.role)
 
     def _pending(self, found: EnteredCode | None) -> EnteredCode:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import Unauthorized
-from core.domain.federation.clients import AuthenticatedClient, Credentials
+from core.domain.federation.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.given_sessions import ReadToken, client_named, is_of, of_refresh_token, read, repeated, session_named
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
@@ -40,7 +40,7 @@ class GivenSessions:
         self._issuer = issuer
         self._tokens: dict[Json, ReadToken] = {}
 
-    async def introspect(self, credentials: Credentials, token: Token) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
+    async def introspect(self, credentials: ClientCredentials, token: Token) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
         """What a token says, if it is good at this moment and was given for a service of the client's own organization; `INACTIVE` for any
         other, whatever is wrong with it. An access token takes one round trip, together with the client. Raises `Unauthorized`;
         `OrganizationNotActive`.
@@ -71,7 +71,7 @@ class GivenSessions:
         if given is not None and given.service == client.registered.service:
             await self._sessions.sign_out(given.session, sender.actor(given.user))
 
-    async def _of_session(self, credentials: Credentials, token: ReadToken) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
+    async def _of_session(self, credentials: ClientCredentials, token: ReadToken) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
         secret = credentials.secret
         found = await self._lookup.find(credentials.client, None if secret is None else secret.digest(), token.session, token.user)
         registered, living = (None, None) if found is None else found
@@ -89,7 +89,7 @@ class GivenSessions:
             return INACTIVE
         return repeated(claims)
 
-    async def _authenticated(self, credentials: Credentials) -> AuthenticatedClient:
+    async def _authenticated(self, credentials: ClientCredentials) -> AuthenticatedClient:
         client = await self._clients.authenticate(credentials)
         require_credential(client)
         return client

@@ -1,7 +1,7 @@
 """Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
 
-from core.domain.federation.authorization_steps import Application
-from core.domain.federation.logouts import LogoutRequest, client_of_logout, way_back
+from core.domain.federation.authorization_steps import RequestingApplication
+from core.domain.federation.logouts import OidcLogoutRequest, client_of_logout, way_back
 from core.domain.identity.callers import Caller
 from core.frozen import Frozen
 from core.usecases.federation.id_token_hints import read_hint
@@ -12,7 +12,7 @@ from ports.tokens import TokenVerifier
 class Farewell(Frozen):
     """How a request to sign out goes on."""
 
-    application: Application | None
+    application: RequestingApplication | None
     """That asks. None: it is not known which."""
     way_back: str | None
     """Where the person goes once they are signed out. None: they stay here."""
@@ -25,7 +25,7 @@ class Logouts:
         self._encounters = encounters
         self._verifier = verifier
 
-    async def look(self, request: LogoutRequest, caller: Caller | None) -> Farewell:
+    async def look(self, request: OidcLogoutRequest, caller: Caller | None) -> Farewell:
         """Changes nothing. Raises `WayBackUnknown`. A hint counts when it is an ID token of ours, expired or not, for this application and
         this person. A wrong one is no hint at all, and then nothing that came with it counts, either.
         """

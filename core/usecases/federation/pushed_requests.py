@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from core.domain.federation.authorization_parameters import PUSHED, Parameters, recipient
-from core.domain.federation.authorizations import AuthorizationRefused, Word, stored, unknown_application
+from core.domain.federation.authorizations import AuthorizationErrorCode, AuthorizationRefused, stored, unknown_application
 from core.domain.identifiers import ClientId, PushedRequestId
 from core.frozen import Frozen
 from core.usecases.federation.authorizations import Authorizations
@@ -44,7 +44,7 @@ class PushedRequests:
     async def push(self, parameters: Parameters, client: ClientId) -> PushedRequest:
         """`client` has authenticated, if it has anything to authenticate with. Raises `AuthorizationRefused` and `UnknownRecipient`."""
         if "request_uri" in parameters:
-            raise AuthorizationRefused(Word.INVALID_REQUEST, "request_uri: a pushed request cannot name another one")
+            raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "request_uri: a pushed request cannot name another one")
         met = await self._encounters.find(client, None)
         if met is None:
             raise unknown_application()

@@ -8,7 +8,7 @@ from core.domain.identity.accounts import email_change_refused, registration_ref
 from core.domain.identity.devices import Client
 from core.domain.identity.mailed_tokens import (
     PROVES_ADDRESS,
-    Asked,
+    AskedOnPage,
     Doubt,
     MailedToken,
     MailedTokenPurpose,
@@ -61,7 +61,7 @@ class AddressProofs:
         `LinkRefused`, and `ProviderRequired` where a password would be of no use.
         """
         link, asked = await self._find(token, browser)
-        if asked is not Asked.NOTHING and not refusing:
+        if asked is not AskedOnPage.NOTHING and not refusing:
             await self._require_passwords(link)
         return Doubt(link.purpose, link.email, asked)
 
@@ -70,7 +70,7 @@ class AddressProofs:
         `LinkRefused`, and what `PasswordProofs.of_registration` does.
         """
         link, asked = await self._find(token, browser)
-        checked = None if asked is Asked.NOTHING else await self._proofs.of_registration(link.email, password, client)
+        checked = None if asked is AskedOnPage.NOTHING else await self._proofs.of_registration(link.email, password, client)
         async with self._unit_of_work() as uow:
             await self._accounts.redeem(uow, link)
             if checked is not None:
@@ -138,7 +138,7 @@ class AddressProofs:
         proved = account.email_verified_at is not None and account.email.key == link.email.key
         return link, Settled.PROVED if proved else Settled.REFUSED
 
-    async def _find(self, token: Token, browser: Token | None) -> tuple[MailedToken, Asked]:
+    async def _find(self, token: Token, browser: Token | None) -> tuple[MailedToken, AskedOnPage]:
         async with self._unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             registration = None if link is None else await uow.account_passwords.registration(link.user)

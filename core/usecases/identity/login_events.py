@@ -19,7 +19,7 @@ from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Outcome(Frozen, kw_only=True):
+class LoginOutcome(Frozen, kw_only=True):
     """How an attempt to sign in went."""
 
     user: UserId | None
@@ -57,7 +57,7 @@ class LoginEvents:
         listed = await self._lookup.list_own(user, before, limit)
         return [one if one.device_name else replace(one, device_name=await self._devices.called(one.event.user_agent)) for one in listed]
 
-    async def log(self, uow: UnitOfWork, outcome: Outcome) -> None:
+    async def log(self, uow: UnitOfWork, outcome: LoginOutcome) -> None:
         """Within the caller's unit of work, and without a round trip of its own."""
         approach, sighting = outcome.approach, outcome.sighting
         actor = approach.client.actor(outcome.user if outcome.failure is None else None)
@@ -92,7 +92,7 @@ class LoginEvents:
         if named is not None:
             user, sighting = named.account.id, self._devices.judge(approach, named.knowledge)
         told = audience(context, has_been_there=named is not None and named.has_been_there)
-        outcome = Outcome(user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told)
+        outcome = LoginOutcome(user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told)
         async with self._unit_of_work() as uow:
             await self.log(uow, outcome)
             await uow.commit()
@@ -101,7 +101,9 @@ class LoginEvents:
     async def log_wrong_code(self, uow: UnitOfWork, user: UserId, provider: str, sighting: Sighting, context: Context = PLATFORM) -> None:
         """The last step of the unit of work, which it commits: a guess that is rolled back would not count."""
         failure = LoginFailure.WRONG_CODE
-        outcome = Outcome(user=user, provider=provider, failure=failure, approach=sighting.approach, sighting=sighting, context=context)
+        outcome = LoginOutcome(
+            user=user, provider=provider, failure=failure, approach=sighting.approach, sighting=sighting, context=context
+        )
         await self.log(uow, outcome)
         await uow.commit()
         self._metrics.login_failed(failure.value)

@@ -19,8 +19,8 @@ from core.domain.identity.mfa import (
     MfaEvent,
     MfaMethod,
     MfaSecret,
-    MfaStatus,
     Refused,
+    SecondFactorStatus,
     SetUp,
     backup_code,
     is_recent,
@@ -39,7 +39,7 @@ from core.frozen import replace
 from core.usecases.identity.account_access import require_living
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.identity.mfa import BackupCodes, MfaLookup, Totp
+from ports.identity.mfa import BackupCodeMaker, MfaLookup, Totp
 from ports.mail_templates import MailTemplates
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -51,7 +51,7 @@ class Mfa:
         *,
         lookup: MfaLookup,
         totp: Totp,
-        backup_codes: BackupCodes,
+        backup_codes: BackupCodeMaker,
         keyring: KeyRing,
         templates: MailTemplates,
         clock: Clock,
@@ -67,7 +67,7 @@ class Mfa:
         self._clock = clock
         self._throttles = throttles
 
-    async def status(self, user: UserId) -> MfaStatus:
+    async def status(self, user: UserId) -> SecondFactorStatus:
         return await self._lookup.status(user)
 
     async def set_up(self, caller: Caller, actor: Actor, *, proved: bool = False) -> SetUp:

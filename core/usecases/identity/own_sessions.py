@@ -7,7 +7,7 @@ from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import SessionId
 from core.domain.identity.callers import Caller
 from core.domain.identity.own_sessions import OwnSession
-from core.domain.identity.own_sessions import OwnSessions as Listed
+from core.domain.identity.own_sessions import OwnSessionList as Listed
 from core.domain.identity.sessions import session_revoked
 from core.domain.pages import Page
 from core.domain.record.events import Actor

@@ -14,8 +14,8 @@ from core.domain.identity.passkeys import (
     Obstacle,
     Passkey,
     PasskeyRefused,
+    PasskeyRegistration,
     PasskeysUnavailable,
-    Registration,
     RelyingParty,
     bound_to_session,
     challenge_digest,
@@ -105,7 +105,7 @@ class Passkeys:
             await uow.commit()
         return CreationOptions(relying_party, challenge, caller.user, caller.email.address, excluded)
 
-    async def add(self, caller: Caller, given: Registration, name: str, actor: Actor) -> Passkey:
+    async def add(self, caller: Caller, given: PasskeyRegistration, name: str, actor: Actor) -> Passkey:
         """Without a name it gets that of the browser. The person is told by mail. Raises `PasskeysUnavailable`, `BadRequest` for what
         cannot be a passkey here, and `Conflict` for one that somebody has already.
         """
@@ -160,7 +160,7 @@ class Passkeys:
         self._metrics.passkeys_changed("added")
         return passkey
 
-    async def was_just_added(self, user: UserId, given: Registration) -> bool:
+    async def was_just_added(self, user: UserId, given: PasskeyRegistration) -> bool:
         """Whether the person has added it a moment ago: a form that is sent twice is no error."""
         try:
             made = (await self._authenticators.read_registration(given, self.require_relying_party())).made

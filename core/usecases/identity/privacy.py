@@ -9,10 +9,10 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import LoginEventId, PrivacyRequestId, UserId
 from core.domain.identity.privacy import (
     PAGE,
-    Asker,
     Export,
     ExportedLogin,
     PrivacyRequest,
+    PrivacyRequester,
     Scope,
     export_scope,
     exported,
@@ -50,7 +50,7 @@ class Privacy:
         self._clock = clock
         self._ids = ids
 
-    async def export(self, user: UserId, asker: Asker, actor: Actor) -> Exported:
+    async def export(self, user: UserId, asker: PrivacyRequester, actor: Actor) -> Exported:
         """The first page is read here; the others only when they are wanted, so a slow reader holds nothing. Put on record unless the
         person asks for their own data. Raises `NotFound`, `Forbidden`.
         """
@@ -65,7 +65,7 @@ class Privacy:
                 await uow.commit()
         return Exported(export, self._pages(user, scope, logins))
 
-    async def forget(self, user: UserId, asker: Asker, actor: Actor) -> PrivacyRequest:
+    async def forget(self, user: UserId, asker: PrivacyRequester, actor: Actor) -> PrivacyRequest:
         """From the moment this returns, nobody can sign in with the account, and what identifies the person is gone, or shown nowhere until
         the job has removed it. May be repeated: the request stays the first one. Raises `NotFound`, `Forbidden`.
         """
@@ -76,7 +76,7 @@ class Privacy:
             except PlaceholderTaken:
                 attempt += 1
 
-    async def request(self, request: PrivacyRequestId, asker: Asker, *, governs: bool) -> PrivacyRequest:
+    async def request(self, request: PrivacyRequestId, asker: PrivacyRequester, *, governs: bool) -> PrivacyRequest:
         """For those who asked for it, and for platform owners. Raises `NotFound` for everybody else."""
         found = await self._lookup.request(request)
         if found is None or not (governs or found.requested_by == asker.user):
@@ -90,7 +90,7 @@ class Privacy:
             raise NotFound("There is no account with this e-mail")
         return found
 
-    async def _forget(self, user: UserId, asker: Asker, actor: Actor, attempt: int) -> PrivacyRequest:
+    async def _forget(self, user: UserId, asker: PrivacyRequester, actor: Actor, attempt: int) -> PrivacyRequest:
         async with self._unit_of_work() as uow:
             subject = await uow.privacy.hold(user, asker, self._clock.now())
             if subject is None:

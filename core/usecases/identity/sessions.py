@@ -15,7 +15,7 @@ from core.domain.identity.refresh_tokens import (
     BeyondScopes,
     Continued,
     Holder,
-    PresentedToken,
+    PresentedRefreshToken,
     RefreshOutcome,
     fingerprint,
     refresh_outcome,
@@ -285,7 +285,7 @@ class Sessions:
 _REFUSED: Final = "The refresh token is not valid"
 
 
-def _application(presented: PresentedToken, holder: Holder | None) -> Application | None:
+def _application(presented: PresentedRefreshToken, holder: Holder | None) -> Application | None:
     if holder is not None:
         return Application(holder.client, holder.scopes or presented.session.scopes or ())
     return None if presented.client is None else Application(presented.client, presented.session.scopes or ())

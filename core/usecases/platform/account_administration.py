@@ -25,7 +25,7 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Done(Frozen):
+class AdministeredAccount(Frozen):
     """Which account it was, whether anything changed, and how many sessions ended."""
 
     account: Account
@@ -81,7 +81,7 @@ class AccountAdministration:
             await uow.commit()
         return found
 
-    async def deactivate(self, email: Email, operator: str) -> Done:
+    async def deactivate(self, email: Email, operator: str) -> AdministeredAccount:
         """Nobody can sign in to it any more, and all its sessions, links and trusted devices end. What it owns stays. May be repeated."""
         now = self._clock.now()
         async with self._unit_of_work() as uow:
@@ -97,9 +97,9 @@ class AccountAdministration:
             if changed:
                 await _record(uow, "user.deactivated", account, operator, {"sessions": sessions})
             await uow.commit()
-        return Done(account, changed, sessions)
+        return AdministeredAccount(account, changed, sessions)
 
-    async def activate(self, email: Email, operator: str) -> Done:
+    async def activate(self, email: Email, operator: str) -> AdministeredAccount:
         """It can sign in again, from the beginning. May be repeated. Raises `Conflict` for what is left of a person who was forgotten."""
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
@@ -113,7 +113,7 @@ class AccountAdministration:
             if changed:
                 await _record(uow, "user.activated", account, operator, {})
             await uow.commit()
-        return Done(account, changed)
+        return AdministeredAccount(account, changed)
 
     async def reset_password(self, email: Email, operator: str, *, by_mail: bool) -> AccessReset:
         """Nobody is in any more, and nobody comes in but by the link: the password ends, with all sessions, links, passkeys, connected
@@ -170,7 +170,7 @@ class AccountAdministration:
         )
         return mail.as_job()
 
-    async def revoke_sessions(self, email: Email, operator: str) -> Done:
+    async def revoke_sessions(self, email: Email, operator: str) -> AdministeredAccount:
         """Signed out everywhere from the next request on. Trusted devices stay trusted. May be repeated."""
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
@@ -180,14 +180,14 @@ class AccountAdministration:
             if sessions:
                 await _record(uow, "security.sessions.revoked", account, operator, {"sessions": sessions})
             await uow.commit()
-        return Done(account, changed=sessions > 0, sessions=sessions)
+        return AdministeredAccount(account, changed=sessions > 0, sessions=sessions)
 
-    async def disable_mfa(self, email: Email, operator: str) -> Done:
+    async def disable_mfa(self, email: Email, operator: str) -> AdministeredAccount:
         """For people who have lost the second factor. They are told by mail. May be repeated."""
         async with self._unit_of_work() as uow:
             account = await _find(uow, email)
         changed = await self._mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator, language=account.language)
-        return Done(account, changed)
+        return AdministeredAccount(account, changed)
 
 
 _UNKNOWN: Final = "There is no account with this e-mail"

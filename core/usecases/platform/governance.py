@@ -8,13 +8,13 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, TierId
 from core.domain.pages import Listed
 from core.domain.platform import governance
-from core.domain.platform.governance import Authority, Decision, GovernedOrganization, Override, Terms, Wanted
+from core.domain.platform.governance import Authority, GovernanceDecision, GovernedOrganization, OrganizationFilter, Override, Terms
 from core.domain.tenancy.organizations import Organization, organization_deleted, purge_job
 from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import replace
 from ports.clock import Clock
 from ports.platform.governance import OrganizationRegister
-from ports.tenancy.organizations import Held
+from ports.tenancy.organizations import HeldOrganization
 from ports.tenancy.tiers import Tiers
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -43,7 +43,7 @@ class Governance:
                 return one
         raise NotFound(f"There is no such tier; the tiers are {', '.join(one.name for one in tiers)}")
 
-    async def list(self, wanted: Wanted, limit: int, offset: int) -> Listed[GovernedOrganization]:
+    async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         return await self._register.list(wanted, limit, offset)
 
     async def show(self, slug: str) -> GovernedOrganization:
@@ -60,7 +60,7 @@ class Governance:
         given = await self._found(FREE if tier is None else tier)
         now = self._clock.now()
 
-        def approved(held: Held) -> Decision:
+        def approved(held: HeldOrganization) -> GovernanceDecision:
             keeps = tier is None and held.owner_governs
             return governance.approve(held.organization, held.tier if keeps else given, by.actor.user, now)
 
@@ -119,7 +119,9 @@ class Governance:
             raise NotFound("There is no such tier")
         return found
 
-    async def _decide(self, organization: OrganizationId, by: Authority, decide: Callable[[Held], Decision | None]) -> Organization:
+    async def _decide(
+        self, organization: OrganizationId, by: Authority, decide: Callable[[HeldOrganization], GovernanceDecision | None]
+    ) -> Organization:
         async with self._unit_of_work() as uow:
             held = await uow.organizations.hold(organization)
             if held is None:

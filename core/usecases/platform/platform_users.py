@@ -11,13 +11,13 @@ from core.domain.platform.platform_users import COUNTED_BACK, FoundUser, MfaMetr
 from core.domain.record.events import Actor
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
-from ports.platform.platform_users import SuspiciousActivity, UserDirectory
+from ports.platform.platform_users import AlertLookup, UserDirectory
 
 
 class PlatformUsers:
     """The caller has checked that a platform owner asks."""
 
-    def __init__(self, directory: UserDirectory, activity: SuspiciousActivity, mfa: Mfa, clock: Clock) -> None:
+    def __init__(self, directory: UserDirectory, activity: AlertLookup, mfa: Mfa, clock: Clock) -> None:
         self._directory = directory
         self._activity = activity
         self._mfa = mfa

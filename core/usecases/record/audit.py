@@ -8,7 +8,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
-from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, Finding, Head
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
 from core.frozen import Frozen
 from ports.record.audit import AuditChains, AuditLog, Backlog
@@ -28,7 +28,7 @@ class CheckedChain(Frozen):
 
     chain: OrganizationId
     name: str
-    head: Head
+    head: ChainHead
     links: int
     forgotten: int
     """Entries whose address, user agent and names have been forgotten, which is allowed."""
@@ -58,7 +58,7 @@ class Audit:
     async def backlog(self) -> Backlog:
         return await self._chains.backlog()
 
-    async def chain_of(self, name: str, noted: Head | None = None) -> OrganizationId:
+    async def chain_of(self, name: str, noted: ChainHead | None = None) -> OrganizationId:
         """By the organization's id, which is all that is left of a deleted one, or by its slug. The id comes first: anyone may found an
         organization whose slug is another one's id. `noted` says that there was a chain, even if nothing is left of it. Raises `NotFound`.
         """
@@ -81,12 +81,12 @@ class Audit:
 
     async def verify(
         self,
-        found: Callable[[str, Finding], None],
+        found: Callable[[str, ChainFinding], None],
         checked: Callable[[CheckedChain], None],
         *,
         only: OrganizationId | None = None,
         name: str | None = None,
-        noted: Head | None = None,
+        noted: ChainHead | None = None,
     ) -> None:
         """Walks along the chains, or `only` the one with this name, and reports every fault with the name of its chain, and the end of each
         chain. `noted` is where that one chain ended at an earlier time.
@@ -94,7 +94,7 @@ class Audit:
         names = await self._names() if only is None else {only: name or str(only)}
         key = await self._server_secrets.get(CHAIN_KEY)
 
-        def told(findings: Sequence[Finding]) -> None:
+        def told(findings: Sequence[ChainFinding]) -> None:
             for finding in findings:
                 found(_name(names, finding.chain), finding)
 

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from core.domain.identifiers import OrganizationId
-from core.domain.outbound.destinations import Destination
+from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.deliveries import ATTEMPT_TIMEOUT, BATCH, BROKEN, LEASE, UNREADABLE, DeliveryOutcome, DeliveryRules, DueDelivery
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -24,7 +24,7 @@ class OpenReceiver(Frozen, Generic[To]):
     """A claimed receiver that can be called. What it is sent is signed with its `secrets`, where it has any."""
 
     claimed: To
-    destination: Destination
+    destination: OutboundDestination
     secrets: Sequence[Secret] = ()
 
     @property

@@ -16,7 +16,7 @@ from core.domain.services.billing import (
     Buyer,
     Facets,
     Managed,
-    Wanted,
+    WantedSubscription,
     chosen_plan,
     is_late,
     kept_by_override,
@@ -40,7 +40,16 @@ from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
-from ports.services.billing import BillingInbox, Candidate, Customer, Held, ListedEvent, Outcome, Settled, Waiting
+from ports.services.billing import (
+    BillingInbox,
+    BillingOutcome,
+    Customer,
+    HeldSubscription,
+    LikelyBuyer,
+    ListedEvent,
+    SettledBillingEvent,
+    WaitingBillingEvents,
+)
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -101,11 +110,11 @@ class Billing:
             return None
         return news
 
-    def _outcome_at_once(self, news: News) -> Outcome | None:
+    def _outcome_at_once(self, news: News) -> BillingOutcome | None:
         if self._receiving.livemode not in {None, news.livemode}:
             log.info("billing_event_of_other_mode", event_id=news.id, livemode=news.livemode)
-            return Outcome.IGNORED
-        return Outcome.IGNORED if news.subject is None else None
+            return BillingOutcome.IGNORED
+        return BillingOutcome.IGNORED if news.subject is None else None
 
     async def apply(self, subject: str, *, is_customer: bool) -> None:
         """All that waits about this subscription or customer. What fails is written down and tried again later. Raises `Unavailable` and
@@ -169,7 +178,7 @@ class Billing:
         self._report(step)
         return changed
 
-    async def _write(self, uow: UnitOfWork, buyer: Buyer, held: Held, own: Managed, *, current: Subscription | None) -> bool:
+    async def _write(self, uow: UnitOfWork, buyer: Buyer, held: HeldSubscription, own: Managed, *, current: Subscription | None) -> bool:
         """Our records of all subscriptions of this person and service, those that end before the one that begins."""
         now = self._clock.now()
         together = [own, *held.others]
@@ -196,7 +205,7 @@ class Billing:
             changed = await self._write_one(uow, buyer, wish, occasion, now) or changed
         return changed
 
-    async def _write_one(self, uow: UnitOfWork, buyer: Buyer, wish: Wanted, occasion: Occasion, now: datetime) -> bool:
+    async def _write_one(self, uow: UnitOfWork, buyer: Buyer, wish: WantedSubscription, occasion: Occasion, now: datetime) -> bool:
         before = wish.of.record
         if before is None:
             made = Subscription(
@@ -255,16 +264,16 @@ class Billing:
                     await uow.billing.link_customer(news.key, subject)
                 elif news.handled is NewsType.CUSTOMER_DELETED:
                     await uow.billing.end_customer(subject, now)
-            await uow.billing.settle([Settled(news.id, Outcome.APPLIED) for news in waiting], now)
+            await uow.billing.settle([SettledBillingEvent(news.id, BillingOutcome.APPLIED) for news in waiting], now)
             await uow.commit()
         for news in waiting:
-            self._metrics.billing_event(news.label, Outcome.APPLIED.value)
+            self._metrics.billing_event(news.label, BillingOutcome.APPLIED.value)
 
     def _report(self, step: "_Step") -> None:
         labels = {news.id: news.label for news in step.held.news}
         for settled in step.settled:
             self._metrics.billing_event(labels[settled.event], settled.outcome.value)
-            if settled.outcome is Outcome.REFUSED:
+            if settled.outcome is BillingOutcome.REFUSED:
                 log.warning("billing_event_refused", event_id=settled.event, subject=step.held.own.external_id, reason=settled.reason)
 
     async def events(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
@@ -274,18 +283,18 @@ class Billing:
     async def retry(self, event: str | None) -> int:
         return await self._inbox.retry(event)
 
-    async def waiting(self) -> Waiting:
+    async def waiting(self) -> WaitingBillingEvents:
         return await self._inbox.waiting()
 
 
 class _Step:
     """What is decided about one subscription from what was held: which news count, whose it is, and for which plan."""
 
-    def __init__(self, held: Held, candidate: Candidate | None, look: Snapshot | None, looked_at: int) -> None:
+    def __init__(self, held: HeldSubscription, candidate: LikelyBuyer | None, look: Snapshot | None, looked_at: int) -> None:
         self.held = held
         self.before = held.own.facets
         self.customer = held.own.customer
-        self.settled: list[Settled] = []
+        self.settled: list[SettledBillingEvent] = []
         self.taken: list[News] = []
         self.facets = self._with_news()
         if look is not None and self._is_of_customer(look):
@@ -304,7 +313,7 @@ class _Step:
         facets = self.before
         for news in self.held.news:
             if news.snapshot is not None and not self._is_of_customer(news.snapshot):
-                self.settled.append(Settled(news.id, Outcome.REFUSED, _OTHER_CUSTOMER))
+                self.settled.append(SettledBillingEvent(news.id, BillingOutcome.REFUSED, _OTHER_CUSTOMER))
                 continue
             facets = facets.after(news)
             self.taken.append(news)
@@ -316,7 +325,7 @@ class _Step:
             self.customer = snapshot.customer
         return self.customer == snapshot.customer
 
-    def _bound_to(self, candidate: Candidate | None) -> Buyer | None:
+    def _bound_to(self, candidate: LikelyBuyer | None) -> Buyer | None:
         if candidate is None or self.held.own.is_released:
             return None
         if candidate.new_customer is not None and candidate.new_customer != self.customer:
@@ -330,9 +339,9 @@ class _Step:
         for news in self.taken:
             claims = news.snapshot is not None and news.snapshot.claims
             if claims and not self._stands_for(news.snapshot):
-                self.settled.append(Settled(news.id, Outcome.REFUSED, _FOREIGN))
+                self.settled.append(SettledBillingEvent(news.id, BillingOutcome.REFUSED, _FOREIGN))
             else:
-                self.settled.append(Settled(news.id, Outcome.APPLIED))
+                self.settled.append(SettledBillingEvent(news.id, BillingOutcome.APPLIED))
 
     def _stands_for(self, snapshot: Snapshot | None) -> bool:
         if self.held.own.is_released or self.is_elsewhere:

@@ -17,13 +17,13 @@ from core.frozen import Frozen
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.billing import (
-    Checkout,
-    NewCheckout,
-    Offer,
+    BegunCheckout,
+    CheckoutRequest,
     OpenedCheckout,
     PaymentProvider,
     PaymentRefused,
     PaymentUnavailable,
+    PlanOffer,
 )
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -101,7 +101,7 @@ class Checkouts:
         async with self._unit_of_work() as uow:
             _require_offered(await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user), wish)
 
-    async def _begun(self, wish: Wish) -> tuple[Offer, Checkout | None, str]:
+    async def _begun(self, wish: Wish) -> tuple[PlanOffer, BegunCheckout | None, str]:
         """The checkout is None when it is to be tried again."""
         now = self._clock.now()
         async with self._unit_of_work() as uow:
@@ -113,7 +113,7 @@ class Checkouts:
             if last is not None and not last.has_led_somewhere and is_repeated(wish.digest(price), last.digest, last.asked_at, now):
                 return offer, last, price
             if last is None or last.external_id is None or not last.digest or now - last.asked_at >= LIFETIME:
-                checkout = Checkout(self._ids.new(), wish.digest(price), None, now)
+                checkout = BegunCheckout(self._ids.new(), wish.digest(price), None, now)
                 instead_of = None if last is None else last.id
                 if not await uow.billing.begin_checkout(offer.service, wish.user, checkout, instead_of=instead_of):
                     return offer, None, price
@@ -122,7 +122,7 @@ class Checkouts:
         await self._close(wish, offer, last)
         return offer, None, price
 
-    async def _close(self, wish: Wish, offer: Offer, last: Checkout) -> None:
+    async def _close(self, wish: Wish, offer: PlanOffer, last: BegunCheckout) -> None:
         """So that nobody pays twice. Raises `BadRequest` when it has been paid, and we have not heard of its subscription."""
         external_id = last.external_id or ""
         try:
@@ -144,11 +144,11 @@ class Checkouts:
             return refused.code == _MISSING
         return True
 
-    async def _opened(self, wish: Wish, offer: Offer, checkout: Checkout, price: str, customer: str) -> OpenedCheckout:
+    async def _opened(self, wish: Wish, offer: PlanOffer, checkout: BegunCheckout, price: str, customer: str) -> OpenedCheckout:
         provider = self._required()
         try:
             return await provider.open_checkout(
-                NewCheckout(
+                CheckoutRequest(
                     key=f"checkout-{checkout.id}",
                     customer=customer,
                     price=price,
@@ -175,7 +175,7 @@ class Checkouts:
                 await self._forget(wish, offer, checkout, None)
             raise _unavailable(away) from None
 
-    async def _forget(self, wish: Wish, offer: Offer, checkout: Checkout, customer: str | None) -> None:
+    async def _forget(self, wish: Wish, offer: PlanOffer, checkout: BegunCheckout, customer: str | None) -> None:
         async with self._unit_of_work() as uow:
             await uow.billing.forget_checkout(offer.service, wish.user, checkout.id)
             if customer is not None:
@@ -252,7 +252,7 @@ class _CustomerGone(Exception):
     pass
 
 
-def _require_offered(offer: Offer | None, wish: Wish) -> tuple[Offer, str]:
+def _require_offered(offer: PlanOffer | None, wish: Wish) -> tuple[PlanOffer, str]:
     """The offer, and the price at the provider."""
     if offer is None:
         raise NotFound(_UNKNOWN)

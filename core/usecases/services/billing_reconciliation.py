@@ -14,7 +14,7 @@ from core.frozen import Frozen
 from core.usecases.services.billing import Billing
 from ports.clock import Clock
 from ports.metrics import Metrics
-from ports.services.billing import BillingInbox, Look, PaymentProvider, PaymentRefused
+from ports.services.billing import BillingInbox, PaymentProvider, PaymentRefused, ProviderSubscriptions
 
 log = structlog.get_logger()
 
@@ -110,7 +110,7 @@ class BillingReconciliation:
             if cursor is None:
                 return Reconciled(looked_at, changed)
 
-    async def _take_in(self, look: Look) -> int:
+    async def _take_in(self, look: ProviderSubscriptions) -> int:
         """How many of our records changed."""
         changed = 0
         again = await self._inbox.cancel_again([subject for subject, snapshot in look.subscriptions.items() if not snapshot.is_over])
@@ -124,7 +124,7 @@ class BillingReconciliation:
             changed += await self._observe(subject, snapshot, look)
         return changed
 
-    async def _observe(self, subject: str, snapshot: Snapshot, look: Look) -> bool:
+    async def _observe(self, subject: str, snapshot: Snapshot, look: ProviderSubscriptions) -> bool:
         """True when a record of ours changed. What nobody has foreseen about one of them is no reason to look at no others."""
         try:
             changed = await self._billing.observe(subject, snapshot, int(look.at.timestamp()))

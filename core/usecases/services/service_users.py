@@ -12,7 +12,7 @@ from core.domain.record.events import Actor
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.service_users import (
     ADDITIONS,
-    Fate,
+    AccountFate,
     HeldServiceUser,
     ServiceUser,
     email_changed,
@@ -122,7 +122,7 @@ class ServiceUsers:
         async with self._unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))
             fate = held.fate()
-            if fate is Fate.DELETED:
+            if fate is AccountFate.DELETED:
                 request = PrivacyRequestId(self._ids.new())
                 await uow.service_users.delete_account(user, request, self._clock.now())
                 await uow.jobs.add(forget_job(request))

@@ -6,7 +6,7 @@ from core.domain.tenancy.access import Accessor
 from ports.tenancy.relations import RelationLookup
 
 
-class Access:
+class AccessExplainer:
     def __init__(self, lookup: RelationLookup) -> None:
         self._lookup = lookup
 

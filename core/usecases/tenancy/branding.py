@@ -4,7 +4,16 @@ from core.domain.changes import UNCHANGED
 from core.domain.errors import NotFound
 from core.domain.identifiers import LogoId
 from core.domain.record.events import Actor
-from core.domain.tenancy.branding import LARGEST_LOGO, TIMEOUT, Logo, Look, LookChange, branding_updated, logo_destination, logo_of
+from core.domain.tenancy.branding import (
+    LARGEST_LOGO,
+    TIMEOUT,
+    Logo,
+    LookChange,
+    OrganizationLook,
+    branding_updated,
+    logo_destination,
+    logo_of,
+)
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.usecases.fetches import not_fetched
@@ -22,7 +31,7 @@ class OrganizationBranding:
         self._outbound = outbound
         self._ids = ids
 
-    async def get(self, member: Member) -> Look:
+    async def get(self, member: Member) -> OrganizationLook:
         """Raises `NotFound` when the organization has been deleted since the request came in."""
         look = await self._lookup.get(member.organization)
         if look is None:
@@ -36,13 +45,13 @@ class OrganizationBranding:
             raise NotFound("There is no such logo")
         return logo
 
-    async def change(self, member: Member, change: LookChange, actor: Actor) -> Look:
+    async def change(self, member: Member, change: LookChange, actor: Actor) -> OrganizationLook:
         """A logo is fetched whenever its address is sent, so sending it again brings the new picture. Raises `BadRequest`, also when it
         cannot be fetched, and `Forbidden` when the caller may no longer change the looks.
         """
         change.require_something()
         # Before anything is fetched: what is wrong with the colour is said at once.
-        change.applied(Look(None, None))
+        change.applied(OrganizationLook(None, None))
         logo = await self._fetched(change.logo_url) if isinstance(change.logo_url, str) else None
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)

@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from core.domain.branding import Branding
-from core.domain.outbound.destinations import Destination
+from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.domains import LONGEST_PROOF, MOST_MISSES, RECHECKED_AFTER_MISS, RECHECKED_EVERY, TIMEOUT, Domain
 from core.domain.tenancy.mail_servers import OrganizationMail
@@ -142,7 +142,7 @@ class DomainProofs:
                 return _Sight.FOUND
         return _Sight.UNKNOWN if texts is None else _Sight.MISSED
 
-    async def _is_proved_at(self, domain: Domain, place: Destination) -> bool:
+    async def _is_proved_at(self, domain: Domain, place: OutboundDestination) -> bool:
         try:
             answer = await self._outbound.get(place, TIMEOUT, most=LONGEST_PROOF)
         except OutboundFailed:

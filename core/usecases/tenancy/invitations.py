@@ -18,9 +18,9 @@ from core.domain.tenancy.invitations import (
     LIFETIME,
     UNKNOWN,
     Invitation,
+    InvitationOffer,
     InvitationStatus,
     Inviter,
-    Offer,
     OwnInvitation,
     Way,
     accepted,
@@ -184,7 +184,7 @@ class Invitations:
         if listed is None or (listed.invitation, listed.user, listed.session) != (invitation, caller.user, caller.session):
             raise NotFound("There is no such invitation")
 
-    async def look(self, token: Token) -> Offer:
+    async def look(self, token: Token) -> InvitationOffer:
         """What a link leads to. It may be opened any number of times. Raises `BadRequest` when the invitation can no longer be answered."""
         presented = await self._presented(token)
         offer = _require_meant(await self._lookup.find(presented.which), presented)
@@ -247,7 +247,7 @@ class Invitations:
             raise InvitationExpired("This token has expired; list your invitations again", words="invitation_token_expired")
         return PresentedInvitation(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
 
-    async def _accept(self, uow: UnitOfWork, offer: Offer, way: Way, actor: Actor) -> bool:
+    async def _accept(self, uow: UnitOfWork, offer: InvitationOffer, way: Way, actor: Actor) -> bool:
         """False when the account or the membership appeared at this very moment. The caller then starts over."""
         invitation = offer.invitation
         now = self._clock.now()
@@ -293,7 +293,7 @@ class Invitations:
         return added
 
 
-def _require_meant(offer: Offer | None, presented: PresentedInvitation) -> Offer:
+def _require_meant(offer: InvitationOffer | None, presented: PresentedInvitation) -> InvitationOffer:
     """The invitation exists, and the person that the token was given to still has the address."""
     if offer is None:
         raise BadRequest(UNKNOWN, words="invitation_unknown")
@@ -302,12 +302,12 @@ def _require_meant(offer: Offer | None, presented: PresentedInvitation) -> Offer
     return offer
 
 
-def _is_theirs(offer: Offer, way: Way, actor: Actor) -> bool:
+def _is_theirs(offer: InvitationOffer, way: Way, actor: Actor) -> bool:
     """Whether only the invited person can have accepted: with the token that our own mail server sent, or in their own list."""
     return offer.by_mail if way is Way.LINK else way is Way.OWN_LIST and actor.impersonator is None
 
 
-def _came_by(offer: Offer, *, is_theirs: bool) -> CameBy:
+def _came_by(offer: InvitationOffer, *, is_theirs: bool) -> CameBy:
     if offer.account is None:
         return CameBy.CREATED
     return CameBy.ACCEPTED if is_theirs else CameBy.ADDED

@@ -13,7 +13,7 @@ from core.domain.record.events import Actor
 from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.join_requests import (
     Asking,
-    Candidate,
+    JoinCandidate,
     Joined,
     JoinRequest,
     JoinRequestStatus,
@@ -81,7 +81,7 @@ class JoinByDomain:
             await self._ask(uow, candidate, email)
         return outcome
 
-    async def _add(self, uow: UnitOfWork, candidate: Candidate) -> bool:
+    async def _add(self, uow: UnitOfWork, candidate: JoinCandidate) -> bool:
         user, organization = candidate.account.id, candidate.organization
         # Not by an act of the person's own: they have only signed in.
         membership = Membership(
@@ -93,7 +93,7 @@ class JoinByDomain:
             await uow.record(joined_by_domain(organization, user, candidate.domain))
         return added
 
-    async def _ask(self, uow: UnitOfWork, candidate: Candidate, email: Email) -> None:
+    async def _ask(self, uow: UnitOfWork, candidate: JoinCandidate, email: Email) -> None:
         now = self._clock.now()
         request = JoinRequest(
             id=JoinRequestId(self._ids.new()),

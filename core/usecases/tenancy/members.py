@@ -13,7 +13,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Password, Token
 from core.domain.tenancy.members import (
     MOST_ASKED,
-    Listing,
+    ListedMembership,
     Member,
     MemberList,
     Membership,
@@ -100,7 +100,7 @@ class Members:
             await uow.record(member_removed(target.membership, target.account.email, actor))
             await uow.commit()
 
-    async def listed(self, caller: Caller, slug: str | None = None, *, most: int = MOST_ASKED) -> Sequence[Listing]:
+    async def listed(self, caller: Caller, slug: str | None = None, *, most: int = MOST_ASKED) -> Sequence[ListedMembership]:
         """The memberships that others have made for the caller, and that wait for their answer; in all organizations, or in this one."""
         return await self._lookup.listed(caller.user, mail_domain(caller.email), slug, most)
 
@@ -131,7 +131,7 @@ class Members:
             await uow.record(member_removed(known.membership, known.account.email, _themselves(caller.user)))
             await uow.commit()
 
-    async def listed_by_link(self, token: Token) -> Sequence[Listing]:
+    async def listed_by_link(self, token: Token) -> Sequence[ListedMembership]:
         """Those of the person who may choose the first password of their account by this link."""
         return await self._lookup.listed_by_link(token.digest(), MOST_ASKED)
 

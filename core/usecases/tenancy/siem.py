@@ -5,16 +5,16 @@ import structlog
 from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest, Forbidden, NotFound
 from core.domain.identifiers import SiemId
-from core.domain.outbound.destinations import Destination
+from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.deliveries import ATTEMPT_TIMEOUT
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem import (
     BATCH_SIZE,
-    Credentials,
-    Provider,
     SiemConfiguration,
+    SiemCredentials,
+    SiemProvider,
     authentication,
     credential,
     keeps_credentials,
@@ -28,7 +28,7 @@ from core.domain.tenancy.siem import (
     siem_removed,
     siem_tested,
 )
-from core.domain.tenancy.siem_export import Export, asked_of, headers_of, refusal, test_body
+from core.domain.tenancy.siem_export import ExportIdentity, asked_of, headers_of, refusal, test_body
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -36,7 +36,7 @@ from ports.encryption import CannotOpen, KeyRing
 from ports.heads import HeadSigner
 from ports.ids import Ids
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
-from ports.tenancy.siem import Shown, SiemLookup, Stored
+from ports.tenancy.siem import ShownSiem, SiemLookup, Stored
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -74,7 +74,7 @@ class Siem:
         """Whose public key verifies what is exported."""
         return self._heads
 
-    async def get(self, member: Member) -> Shown:
+    async def get(self, member: Member) -> ShownSiem:
         """Raises `NotFound`."""
         shown = await self._lookup.get(member.organization)
         if shown is None:
@@ -93,7 +93,7 @@ class Siem:
         auth_header: str | Unchanged | None,
         batch_size: int | None,
         is_active: bool | None,
-    ) -> Shown:
+    ) -> ShownSiem:
         """Makes the configuration, or puts this one in its place, which goes on where that one stopped. Credentials that are unchanged stay
         as long as the provider and the host do; the rest that is None is as for a new one. Raises `BadRequest`.
         """
@@ -127,7 +127,7 @@ class Siem:
             await uow.record(siem_configured(configuration, actor))
             health = await uow.siem.health(configuration.id)
             await uow.commit()
-        return Shown(configuration, health)
+        return ShownSiem(configuration, health)
 
     async def remove(self, member: Member, actor: Actor) -> None:
         """What has not left stays here; what is on its way may still arrive. Raises `NotFound`."""
@@ -163,7 +163,7 @@ class Siem:
         except CannotOpen as error:
             log.error("siem_credentials_unreadable", configuration=str(configuration.id), error=str(error))  # noqa: TRY400 - says it all
             return SEALED_SHUT
-        body = test_body(configuration.provider, Export(configuration.organization, configuration.id), self._clock.now())
+        body = test_body(configuration.provider, ExportIdentity(configuration.organization, configuration.id), self._clock.now())
         headers = headers_of(configuration.provider, authentication(configuration.provider, credentials))
         to = asked_of(configuration.provider, siem_destination(configuration.endpoint_url))
         try:
@@ -175,14 +175,14 @@ class Siem:
     def _kept(
         self,
         before: Stored | None,
-        provider: Provider,
-        to: Destination,
+        provider: SiemProvider,
+        to: OutboundDestination,
         *given: str | Unchanged | None,
-    ) -> Credentials:
+    ) -> SiemCredentials:
         """What there was, if anything of it may stay."""
         unchanged = any(isinstance(one, Unchanged) for one in given)
         if before is None or not unchanged or not keeps_credentials(before.configuration, provider, to):
-            return Credentials()
+            return SiemCredentials()
         try:
             return opened(self._keyring, before.configuration.id, before.sealed_credentials)
         except CannotOpen:
@@ -192,13 +192,13 @@ class Siem:
 _NONE = "The organization exports to no SIEM"
 
 
-def opened(keyring: KeyRing, configuration: SiemId, sealed: bytes | None) -> Credentials:
+def opened(keyring: KeyRing, configuration: SiemId, sealed: bytes | None) -> SiemCredentials:
     """Raises `CannotOpen`."""
-    return Credentials() if sealed is None else Credentials.read(keyring.open(sealed, sealing_context(configuration)))
+    return SiemCredentials() if sealed is None else SiemCredentials.read(keyring.open(sealed, sealing_context(configuration)))
 
 
-def _credentials(kept: Credentials, api_key: str | Unchanged | None, auth_header: str | Unchanged | None) -> Credentials:
-    credentials = Credentials(
+def _credentials(kept: SiemCredentials, api_key: str | Unchanged | None, auth_header: str | Unchanged | None) -> SiemCredentials:
+    credentials = SiemCredentials(
         kept.api_key if isinstance(api_key, Unchanged) else credential("api_key", api_key),
         kept.auth_header if isinstance(auth_header, Unchanged) else credential("auth_header", auth_header),
     )

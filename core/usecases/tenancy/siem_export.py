@@ -13,7 +13,7 @@ from core.domain.tenancy.siem_export import (
     MOST_BYTES,
     Batch,
     Cursor,
-    Export,
+    ExportIdentity,
     Stream,
     asked_of,
     head_claims,
@@ -28,7 +28,7 @@ from ports.encryption import CannotOpen, KeyRing
 from ports.heads import HeadSigner
 from ports.metrics import Metrics
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
-from ports.tenancy.siem import ClaimedExport, Held, SiemQueue
+from ports.tenancy.siem import ClaimedExport, ExportTarget, SiemQueue
 
 log = structlog.get_logger()
 
@@ -54,8 +54,8 @@ class Forwarding:
         return cls(claimed, dict(claimed.cursors), claimed.failures, claimed.due_at)
 
     @property
-    def export(self) -> Export:
-        return Export(self.claimed.organization, self.claimed.id)
+    def export(self) -> ExportIdentity:
+        return ExportIdentity(self.claimed.organization, self.claimed.id)
 
 
 class SiemExport:
@@ -142,7 +142,7 @@ class SiemExport:
                 await self._breathe()
         return batch if entries else None
 
-    async def _post(self, forwarding: Forwarding, held: Held, body: bytes) -> tuple[str | None, str | None]:
+    async def _post(self, forwarding: Forwarding, held: ExportTarget, body: bytes) -> tuple[str | None, str | None]:
         """Why it was refused, and when the receiver wants to be asked again."""
         try:
             credentials = opened(self._keyring, forwarding.claimed.id, held.sealed_credentials)

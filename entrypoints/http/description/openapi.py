@@ -7,13 +7,13 @@ from typing import Any, Final
 import msgspec
 
 from core.domain.errors import Refusal
-from core.domain.identity.callers import Context
+from core.domain.identity.callers import CallerContext
 from core.domain.secrets import Secret
 from core.frozen import replace
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.field_texts import describe
 from entrypoints.http.machinery.answers import NoBody
-from entrypoints.http.machinery.callers import Admitted
+from entrypoints.http.machinery.callers import AdmittedCaller
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS
 from entrypoints.http.machinery.errors import ErrorBody, header_named_by, status_of
@@ -183,8 +183,8 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
         "responses": _responses(one, schemas),
     }
     admitted = getattr(one.caller, "admitted", None)
-    if isinstance(admitted, Admitted):
-        contexts = [context.name.lower() for context in Context if context in admitted.contexts]
+    if isinstance(admitted, AdmittedCaller):
+        contexts = [context.name.lower() for context in CallerContext if context in admitted.contexts]
         operation["x-sessions"] = {"contexts": contexts, "impersonated": admitted.impersonated}
     if one.description:
         operation["description"] = one.description

@@ -1,7 +1,7 @@
 """Who may call. Every endpoint declares a rule, which admits a request as somebody or refuses it.
 
-Kinds of session are admitted by name: for each rule, `Admitted` says which contexts pass, and whether somebody may call in another person's
-name. A further kind of caller is one more object of this shape.
+Kinds of session are admitted by name: for each rule, `AdmittedCaller` says which contexts pass, and whether somebody may call in another
+person's name. A further kind of caller is one more object of this shape.
 """
 
 from typing import Any, Final, Protocol, runtime_checkable
@@ -21,7 +21,7 @@ from core.domain.federation.oauth_errors import InsufficientScope
 from core.domain.federation.scim.tokens import KIND, ScimHolder
 from core.domain.federation.scopes import OPENID
 from core.domain.identifiers import OrganizationId, SessionId
-from core.domain.identity.callers import Caller, Context, Participation
+from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
@@ -82,9 +82,9 @@ _LONGEST_KEY = 200
 _SCIM_TOKENS: Final = f"{KIND}_".encode()
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
 _NOT_FROM: Final = {
-    Context.PLATFORM: "This cannot be done with a token for the platform",
-    Context.ORGANIZATION: "This cannot be done with a token for an organization",
-    Context.SERVICE: IN_A_SERVICE,
+    CallerContext.PLATFORM: "This cannot be done with a token for the platform",
+    CallerContext.ORGANIZATION: "This cannot be done with a token for an organization",
+    CallerContext.SERVICE: IN_A_SERVICE,
 }
 
 
@@ -101,10 +101,10 @@ class _Anyone:
         """Everybody is admitted."""
 
 
-class Admitted(Frozen, kw_only=True):
+class AdmittedCaller(Frozen, kw_only=True):
     """The kinds of session that a rule lets in. No field has a default, so every rule has to decide about each kind."""
 
-    contexts: frozenset[Context]
+    contexts: frozenset[CallerContext]
     """The application of a service holds the session that was opened for that service, and it belongs to a tenant."""
     impersonated: bool
     """Whether a platform owner may call in the person's name."""
@@ -125,7 +125,7 @@ class _Session:
     scheme = BEARER
     reads: tuple[str, ...] = ()
 
-    def __init__(self, name: str, admitted: Admitted, *, platform_owner: bool) -> None:
+    def __init__(self, name: str, admitted: AdmittedCaller, *, platform_owner: bool) -> None:
         self.name = name
         self.admitted = admitted
         self.platform_owner = platform_owner
@@ -152,7 +152,7 @@ class _Member:
     scheme = BEARER
     reads: tuple[str, ...] = ("org_slug",)
 
-    def __init__(self, name: str, admitted: Admitted, *, capability: Capability | None, owner: bool) -> None:
+    def __init__(self, name: str, admitted: AdmittedCaller, *, capability: Capability | None, owner: bool) -> None:
         self.name = name
         self.admitted = admitted
         self.capability = capability
@@ -186,7 +186,7 @@ class _Buyer:
     scheme = BEARER
     reads: tuple[str, ...] = ("org_slug", "service_slug")
 
-    def __init__(self, admitted: Admitted) -> None:
+    def __init__(self, admitted: AdmittedCaller) -> None:
         self.admitted = admitted
         self.refuses = (*_refused_sessions(admitted), NotFound, ReauthenticationRequired)
 
@@ -381,32 +381,34 @@ def bearer_token(request: Request) -> str:
     return token.decode("ascii")
 
 
-def _refused_sessions(admitted: Admitted) -> tuple[type[Refusal], ...]:
+def _refused_sessions(admitted: AdmittedCaller) -> tuple[type[Refusal], ...]:
     inactive: tuple[type[Refusal], ...] = (OrganizationNotActive,) if admitted.participation is Participation.ACTIVE else ()
-    in_service: tuple[type[Refusal], ...] = (SecondFactorRequired,) if Context.SERVICE in admitted.contexts else ()
+    in_service: tuple[type[Refusal], ...] = (SecondFactorRequired,) if CallerContext.SERVICE in admitted.contexts else ()
     return (Unauthorized, TokenExpired, TokenInvalid, Forbidden, *inactive, *in_service)
 
 
-_EVERYWHERE: Final = frozenset(Context)
-_OWN_ACCOUNT: Final = frozenset({Context.PLATFORM, Context.ORGANIZATION})
+_EVERYWHERE: Final = frozenset(CallerContext)
+_OWN_ACCOUNT: Final = frozenset({CallerContext.PLATFORM, CallerContext.ORGANIZATION})
 
 # Applications are admitted too, with the session that somebody opened for them: they read the profile, and how the person uses the service
 # itself.
-_ANY_SESSION: Final = Admitted(contexts=_EVERYWHERE, impersonated=True, participation=Participation.ACTIVE)
+_ANY_SESSION: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=True, participation=Participation.ACTIVE)
 # The same, but only in the person's own name: what lets them in, and what acts for them elsewhere.
-_ANY_SESSION_IN_PERSON: Final = Admitted(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
-_ANY_SESSION_OF_INACTIVE: Final = Admitted(contexts=_EVERYWHERE, impersonated=True, participation=Participation.MEMBER)
+_ANY_SESSION_IN_PERSON: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
+_ANY_SESSION_OF_INACTIVE: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=True, participation=Participation.MEMBER)
 # Applications are not admitted: with the person's token, one could move the account to an address of its own, or run the person's
 # organization.
-_WITHOUT_SERVICES: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.ACTIVE)
-_WITHOUT_SERVICES_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.MEMBER)
+_WITHOUT_SERVICES: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.ACTIVE)
+_WITHOUT_SERVICES_OF_INACTIVE: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.MEMBER)
 # Nor is somebody who acts in the person's name: this is for private matters, and for what would outlast the hour of an impersonation.
-_IN_PERSON: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.ACTIVE)
-_IN_PERSON_OF_INACTIVE: Final = Admitted(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.MEMBER)
+_IN_PERSON: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.ACTIVE)
+_IN_PERSON_OF_INACTIVE: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.MEMBER)
 # In the person's own name, wherever they are signed in.
-_IN_PERSON_ANYWHERE: Final = Admitted(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
+_IN_PERSON_ANYWHERE: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
 # Applications alone, and only in the person's own name.
-_IN_PERSON_OF_APPLICATION: Final = Admitted(contexts=frozenset({Context.SERVICE}), impersonated=False, participation=Participation.ACTIVE)
+_IN_PERSON_OF_APPLICATION: Final = AdmittedCaller(
+    contexts=frozenset({CallerContext.SERVICE}), impersonated=False, participation=Participation.ACTIVE
+)
 
 ANYONE: Final[CallerRule] = _Anyone()
 CLIENT: Final[CallerRule] = _Client()

@@ -7,7 +7,7 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from core.domain.errors import Refusal, Unauthorized
-from core.domain.federation.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, Credentials
+from core.domain.federation.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth_errors import client_refused
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
@@ -34,7 +34,7 @@ class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
     """`urn:ietf:params:oauth:client-assertion-type:jwt-bearer` with an assertion."""
 
 
-async def credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> Credentials:
+async def credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials:
     """Raises `BadRequest`, `Unauthorized`, `RateLimited`."""
     fields: ClientFields = call.body
     try:
@@ -52,7 +52,7 @@ async def credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> Crede
     return shown
 
 
-async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -> Credentials | None:
+async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials | None:
     """The same, where a client need not say who it is. None: it says nothing."""
     fields: ClientFields = call.body
     brought = (fields.client_id, fields.client_secret, fields.client_assertion, fields.client_assertion_type)
@@ -61,7 +61,7 @@ async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -
     return await credentials(call, postern)
 
 
-async def needed_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> Credentials:
+async def needed_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials:
     """The same, where the client is all that is asked about the caller: who says nothing has not authenticated (RFC 6749 section 5.2)."""
     shown = await credentials_if_any(call, postern)
     if shown is None:
@@ -78,7 +78,7 @@ async def authenticated(call: Call[Any, Any, Any, Any], postern: Postern) -> Aut
     return await authenticated_by(await credentials(call, postern), call, postern)
 
 
-async def authenticated_by(shown: Credentials, call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
+async def authenticated_by(shown: ClientCredentials, call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
     """The same, for a caller that has read the credentials already."""
     try:
         client = await postern.federation.clients.authenticate(shown)

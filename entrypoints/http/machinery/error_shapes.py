@@ -42,7 +42,7 @@ class _Ours:
         return ErrorBody(message_of(refused), refused.code, at)
 
 
-class OAuthError(msgspec.Struct, frozen=True):
+class OAuthErrorShape(msgspec.Struct, frozen=True):
     """An error as RFC 6749 section 5.2 has it, together with the fields of our own errors."""
 
     error: Annotated[str, example("invalid_grant")]
@@ -71,15 +71,15 @@ _OAUTH_WORDS: Final[Mapping[str, str]] = {
 
 class _OAuth:
     media_type = "application/json"
-    kind = OAuthError
+    kind = OAuthErrorShape
 
-    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT, _request_id: str = "") -> OAuthError:
+    def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT, _request_id: str = "") -> OAuthErrorShape:
         word = (
             getattr(refused, "oauth_error", None)
             or _OAUTH_WORDS.get(refused.code)
             or ("invalid_request" if status_of(refused) < 500 else "server_error")
         )
-        return OAuthError(word, message_of(refused), refused.code, at)
+        return OAuthErrorShape(word, message_of(refused), refused.code, at)
 
 
 ScimType = Literal["uniqueness", "invalidSyntax", "invalidFilter", "invalidPath", "noTarget", "invalidValue", "mutability"]

@@ -8,14 +8,14 @@ import msgspec
 from core.domain.branding import Branding
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.authorization_parameters import Parameters, locales
-from core.domain.federation.authorization_steps import Step, insists_on_sign_in, wants_second_factor
+from core.domain.federation.authorization_steps import AuthorizationStep, insists_on_sign_in, wants_second_factor
 from core.domain.federation.authorizations import UnknownRecipient, stored
 from core.domain.federation.direct_requests import THROUGH
 from core.domain.federation.metadata import AUTHORIZATION_ENDPOINT
 from core.domain.federation.redirects import Answered, ResponseMode
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
-from core.usecases.federation.authorizations import Finished, Outcome, Unfinished
+from core.usecases.federation.authorizations import FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
@@ -31,6 +31,7 @@ from entrypoints.http.pages.flows import (
     CONTINUATIONS,
     REGISTER,
     AnyCall,
+    FlowLink,
     Page,
     begin,
     browser_secret,
@@ -96,10 +97,6 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     """The name of a pushed request. With it, only `client_id` counts besides."""
 
 
-class FlowLink(msgspec.Struct, frozen=True):
-    flow: str = ""
-
-
 def advice(refused: Refused) -> str | Advised:
     match refused:
         case OrganizationNotActive():
@@ -135,7 +132,7 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     except (UnknownRecipient, OrganizationNotActive) as refusal:
         refused_on_arrival(postern, parameters, refusal)
         raise
-    if isinstance(outcome, Finished):
+    if isinstance(outcome, FinishedAuthorization):
         answered_on_arrival(postern, parameters, outcome.answered)
         application = outcome.application
         return _form(call, outcome.answered, application.name, application.branding) or redirect(outcome.answered.url)
@@ -178,7 +175,7 @@ def form_of(page: str, flow: Flow) -> str:
 
 async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     """To the application, or to the page of what is left to do."""
-    if isinstance(outcome, Unfinished):
+    if isinstance(outcome, UnfinishedAuthorization):
         return to(_PLACES[outcome.step], flow)
     answered_on_the_way(postern, flow.request, outcome.answered)
     return left(call, flow, outcome.answered)
@@ -218,26 +215,30 @@ async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller
 CONTINUATIONS[FlowPurpose.AUTHORIZE] = _continued
 
 _PLACES: Final = {
-    Step.CREATE: REGISTER,
-    Step.SIGN_IN: SIGN_IN,
-    Step.SECOND_FACTOR: SIGN_IN,
-    Step.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
-    Step.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP,
-    Step.SET_UP_SECOND_FACTOR: SECOND_FACTOR_REQUIRED,
-    Step.CONSENT: CONSENT,
-    Step.TURN_AWAY: CONSENT,
+    AuthorizationStep.CREATE: REGISTER,
+    AuthorizationStep.SIGN_IN: SIGN_IN,
+    AuthorizationStep.SECOND_FACTOR: SIGN_IN,
+    AuthorizationStep.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
+    AuthorizationStep.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP,
+    AuthorizationStep.SET_UP_SECOND_FACTOR: SECOND_FACTOR_REQUIRED,
+    AuthorizationStep.CONSENT: CONSENT,
+    AuthorizationStep.TURN_AWAY: CONSENT,
 }
-_PROMPTS: Final = {Step.CREATE: Prompt.CREATE, Step.SIGN_IN: Prompt.LOGIN, Step.SECOND_FACTOR: Prompt.LOGIN}
+_PROMPTS: Final = {
+    AuthorizationStep.CREATE: Prompt.CREATE,
+    AuthorizationStep.SIGN_IN: Prompt.LOGIN,
+    AuthorizationStep.SECOND_FACTOR: Prompt.LOGIN,
+}
 
 
-async def _begun(call: AnyCall, postern: Postern, unfinished: Unfinished) -> Page:
+async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthorization) -> Page:
     """A flow that keeps the request while the person does what is left to do."""
     request, application, step = unfinished.request, unfinished.application, unfinished.step
     # Somebody who is signed in already has to sign in all the same.
     again = unfinished.signed_in is not None or insists_on_sign_in(request)
     wanted = Wanted(
         login_hint=request.login_hint or "",
-        prompt=_PROMPTS.get(step) if again or step is not Step.SIGN_IN else None,
+        prompt=_PROMPTS.get(step) if again or step is not AuthorizationStep.SIGN_IN else None,
         max_age=request.max_age,
         second_factor=wants_second_factor(request),
         ui_locales=request.ui_locales,

@@ -3,19 +3,19 @@
 from typing import Final, Literal
 
 from core.domain.errors import OrganizationNotActive
-from core.domain.federation.authorization_steps import Step
+from core.domain.federation.authorization_steps import AuthorizationStep
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
 from core.frozen import replace
-from core.usecases.federation.authorizations import Unfinished
+from core.usecases.federation.authorizations import UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, SIGN_IN, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, FlowLink, advice, form_of, left, settled
+from entrypoints.http.pages.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, advice, form_of, left, settled
 from entrypoints.http.pages.declaring import IN_POPUP, page
-from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, even_twice, flow_of, to
+from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, to
 from entrypoints.http.pages.interim_pages import interim_page, leading_to
 
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
@@ -41,11 +41,11 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
     action = form_of(CONSENT, flow)
     match outcome:
-        case Unfinished(step=Step.CONSENT, request=request):
+        case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
             where = leading_to(request.recipient.redirect_uri)
             more = {"hidden": {}, "scopes": request.scopes, **where}
             return Answer(interim_page("consent.html", call, postern, flow, outcome, rule=BROWSER, action=action, **more), 200)
-        case Unfinished(step=Step.TURN_AWAY):
+        case UnfinishedAuthorization(step=AuthorizationStep.TURN_AWAY):
             return Answer(interim_page("turned_away.html", call, postern, flow, outcome, rule=BROWSER, action=action), 403)
         case _:
             return await settled(call, postern, flow, outcome)

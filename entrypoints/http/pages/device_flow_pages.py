@@ -39,7 +39,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization_pages import form_of
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
-from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, Page, ask_memberships, begin, browser_secret, flow_of, to
+from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, FlowLink, Page, ask_memberships, begin, browser_secret, flow_of, to
 from entrypoints.http.pages.refusals import in_words
 
 _DECISION: Final = f"{ACTIVATION_PAGE}/decision"
@@ -51,10 +51,6 @@ _NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 
 class DeviceLink(msgspec.Struct, frozen=True):
     user_code: str = ""
-
-
-class FlowLink(msgspec.Struct, frozen=True):
-    flow: str = ""
 
 
 class UserCodeForm(FlowForm, frozen=True, kw_only=True):

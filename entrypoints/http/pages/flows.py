@@ -30,6 +30,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.browser_sessions import SignedInBrowser, Visit
@@ -66,6 +68,12 @@ NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 _LONGEST_PLACE: Final = 2000
 # A segment of the path that browsers read as "here" or as the way up (URL Standard).
 _DOT_SEGMENT: Final = re.compile(r"[^?#]*/(?:\.|%2e){1,2}(?:[/?#]|\Z)", re.IGNORECASE)
+
+
+class FlowLink(msgspec.Struct, frozen=True):
+    """The query of a page of a flow."""
+
+    flow: str = ""
 
 
 async def begin(

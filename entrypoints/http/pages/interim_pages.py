@@ -12,7 +12,7 @@ from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.flows import AnyCall
 
-Unfinished = authorizations.Unfinished | sign_in.Unfinished
+Unfinished = authorizations.UnfinishedAuthorization | sign_in.UnfinishedSamlSignIn
 
 
 def interim_page(

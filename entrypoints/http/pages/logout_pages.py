@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from core.domain.federation.authorization_steps import Application
-from core.domain.federation.logouts import LogoutRequest, WayBackUnknown, logout_request
+from core.domain.federation.authorization_steps import RequestingApplication
+from core.domain.federation.logouts import OidcLogoutRequest, WayBackUnknown, logout_request
 from core.domain.federation.metadata import END_SESSION_ENDPOINT
 from core.domain.identity.callers import Caller
 from core.usecases.federation.logouts import Farewell
@@ -110,7 +110,7 @@ async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], pos
     return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
 
 
-def _signed_out(asked: LogoutRequest) -> str:
+def _signed_out(asked: OidcLogoutRequest) -> str:
     return f"{SIGNED_OUT}?{urlencode({'ui_locales': ' '.join(asked.ui_locales)})}" if asked.ui_locales else SIGNED_OUT
 
 
@@ -118,7 +118,7 @@ def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Heade
     return answer.value, answer.status, (*answer.headers, *headers)
 
 
-def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewell, asked: LogoutRequest) -> bytes:
+def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewell, asked: OidcLogoutRequest) -> bytes:
     application = farewell.application
     kept: dict[str, str | None] = {"ui_locales": " ".join(asked.ui_locales)}
     if application is not None:
@@ -137,7 +137,7 @@ def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewel
     )
 
 
-def _leaving(call: AnyCall, application: Application | None, address: str) -> bytes:
+def _leaving(call: AnyCall, application: RequestingApplication | None, address: str) -> bytes:
     pages = shipped_pages()
     text = pages.text(call.language)
     brand = {} if application is None else {"brand": application.branding}

@@ -23,6 +23,7 @@ from entrypoints.http.pages.flows import (
     LOST_FACTOR,
     PASSKEY,
     SECOND_FACTOR,
+    FlowLink,
     Page,
     browser_secret,
     flow_of,
@@ -32,7 +33,7 @@ from entrypoints.http.pages.flows import (
     visit,
 )
 from entrypoints.http.pages.refusals import in_words
-from entrypoints.http.pages.sign_in_pages import FlowLink, address_page, at_provider, code_page, once_over, password_page, when_over
+from entrypoints.http.pages.sign_in_pages import address_page, at_provider, code_page, once_over, password_page, when_over
 from entrypoints.http.passkeys import AssertionCredential, request_options
 
 _JSON: Final = ((b"content-type", b"application/json"),)

@@ -3,18 +3,18 @@
 from typing import Final
 
 from core.domain.errors import OrganizationNotActive
-from core.domain.federation.authorization_steps import Step
+from core.domain.federation.authorization_steps import AuthorizationStep
 from core.domain.identity.flows import Flow, FlowOver
 from core.frozen import replace
-from core.usecases.federation.authorizations import Unfinished
+from core.usecases.federation.authorizations import UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages.authorization_pages import CONSENT, GO_ON, LEAVING, SECOND_FACTOR_REQUIRED, FlowLink, advice, form_of, settled
+from entrypoints.http.pages.authorization_pages import CONSENT, GO_ON, LEAVING, SECOND_FACTOR_REQUIRED, advice, form_of, settled
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import Page, even_twice, flow_of
+from entrypoints.http.pages.flows import FlowLink, Page, even_twice, flow_of
 from entrypoints.http.pages.interim_pages import interim_page, until_second_factor
 
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
@@ -31,7 +31,7 @@ async def show_second_factor_required(call: Call[None, FlowLink], postern: Poste
     # Whether they belong there was asked before this.
     flow = replace(await flow_of(call, postern, call.query.flow), asked_memberships=True)
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
-    if isinstance(outcome, Unfinished) and outcome.step is Step.SET_UP_SECOND_FACTOR:
+    if isinstance(outcome, UnfinishedAuthorization) and outcome.step is AuthorizationStep.SET_UP_SECOND_FACTOR:
         action, elsewhere = form_of(SECOND_FACTOR_REQUIRED, flow), form_of(CONSENT, flow)
         more = {"elsewhere": elsewhere, **until_second_factor(postern, flow, outcome, GO_ON)}
         return Answer(interim_page("second_factor_required.html", call, postern, flow, outcome, rule=BROWSER, action=action, **more), 200)

@@ -43,6 +43,7 @@ from entrypoints.http.pages.flows import (
     REGISTER,
     SECOND_FACTOR,
     AnyCall,
+    FlowLink,
     Page,
     begin,
     browser_secret,
@@ -71,10 +72,6 @@ class SignInLink(msgspec.Struct, frozen=True):
     """The page to come back to, where there is no flow yet."""
     again: str = ""
     """Also for somebody who is signed in: `yes`, or `another` where it is to be another account."""
-
-
-class FlowLink(msgspec.Struct, frozen=True):
-    flow: str = ""
 
 
 class AddressForm(FlowForm, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ _LONGEST_CHUNK_LINE: Final = 256
 _TRAILER: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
 
 
-class Malformed(Exception):
+class MalformedBody(Exception):
     """The request cannot be served as it stands; the status says why."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -29,8 +29,9 @@ class Malformed(Exception):
 def is_complete(section: bytes | bytearray, most: int) -> bool:
     """Whether the end of a head or of trailers has arrived; its lines are checked before anything parses them.
 
-    The section begins with a line that is no field: a request line, or the end of the last chunk's. Raises `Malformed` for more than `most`
-    fields, and for lines that two parsers could end in different places. Few steps, all of them in C: this runs for every request.
+    The section begins with a line that is no field: a request line, or the end of the last chunk's. Raises `MalformedBody` for more
+    than `most` fields, and for lines that two parsers could end in different places. Few
+    steps, all of them in C: this runs for every request.
     """
     end = section.find(SECTION_END)
     complete = end >= 0
@@ -39,9 +40,9 @@ def is_complete(section: bytes | bytearray, most: int) -> bool:
         end = len(section) - section.endswith(b"\r")
     lines = section.count(b"\n", 0, end)
     if section.count(b"\r", 0, end) != lines or section.count(_LINE_END, 0, end) != lines:
-        raise Malformed(400, "A line of the request does not end in CRLF")
+        raise MalformedBody(400, "A line of the request does not end in CRLF")
     if lines - (not complete) > most:
-        raise Malformed(431, "The request has too many header lines")
+        raise MalformedBody(431, "The request has too many header lines")
     return complete
 
 
@@ -89,7 +90,7 @@ class Body:
         self._buffer += data
 
     def next_piece(self) -> bytes | None:
-        """The part of the body that has arrived. None when more has to arrive first, or the body is complete. Raises `Malformed`."""
+        """The part of the body that has arrived. None when more has to arrive first, or the body is complete. Raises `MalformedBody`."""
         if self.complete:
             return None
         if not self._chunked:
@@ -120,11 +121,11 @@ class Body:
         end = self._buffer.find(_LINE_END, 0, _LONGEST_CHUNK_LINE)
         if end < 0:
             if len(self._buffer) >= _LONGEST_CHUNK_LINE or b"\n" in self._buffer:
-                raise Malformed(400, "The request body is malformed")
+                raise MalformedBody(400, "The request body is malformed")
             return False
         line = _CHUNK_LINE.fullmatch(self._buffer, 0, end)
         if line is None:
-            raise Malformed(400, "The request body is malformed")
+            raise MalformedBody(400, "The request body is malformed")
         self._remaining = int(line[1], 16)
         # The last line's own end stays: with it, the trailers look like a head whose request line is empty.
         del self._buffer[: end + (len(_LINE_END) if self._remaining else 0)]
@@ -134,7 +135,7 @@ class Body:
     def _end_chunk(self) -> bool:
         found = self._buffer[: len(_LINE_END)]
         if not _LINE_END.startswith(found):
-            raise Malformed(400, "The request body is malformed")
+            raise MalformedBody(400, "The request body is malformed")
         if len(found) < len(_LINE_END):
             return False
         del self._buffer[: len(_LINE_END)]
@@ -146,11 +147,11 @@ class Body:
         complete = is_complete(self._buffer, self._most_trailers)
         end = self._buffer.find(SECTION_END) if complete else len(self._buffer)
         if end > self._most_trailer_bytes:
-            raise Malformed(431, "The request's trailers are too large")
+            raise MalformedBody(431, "The request's trailers are too large")
         if not complete:
             return
         if not all(map(_TRAILER.fullmatch, self._buffer[len(_LINE_END) : end].split(_LINE_END) if end else ())):
-            raise Malformed(400, "The request body is malformed")
+            raise MalformedBody(400, "The request body is malformed")
         del self._buffer[: end + len(SECTION_END)]
         self.complete = True
 

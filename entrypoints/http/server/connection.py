@@ -17,7 +17,7 @@ from hypercorn.utils import parse_socket_addr
 
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.server.answer_heads import RETRY_SOON, Headers, error_answer
-from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, Malformed, WholeBody, is_complete
+from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, MalformedBody, WholeBody, is_complete
 from entrypoints.http.server.crowds import Crowd
 from entrypoints.http.server.pace import Pace
 from entrypoints.http.server.protocol import FINISH, Application, Exchange
@@ -62,13 +62,13 @@ class Worker(WorkerContext):
         self.closed = closed
         self.state: dict[str, Any] = {}
         self.addresses = ClientAddresses(settings.trusted_proxies)
-        self.connections: Crowd[Connection] = Crowd(settings.most_connections_per_address)
+        self.connections: Crowd[ClientConnection] = Crowd(settings.most_connections_per_address)
         # By file descriptor: connections whose request is with the application.
-        self.in_flight: dict[int, Connection] = {}
+        self.in_flight: dict[int, ClientConnection] = {}
         # How many of those are not waiting for their client.
         self.working = 0
         # Connections whose current request has had to wait for its client; they stay until that request is over.
-        self.waiting: Crowd[Connection] = Crowd(settings.most_waiting_per_address)
+        self.waiting: Crowd[ClientConnection] = Crowd(settings.most_waiting_per_address)
         self.draining = False
         self.rounds = Rounds()
         # How probes begin: they never stand in line.
@@ -139,7 +139,7 @@ class Phase(Enum):
     REQUEST = auto()
 
 
-class Connection(TCPServer):
+class ClientConnection(TCPServer):
     """Hypercorn's TCP server from the accepted stream to its end, but with our own path in between: no task, channel or
     timer per request.
     """
@@ -360,7 +360,7 @@ class Connection(TCPServer):
                     return
                 section, received = parts
                 head = RequestHead(section)
-            except Malformed as error:
+            except MalformedBody as error:
                 await self._reject(error.status, error.text)
                 return
             exchange = Exchange(self, head, self._body_of(head, received))
@@ -391,12 +391,12 @@ class Connection(TCPServer):
             section, _, received = data.partition(SECTION_END)
             # Part of the empty line may have come.
             if len(section) > (most if complete else most + len(SECTION_END) - 1):
-                raise Malformed(431, "The request head is too large")
+                raise MalformedBody(431, "The request head is too large")
             if complete:
                 return section, received
             if data[0] <= _SPACE:
                 # No request begins like this, but a handshake of TLS does.
-                raise Malformed(400, "The request line is malformed")
+                raise MalformedBody(400, "The request line is malformed")
             if self._phase is not Phase.HEAD:
                 self._phase = Phase.HEAD
                 self._allow(self._settings.head_patience)

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from entrypoints.http.server.answer_heads import AnswerHead, Framing, Headers, error_answer
-from entrypoints.http.server.bodies import AnyBody, Malformed
+from entrypoints.http.server.bodies import AnyBody, MalformedBody
 from entrypoints.http.server.request_heads import RequestHead, Scope
 
 Message = MutableMapping[str, Any]
@@ -94,7 +94,7 @@ class Exchange:
             if not self._body.complete and not self._chunks:
                 try:
                     self._parse()
-                except Malformed as error:
+                except MalformedBody as error:
                     await self._give_up(error.status, error.text)
                     break
             if self._chunks or self._body.complete:
@@ -173,7 +173,7 @@ class Exchange:
             self._chunks.append(piece)
             self._chunk_count += 1
         if self._chunk_count > _FREE_CHUNKS and self._received < self._chunk_count * _LEAST_CHUNK:
-            raise Malformed(400, "The request body arrives in pieces that are too small")
+            raise MalformedBody(400, "The request body arrives in pieces that are too small")
 
     def _may_keep_alive(self) -> bool:
         if not self.keeps_alive or self._wire.must_close():
@@ -182,7 +182,7 @@ class Exchange:
             # An answer before the body was asked for, usually a refusal: if all of the body is here already, the connection can go on.
             try:
                 self._parse()
-            except Malformed:
+            except MalformedBody:
                 return False
         return self._body.complete
 

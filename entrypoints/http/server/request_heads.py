@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from entrypoints.http.server.bodies import Malformed
+from entrypoints.http.server.bodies import MalformedBody
 
 Scope = MutableMapping[str, Any]
 
@@ -24,7 +24,7 @@ _READ_BY_US: Final = frozenset({b"connection", b"content-length", b"transfer-enc
 
 
 class RequestHead:
-    """What the server reads in a request's head. Raises `Malformed`."""
+    """What the server reads in a request's head. Raises `MalformedBody`."""
 
     __slots__ = ("expects_continue", "headers", "keeps_alive", "length", "method", "old", "target")
 
@@ -32,18 +32,18 @@ class RequestHead:
         """`section` is all that stands before the empty line."""
         line = _REQUEST_LINE.match(section)
         if line is None:
-            raise Malformed(400, "The request line is malformed")
+            raise MalformedBody(400, "The request line is malformed")
         method, target, version = line.groups()
         if version not in {b"1.1", b"1.0"}:
             # This also catches the preface of HTTP/2 with prior knowledge, `PRI * HTTP/2.0`.
-            raise Malformed(505, "This server speaks HTTP/1.1")
+            raise MalformedBody(505, "This server speaks HTTP/1.1")
         # As it was sent: `head` is another method than HEAD, one that nobody knows, and its answer has a body.
         self.method: str = method.decode("ascii")
         self.target: bytes = target
         fields = _FIELD.findall(section, line.end())
         if len(fields) != section.count(b"\r\n"):
             # Folded lines are among these.
-            raise Malformed(400, "A header of the request is malformed")
+            raise MalformedBody(400, "A header of the request is malformed")
         self.headers: list[tuple[bytes, bytes]] = [(name.lower(), value.strip(b" \t")) for name, value in fields]
         self.old = version == b"1.0"
         self.keeps_alive = not self.old
@@ -53,9 +53,9 @@ class RequestHead:
         names = [name for name, _ in self.headers]
         hosts = [value for name, value in self.headers if name == b"host"]
         if len(hosts) > 1 or not (hosts or self.old):
-            raise Malformed(400, "A request has exactly one Host header")
+            raise MalformedBody(400, "A request has exactly one Host header")
         if hosts and _HOST.fullmatch(hosts[0]) is None:
-            raise Malformed(400, "The Host header is malformed")
+            raise MalformedBody(400, "The Host header is malformed")
         if target[:1] != b"/":
             self._read_target(target)
         if not _READ_BY_US.isdisjoint(names):
@@ -68,7 +68,7 @@ class RequestHead:
         absolute = _ABSOLUTE.match(target)
         if absolute is None:
             # Above all, CONNECT's form: this server is no proxy.
-            raise Malformed(400, "The request target is invalid")
+            raise MalformedBody(400, "The request target is invalid")
         # Clients send this form to proxies, and servers must accept it, and believe it about the host (RFC 9112 section 3.2.2).
         path = target[absolute.end() :]
         self.target = path if path[:1] == b"/" else b"/" + path
@@ -81,17 +81,17 @@ class RequestHead:
             if self.old or length is not None:
                 # RFC 9112 section 6.1: two statements about where the body ends, or a coding that HTTP/1.0 does not have, serve to smuggle
                 # requests past a proxy that believes the other statement.
-                raise Malformed(400, "The request's length is ambiguous")
+                raise MalformedBody(400, "The request's length is ambiguous")
             if coding != b"chunked" or names.count(b"transfer-encoding") > 1:
-                raise Malformed(501, "The request's transfer coding is not `chunked`")
+                raise MalformedBody(501, "The request's transfer coding is not `chunked`")
             self.length = None
         elif length is not None:
             # Equal lengths, twice or in a list, could be read as one (section 6.3). No client sends them.
             if _LENGTH.fullmatch(length) is None or names.count(b"content-length") > 1:
-                raise Malformed(400, "The request's length is invalid")
+                raise MalformedBody(400, "The request's length is invalid")
             self.length = int(length)
         if said.get(b"upgrade") == b"websocket":
-            raise Malformed(400, "This server does not offer WebSocket")
+            raise MalformedBody(400, "This server does not offer WebSocket")
         self.expects_continue = self.length != 0 and said.get(b"expect") == b"100-continue" and not self.old
         if any(b"close" in value.lower() for name, value in self.headers if name == b"connection"):
             self.keeps_alive = False

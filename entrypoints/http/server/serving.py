@@ -16,7 +16,7 @@ from hypercorn.trio.lifespan import Lifespan
 from hypercorn.typing import ASGIFramework
 
 from entrypoints.http.server.answer_heads import RETRY_SOON, error_answer
-from entrypoints.http.server.connection import Connection, Stream, Worker
+from entrypoints.http.server.connection import ClientConnection, Stream, Worker
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.settings import ServerSettings
 
@@ -205,7 +205,7 @@ class Door:
             stream: Stream = plain
             if self._tls is not None:
                 stream = trio.SSLStream(plain, self._tls, server_side=True, https_compatible=True)
-            connection = Connection(self._worker, accepted, stream, self._scheme)
+            connection = ClientConnection(self._worker, accepted, stream, self._scheme)
         except OSError:
             accepted.close()  # The peer left after we accepted it and before we asked for its address.
             return

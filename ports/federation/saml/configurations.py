@@ -6,8 +6,8 @@ from typing import Final, Protocol
 
 from core.domain.federation.saml.certificates import Certificate, Signer
 from core.domain.federation.saml.configurations import Configuration
-from core.domain.federation.saml.exchanges import Exchange
-from core.domain.federation.saml.messages import NameId, Remembered
+from core.domain.federation.saml.exchanges import SamlExchange
+from core.domain.federation.saml.messages import NameId, RememberedRequest
 from core.domain.federation.saml.sign_in import Meeting
 from core.domain.identifiers import (
     FlowId,
@@ -61,7 +61,7 @@ class Entering(Frozen, kw_only=True):
     at: datetime
 
 
-class Entry(Frozen):
+class SamlEntry(Frozen):
     """A sign-in to a service provider that is on record."""
 
     session_index: SamlSessionId
@@ -119,16 +119,16 @@ class SamlStore(Protocol):
 
     async def delete_certificates(self, service: ServiceId) -> None: ...
 
-    async def take(self, service: ServiceId, request: Remembered) -> bool:
+    async def take(self, service: ServiceId, request: RememberedRequest) -> bool:
         """Remembers a request. False when it was taken before: of many at once, one gets True."""
 
-    async def enter(self, entering: Entering, request: Remembered | None) -> Entry | None:
+    async def enter(self, entering: Entering, request: RememberedRequest | None) -> SamlEntry | None:
         """Puts the sign-in to the service on record, and takes its request, if it has one. The caller must not commit a repeated one.
         None: the person, their session or the service is gone, or the service does not let them in; or who the assertion is for, where it
         goes or the keys that sign and encrypt it have changed.
         """
 
-    async def exchanged(self, *exchanges: Exchange) -> None:
+    async def exchanged(self, *exchanges: SamlExchange) -> None:
         """Puts these of one service on record, and drops what is older than the last fifty. Nobody waits for it."""
 
     async def participants(self, session: SessionId) -> Sequence[Participant]:
@@ -179,7 +179,7 @@ class SamlLookup(Protocol):
     ) -> tuple[Meeting | None, Caller | None]:
         """With whoever is signed in in the browser that has this token: what `meet` and `CallerLookup.find_browser` tell, at once."""
 
-    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[Exchange] | None:
+    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[SamlExchange] | None:
         """Newest first. None when the organization has no such service."""
 
     async def logout(self, flow: FlowId) -> Flow | None:

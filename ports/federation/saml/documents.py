@@ -6,12 +6,12 @@ from core.domain.federation.saml.configurations import Understood
 from core.domain.federation.saml.messages import (
     AuthnRequest,
     Envelope,
-    LogoutRequest,
     LogoutResponse,
     OurLogoutRequest,
     OurLogoutResponse,
     OurMetadata,
     Response,
+    SamlLogoutRequest,
 )
 from core.domain.secrets import Secret
 
@@ -31,7 +31,7 @@ class SamlDocuments(Protocol):
     async def read_authn_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> AuthnRequest:
         """`certificates` are the sender's. A signature that none of them verifies is refused; without any it counts as none."""
 
-    async def read_logout_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> LogoutRequest: ...
+    async def read_logout_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> SamlLogoutRequest: ...
 
     async def read_logout_response(self, envelope: Envelope, certificates: tuple[str, ...]) -> LogoutResponse: ...
 

@@ -7,7 +7,7 @@ from core.domain.federation.scim.exchanges import ScimExchange
 from core.domain.identifiers import OrganizationId
 
 
-class ScimRecorder(Protocol):
+class ScimExchangeRecorder(Protocol):
     """Called by requests: never waits, never fails. When the buffer is full, the exchange is dropped."""
 
     def record(self, exchange: ScimExchange) -> None: ...

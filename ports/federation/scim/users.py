@@ -9,7 +9,7 @@ from core.domain.branding import Branding
 from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
-from core.domain.federation.scim.users import HeldUser, Profile, ProvisionedUser
+from core.domain.federation.scim.users import HeldUser, ProvisionedUser, ScimProfile
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Listed
@@ -95,7 +95,7 @@ class ProvisionedUserStore(Protocol):
     async def list_in_group(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, listed: bool) -> None:
         """Whether those who are deactivated are in the group. After `hold`."""
 
-    async def save(self, organization: OrganizationId, user: UserId, profile: Profile, at: datetime) -> None:
+    async def save(self, organization: OrganizationId, user: UserId, profile: ScimProfile, at: datetime) -> None:
         """What the directory says of them, but for their address and whether they are active. After `enter` or `leave`."""
 
     async def forget(self, organization: OrganizationId, user: UserId) -> None:

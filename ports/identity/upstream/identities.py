@@ -7,14 +7,14 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.frozen import Frozen
 
 
-class Held(Frozen):
+class HeldIdentity(Frozen):
     """An identity that nobody else changes meanwhile."""
 
-    identity: Identity
+    identity: ConnectedIdentity
     service: ServiceId | None
     """In which it was looked for."""
 
@@ -24,7 +24,7 @@ class IdentityStore(Protocol):
     organization active, the domain of the account's address proved, and the account no platform owner's.
     """
 
-    async def add(self, identity: Identity, account: Account, *, origin: ServiceId | None) -> bool:
+    async def add(self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None) -> bool:
         """False when somebody is connected to it, or the account to another one of the provider: of two at once, one gets False; and when
         the provider does not vouch for the account any more.
         """
@@ -43,9 +43,9 @@ class IdentityStore(Protocol):
         if the provider vouches for the account. Needs no round trip of its own.
         """
 
-    async def hold(self, user: UserId, provider: str) -> Held | None: ...
+    async def hold(self, user: UserId, provider: str) -> HeldIdentity | None: ...
 
-    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> Held | None:
+    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
         """The last two are slugs. None also when there is no such service, or its organization is not active."""
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
@@ -60,5 +60,5 @@ class IdentityStore(Protocol):
 class IdentityLookup(Protocol):
     """Outside any unit of work, one statement."""
 
-    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[Identity]:
+    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
         """The oldest first. With the slugs of a service, only those that are used there."""

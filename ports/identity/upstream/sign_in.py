@@ -10,18 +10,18 @@ from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
 from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import OwnProviders
-from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, UsedState, WayThrough
+from core.domain.identity.upstream.sign_in import NewState, ServicePlace, TakenState, UsedState, WayThrough
 
 
 class UpstreamLookup(Protocol):
     """Outside any unit of work: each is one statement, one round trip; two for whoever connects an identity and comes back."""
 
-    async def way(self, provider: str, place: Place) -> WayThrough: ...
+    async def way(self, provider: str, place: ServicePlace) -> WayThrough: ...
 
     async def own(self, organization: str) -> OwnProviders:
         """What the organization with this slug has, while it is active."""
 
-    async def leave(self, state: NewState, place: Place, begun: Flow | None = None) -> WayThrough:
+    async def leave(self, state: NewState, place: ServicePlace, begun: Flow | None = None) -> WayThrough:
         """Keeps the state if there is a client to leave with, and for a flow the organization that the place names: what is found says so.
         `begun` is the flow, if that begins with this; it is kept in any case.
         """

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.jobs import PRIORITIES, PostgresJobQueue
 from core.domain.errors import Unavailable
 from core.domain.identifiers import JobId, UserId
@@ -303,7 +303,7 @@ async def test_a_claim_reads_neither_a_long_backlog_nor_a_crowd_of_later_jobs(fr
 async def test_each_call_is_one_round_trip(store: Store, queue: PostgresJobQueue) -> None:
     async def all_calls() -> None:
         await add(store, NewJob("mail", {}), NewJob("mail", {}))
-        round_trips.set(trips := RoundTrips())
+        round_trips.set(trips := TripCounter())
         first, second = await queue.claim(["mail"], 2, LEASE)
         await queue.next_due(["mail"])
         await queue.state()

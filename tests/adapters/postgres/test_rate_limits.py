@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.rate_limits import PostgresBuckets, give_back
 from adapters.postgres.transaction import Transaction
 from core.domain import rate_limits
@@ -100,7 +100,7 @@ async def test_a_clock_that_was_set_back_gives_nothing_and_takes_nothing(store: 
 
 async def test_a_take_is_one_round_trip(buckets: PostgresBuckets) -> None:
     await buckets.take(SLOW, "192.0.2.7")
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     await buckets.take(SLOW, "192.0.2.7")
     assert trips.count == 1
 
@@ -154,7 +154,7 @@ ONE, TWO = RateLimit("one", burst=1, seconds_per_request=10), RateLimit("two", b
 async def test_several_buckets_are_drawn_from_in_one_round_trip_each_by_its_own_measure(store: Store) -> None:
     buckets = PostgresBuckets(store.pool)
     assert await buckets.take_all([TWO, ONE], "somebody") == [0, 0]
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([0, 10], abs=1)
     assert trips.count == 1
     assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([20, 10], abs=1)
@@ -166,7 +166,7 @@ WIDER, WIDEST = Place("its network", 3), Place("its provider", 5)
 
 async def test_the_places_around_give_a_token_too_in_the_same_round_trip(store: Store) -> None:
     buckets = PostgresBuckets(store.pool)
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     for number in range(3):
         assert await buckets.take_all([ONE], f"client {number}", [WIDER, WIDEST]) == [0]
     assert trips.count == 3

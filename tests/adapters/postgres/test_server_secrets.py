@@ -3,7 +3,7 @@
 import trio
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from tests.adapters.postgres.conftest import Store
@@ -36,7 +36,7 @@ async def test_of_many_first_uses_at_once_all_get_the_same(store: Store) -> None
 async def test_the_database_is_asked_once(store: Store) -> None:
     secrets = server_secrets(store)
     await secrets.get("one")
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     await secrets.get("one")
     assert trips.count == 0
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.shared_lookups import PATIENCE, SharedLookups
 
 NOBODY: Final = "nobody"
@@ -79,7 +79,7 @@ class LookupAsker:
         self.asked = database.tick()
         self.outcome: Any = "waits"
         self.afterwards: Callable[[], None] = lambda: None
-        self.trips = RoundTrips()
+        self.trips = TripCounter()
         self._scope = trio.CancelScope()
 
     async def ask(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.transaction import TransactionOver
 from core.domain.email import Email
@@ -58,7 +58,7 @@ async def test_an_exception_rolls_back_and_stays_what_it_is(store: Store) -> Non
 async def test_one_read_and_three_writes_are_two_round_trips(store: Store) -> None:
     account = store.account()
     async with store.unit_of_work() as uow:  # the connection prepares nothing in advance: the first time costs no more
-        round_trips.set(trips := RoundTrips())
+        round_trips.set(trips := TripCounter())
         assert await uow.accounts.add(account, None)
         await uow.sessions.add(store.session(account))
         await uow.sessions.add(store.session(account))
@@ -69,7 +69,7 @@ async def test_one_read_and_three_writes_are_two_round_trips(store: Store) -> No
 
 async def test_writes_alone_are_one_round_trip(store: Store) -> None:
     account, _ = await store.sign_up()
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     async with store.unit_of_work() as uow:
         await uow.sessions.add(store.session(account))
         await uow.record(registered(store))
@@ -79,7 +79,7 @@ async def test_writes_alone_are_one_round_trip(store: Store) -> None:
 
 
 async def test_a_unit_of_work_that_did_nothing_costs_nothing(store: Store) -> None:
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     async with store.unit_of_work():
         pass
     async with store.unit_of_work() as uow:

@@ -18,7 +18,7 @@ from lxml import etree
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
 from core.domain.errors import Overloaded
-from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.messages import Envelope, MessageRefused
 from tests.http.federation.providing import pair
 
@@ -59,7 +59,7 @@ def _request(more: str = "") -> Envelope:
     )
     packing = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = packing.compress(document.encode()) + packing.flush()
-    return Envelope(binding=Binding.REDIRECT, packed=b64encode(packed).decode())
+    return Envelope(binding=SamlBinding.REDIRECT, packed=b64encode(packed).decode())
 
 
 async def test_a_short_message_with_nothing_to_check_is_read_at_once() -> None:
@@ -71,7 +71,7 @@ async def test_a_short_message_with_nothing_to_check_is_read_at_once() -> None:
     with pytest.raises(MessageRefused, match="it is no LogoutRequest"):
         await documents.read_logout_request(_request(), ())
     with pytest.raises(MessageRefused, match="not base64"):
-        await documents.read_authn_request(Envelope(binding=Binding.REDIRECT, packed="%"), ())
+        await documents.read_authn_request(Envelope(binding=SamlBinding.REDIRECT, packed="%"), ())
     assert threads.runs == 1
     # Signatures, and what is long when it is unpacked.
     for envelope, certificates in ((_request(), (pair().certificate,)), (_request(" " * 5000), ()), (_request(" " * 100_000), ())):

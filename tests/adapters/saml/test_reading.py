@@ -8,7 +8,7 @@ import pytest
 
 from adapters.saml.reading import parsed, read_authn_request, read_logout_response, read_metadata, unpacked
 from core.domain.errors import BadRequest
-from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.messages import Envelope, MessageRefused
 from tests.http.federation.providing import ACS, MD, SAMLP, SP, authn_request, metadata
 
@@ -19,7 +19,7 @@ _STATUS = "urn:oasis:names:tc:SAML:2.0:status:"
 
 
 def _posted(document: str) -> Envelope:
-    return Envelope(binding=Binding.POST, packed=b64encode(document.encode()).decode())
+    return Envelope(binding=SamlBinding.POST, packed=b64encode(document.encode()).decode())
 
 
 @pytest.mark.parametrize("begin", [b"", _BOM, _DECLARATION, _BOM + _DECLARATION])
@@ -40,9 +40,9 @@ def test_a_form_is_not_compressed_and_whoever_compresses_it_is_told(begin: bytes
     packing = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     compressed = packing.compress(document) + packing.flush()
     with pytest.raises(MessageRefused) as refused:
-        unpacked(Envelope(binding=Binding.POST, packed=b64encode(compressed).decode()))
+        unpacked(Envelope(binding=SamlBinding.POST, packed=b64encode(compressed).decode()))
     assert (refused.value.reason, refused.value.advice) == ("it is compressed", "With the POST binding, send base64 of the XML itself")
-    assert unpacked(Envelope(binding=Binding.POST, packed=b64encode(document).decode())) == document
+    assert unpacked(Envelope(binding=SamlBinding.POST, packed=b64encode(document).decode())) == document
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,13 @@ from adapters.saml.threads import XmlThreads
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.configurations import NameIdFormat
 from core.domain.federation.saml.messages import (
-    Assertion,
     NameId,
     OurLogoutRequest,
     OurLogoutResponse,
     OurMetadata,
     RequestDeclined,
     Response,
+    SamlAssertion,
     Status,
 )
 from core.domain.secrets import Secret
@@ -48,7 +48,7 @@ def _signer() -> OpenSigner:
 
 
 def _response(said: str = _NASTY, attributes: Mapping[str, Any] | None = None, format_: NameIdFormat = NameIdFormat.EMAIL) -> Response:
-    assertion = Assertion(
+    assertion = SamlAssertion(
         id="_a",
         name_id=NameId(text=said, format=format_),
         audience=SP,

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from adapters.upstream.remembered import Remembered
+from adapters.upstream.remembered import PublishedAnswers
 from core.domain.identity.upstream.sign_in import OAuthError
 
 
@@ -26,7 +26,7 @@ class PublishingProvider:
 async def test_all_who_wait_for_a_call_get_what_became_of_it(fails: bool) -> None:
     provider = PublishingProvider()
     provider.fails = fails
-    remembered = Remembered(provider.published)
+    remembered = PublishedAnswers(provider.published)
     got: list[str] = []
 
     async def ask() -> None:
@@ -50,7 +50,7 @@ async def test_all_who_wait_for_a_call_get_what_became_of_it(fails: bool) -> Non
 
 async def test_somebody_who_leaves_while_they_wait_takes_nobody_along() -> None:
     provider = PublishingProvider()
-    remembered = Remembered(provider.published)
+    remembered = PublishedAnswers(provider.published)
     got: list[str] = []
 
     async def ask() -> None:
@@ -71,7 +71,7 @@ async def test_somebody_who_leaves_while_they_wait_takes_nobody_along() -> None:
 async def test_the_ones_that_were_wanted_last_are_kept() -> None:
     provider = PublishingProvider()
     provider.answers.set()
-    remembered = Remembered(provider.published, most=2)
+    remembered = PublishedAnswers(provider.published, most=2)
     for url in "abaca":
         await remembered.get(url)
     assert provider.calls == 3
@@ -83,7 +83,7 @@ async def test_a_failure_that_many_are_told_of_does_not_grow() -> None:
     provider = PublishingProvider()
     provider.answers.set()
     provider.fails = True
-    remembered = Remembered(provider.published)
+    remembered = PublishedAnswers(provider.published)
     sizes = []
     for _ in range(5):
         with pytest.raises(OAuthError) as failed:
@@ -96,7 +96,7 @@ async def test_a_failure_that_many_are_told_of_does_not_grow() -> None:
 async def test_a_look_counts_for_a_minute_and_a_failure_for_a_moment(autojump_clock: trio.testing.MockClock) -> None:  # noqa: ARG001 - it runs
     provider = PublishingProvider()
     provider.answers.set()
-    remembered = Remembered(provider.published)
+    remembered = PublishedAnswers(provider.published)
     for pause, calls in ((0.0, 1), (59.0, 1), (2.0, 2)):
         await trio.sleep(pause)
         await remembered.look("a")

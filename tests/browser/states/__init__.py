@@ -13,7 +13,7 @@ from uuid import UUID
 from core.domain.branding import POSTERN, Branding
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import Language
-from core.domain.tenancy.members import Adding, Listing
+from core.domain.tenancy.members import Adding, ListedMembership
 from entrypoints.http.pages import shipped_pages
 
 NOW: Final = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
@@ -31,10 +31,12 @@ ENDLESS: Final = Branding(
 FROM_THE_RIGHT: Final = Branding("ياسمين للتجارة", color="#5b2a86")
 
 
-def listing(number: int, name: str, slug: str, role: str = "member", role_name: str = "", adding: Adding = Adding.OTHERS) -> Listing:
+def listing(
+    number: int, name: str, slug: str, role: str = "member", role_name: str = "", adding: Adding = Adding.OTHERS
+) -> ListedMembership:
     """A membership that others have made."""
     at = NOW - timedelta(days=2)
-    return Listing(OrganizationId(UUID(int=number)), slug, name, role, role_name, at, adding, made_the_account=number == 1)
+    return ListedMembership(OrganizationId(UUID(int=number)), slug, name, role, role_name, at, adding, made_the_account=number == 1)
 
 
 LISTED: Final = [

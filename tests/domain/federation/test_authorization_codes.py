@@ -6,7 +6,7 @@ from uuid import UUID
 from core.domain.federation.authorization_codes import (
     GRACE,
     LIFETIME,
-    Approved,
+    ApprovedAuthorization,
     Claim,
     EarlierUse,
     NewCode,
@@ -25,7 +25,7 @@ EARLIER = EarlierUse(NOW, b"p", SessionId(UUID(int=2)), UserId(UUID(int=3)), Org
 
 
 def test_a_code_lasts_a_minute() -> None:
-    approved = Approved(
+    approved = ApprovedAuthorization(
         service=SERVICE,
         user=UserId(UUID(int=3)),
         parent=SessionId(UUID(int=5)),

@@ -19,9 +19,9 @@ from core.domain.federation.authorization_parameters import (
     recipient,
 )
 from core.domain.federation.authorizations import (
+    AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
-    Prompt,
     Registered,
     UnknownRecipient,
     restored,
@@ -89,7 +89,7 @@ def test_all_that_one_may_ask() -> None:
         scopes=SCOPES,
         nonce="n" * LONGEST,
         code_challenge=CHALLENGE,
-        prompts=frozenset({Prompt.LOGIN, Prompt.CONSENT, Prompt.SELECT_ACCOUNT}),
+        prompts=frozenset({AuthorizationPrompt.LOGIN, AuthorizationPrompt.CONSENT, AuthorizationPrompt.SELECT_ACCOUNT}),
         max_age=0,
         login_hint="ada@example.org",
         acr_values=("urn:postern:acr:2fa", "phr"),

@@ -12,12 +12,12 @@ from core.domain.federation.device_flow import (
     LIFETIME,
     USER_CODE_ALPHABET,
     USER_CODE_LENGTH,
-    Asker,
-    Decision,
+    AskingDevice,
     DeviceAuthorization,
     DeviceCodeExpired,
     DeviceCodePending,
     DeviceCodeState,
+    DeviceDecision,
     DeviceDenied,
     EnteredCode,
     NewDeviceCode,
@@ -40,7 +40,7 @@ from core.frozen import replace
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CODE = DeviceCodeId(UUID(int=7))
-DECISION = Decision(code=CODE, user=UserId(UUID(int=1)), at=NOW)
+DECISION = DeviceDecision(code=CODE, user=UserId(UUID(int=1)), at=NOW)
 PENDING = PolledCode(state=DeviceCodeState.PENDING, expires_at=NOW + LIFETIME, is_slowed=False, approved=None)
 APPROVED = replace(PENDING, state=DeviceCodeState.APPROVED, approved=DECISION)
 ENTERED = EnteredCode(
@@ -51,7 +51,7 @@ ENTERED = EnteredCode(
     organization_name="Acme",
     is_open=True,
     scopes=("openid",),
-    asker=Asker(address="192.0.2.1", user_agent="tv/1"),
+    asker=AskingDevice(address="192.0.2.1", user_agent="tv/1"),
     created_at=NOW,
     expires_at=NOW + LIFETIME,
 )

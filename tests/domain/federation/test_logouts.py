@@ -5,9 +5,9 @@ from uuid import UUID
 import pytest
 
 from core.domain.federation.authorization_parameters import LONGEST, LONGEST_HINT
-from core.domain.federation.authorization_steps import Application
+from core.domain.federation.authorization_steps import RequestingApplication
 from core.domain.federation.authorizations import Registered
-from core.domain.federation.logouts import Hint, LogoutRequest, WayBackUnknown, client_of_logout, logout_request, way_back
+from core.domain.federation.logouts import Hint, OidcLogoutRequest, WayBackUnknown, client_of_logout, logout_request, way_back
 from core.domain.identifiers import ClientId, UserId
 from core.frozen import replace
 from tests.domain.federation.test_authorization_steps import APPLICATION, CLIENT
@@ -17,11 +17,11 @@ OTHER = ClientId(UUID(int=99))
 AFTER = "https://app.example.com/signed-out"
 
 
-def asking(uri: str | None, state: str | None = None) -> LogoutRequest:
-    return LogoutRequest(post_logout_redirect_uri=uri, state=state)
+def asking(uri: str | None, state: str | None = None) -> OidcLogoutRequest:
+    return OidcLogoutRequest(post_logout_redirect_uri=uri, state=state)
 
 
-def application(*after: str, redirect_uris: tuple[str, ...] = (REGISTERED,), native: bool = False) -> Application:
+def application(*after: str, redirect_uris: tuple[str, ...] = (REGISTERED,), native: bool = False) -> RequestingApplication:
     registered = Registered(CLIENT, redirect_uris, is_native=native, authenticates=True)
     return replace(APPLICATION, registered=registered, post_logout_redirect_uris=after)
 
@@ -29,8 +29,8 @@ def application(*after: str, redirect_uris: tuple[str, ...] = (REGISTERED,), nat
 def test_all_that_one_may_say() -> None:
     given = {"id_token_hint": "a.b.c", "client_id": str(CLIENT), "post_logout_redirect_uri": AFTER, "state": "a b"}
     given["ui_locales"] = "xx_ de fr-CA"
-    assert logout_request(given.items()) == LogoutRequest("a.b.c", CLIENT, AFTER, "a b", ("de", "fr-CA"))
-    assert logout_request([]) == LogoutRequest()
+    assert logout_request(given.items()) == OidcLogoutRequest("a.b.c", CLIENT, AFTER, "a b", ("de", "fr-CA"))
+    assert logout_request([]) == OidcLogoutRequest()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_all_that_one_may_say() -> None:
     ],
 )
 def test_what_cannot_be_read_is_left_out(name: str, value: str) -> None:
-    assert logout_request([(name, value)]) == LogoutRequest()
+    assert logout_request([(name, value)]) == OidcLogoutRequest()
 
 
 def test_what_is_said_twice_is_not_said() -> None:
@@ -55,11 +55,11 @@ def test_what_is_said_twice_is_not_said() -> None:
 
 def test_the_client_is_the_one_of_the_token_unless_another_is_named() -> None:
     hint = Hint(UserId(UUID(int=1)), CLIENT)
-    assert client_of_logout(LogoutRequest(), None) is None
-    assert client_of_logout(LogoutRequest(client=CLIENT), None) == CLIENT
-    assert client_of_logout(LogoutRequest(), hint) == CLIENT
-    assert client_of_logout(LogoutRequest(client=CLIENT), hint) == CLIENT
-    assert client_of_logout(LogoutRequest(client=OTHER), hint) is None
+    assert client_of_logout(OidcLogoutRequest(), None) is None
+    assert client_of_logout(OidcLogoutRequest(client=CLIENT), None) == CLIENT
+    assert client_of_logout(OidcLogoutRequest(), hint) == CLIENT
+    assert client_of_logout(OidcLogoutRequest(client=CLIENT), hint) == CLIENT
+    assert client_of_logout(OidcLogoutRequest(client=OTHER), hint) is None
 
 
 def test_the_person_goes_back_to_what_is_registered() -> None:

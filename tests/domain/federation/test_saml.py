@@ -8,16 +8,16 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.federation.authorization_steps import Application, SignedIn
+from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.authorizations import Registered
 from core.domain.federation.saml.certificates import due_warning, three_years_after
 from core.domain.federation.saml.configurations import (
     MOST_CERTIFICATES,
     AcsEndpoint,
-    Binding,
     Configuration,
     ConfigurationChange,
     NameIdFormat,
+    SamlBinding,
     Source,
     Understood,
     changed,
@@ -30,7 +30,7 @@ from core.domain.federation.saml.messages import RequestDeclined, RequestedConte
 from core.domain.federation.saml.sign_in import (
     PASSWORD_CLASS,
     Meeting,
-    Subject,
+    SamlSubject,
     attributes,
     has_allowed,
     require_askable,
@@ -51,13 +51,13 @@ _METADATA = Understood(
     acs_endpoints=(AcsEndpoint(0, ACS, is_default=True),),
     slo_url=SLO,
     slo_response_url=f"{SLO}/answer",
-    slo_binding=Binding.REDIRECT,
+    slo_binding=SamlBinding.REDIRECT,
     signing_certificates=("a certificate",),
     encryption_certificate="another one",
 )
 
 
-_APPLICATION = Application(
+_APPLICATION = RequestingApplication(
     service=ServiceId(UUID(int=1)),
     organization=OrganizationId(UUID(int=2)),
     organization_slug="acme",
@@ -67,7 +67,7 @@ _APPLICATION = Application(
     name="App",
     registered=Registered(ClientId(UUID(int=5)), (), may_be_public=True, is_native=False, authenticates=False),
 )
-_ADA = SignedIn(
+_ADA = SignedInPerson(
     user=UserId(UUID(int=3)),
     email="ada@example.org",
     session=SessionId(UUID(int=4)),
@@ -83,7 +83,7 @@ _MET = Meeting(
     signer=None,
     next_signer=None,
     signed_in=_ADA,
-    subject=Subject(user=_ADA.user, email=_ADA.email, role=""),
+    subject=SamlSubject(user=_ADA.user, email=_ADA.email, role=""),
     session_ends_at=NOW,
 )
 
@@ -149,7 +149,7 @@ def test_a_service_provider_has_a_few_certificates_at_most() -> None:
         acs_endpoints=(),
         slo_url=None,
         slo_response_url=None,
-        slo_binding=Binding.POST,
+        slo_binding=SamlBinding.POST,
         name_id_formats=(),
         signing_certificates=("x",) * (MOST_CERTIFICATES + 1),
         encryption_certificate=None,
@@ -286,7 +286,7 @@ def test_the_audit_log_tells_which_keys_and_addresses_were_replaced() -> None:
         signing_certificates=(_in_pem(b"one"), _in_pem(b"four")),
         encryption_certificate=_in_pem(b"five"),
         slo_response_url=None,
-        slo_binding=Binding.POST,
+        slo_binding=SamlBinding.POST,
     )
     event = configuration_changed(before, filled(before, other, NOW), service, SYSTEM)
     one, two, three, four, five = (sha256(der).hexdigest() for der in (b"one", b"two", b"three", b"four", b"five"))

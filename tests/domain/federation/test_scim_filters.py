@@ -14,9 +14,9 @@ from core.domain.federation.scim.filters import (
     OF_GROUPS,
     OF_USERS,
     And,
-    Comparison,
-    Field,
     Filter,
+    FilterComparison,
+    FilterField,
     Not,
     Operator,
     Or,
@@ -26,9 +26,9 @@ from core.domain.federation.scim.filters import (
     pins,
 )
 
-ADA = Comparison(Field.USER_NAME, Operator.EQUALS, "ada@example.org")
-ACTIVE = Comparison(Field.ACTIVE, Operator.EQUALS, value=True)
-X = Comparison(Field.EXTERNAL_ID, Operator.EQUALS, "x")
+ADA = FilterComparison(FilterField.USER_NAME, Operator.EQUALS, "ada@example.org")
+ACTIVE = FilterComparison(FilterField.ACTIVE, Operator.EQUALS, value=True)
+X = FilterComparison(FilterField.EXTERNAL_ID, Operator.EQUALS, "x")
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ X = Comparison(Field.EXTERNAL_ID, Operator.EQUALS, "x")
         ('  urn:ietf:params:scim:schemas:core:2.0:User:userName   eq   "ada@example.org"  ', ADA),
         ("active eq true", ACTIVE),
         ('active eq "True"', ACTIVE),
-        ("active eq False", Comparison(Field.ACTIVE, Operator.EQUALS, value=False)),
-        ('emails.value co "@example"', Comparison(Field.EMAIL, Operator.CONTAINS, "@example")),
-        ('emails[type eq "work"].value sw "a"', Comparison(Field.EMAIL, Operator.STARTS, "a")),
-        ('userName ew "\\u0061\\"b\\\\"', Comparison(Field.USER_NAME, Operator.ENDS, 'a"b\\')),
+        ("active eq False", FilterComparison(FilterField.ACTIVE, Operator.EQUALS, value=False)),
+        ('emails.value co "@example"', FilterComparison(FilterField.EMAIL, Operator.CONTAINS, "@example")),
+        ('emails[type eq "work"].value sw "a"', FilterComparison(FilterField.EMAIL, Operator.STARTS, "a")),
+        ('userName ew "\\u0061\\"b\\\\"', FilterComparison(FilterField.USER_NAME, Operator.ENDS, 'a"b\\')),
         ('userName eq "ada@example.org" and active eq true or externalId eq "x"', Or((And((ADA, ACTIVE)), X))),
         ('userName eq "ada@example.org" and (active eq true or externalId eq "x")', And((ADA, Or((ACTIVE, X))))),
         ("not (active eq true) and active eq true", And((Not(ACTIVE), ACTIVE))),
@@ -87,7 +87,7 @@ def test_whatever_is_not_understood_is_refused(text: str) -> None:
 
 def test_groups_have_attributes_of_their_own() -> None:
     assert parse_filter('displayName eq "Acme" and members eq "7"', OF_GROUPS) == And(
-        (Comparison(Field.DISPLAY_NAME, Operator.EQUALS, "Acme"), Comparison(Field.MEMBER, Operator.EQUALS, "7"))
+        (FilterComparison(FilterField.DISPLAY_NAME, Operator.EQUALS, "Acme"), FilterComparison(FilterField.MEMBER, Operator.EQUALS, "7"))
     )
     with pytest.raises(InvalidFilter):
         parse_filter('displayName co "A"', OF_GROUPS)
@@ -96,9 +96,12 @@ def test_groups_have_attributes_of_their_own() -> None:
 NAMES = ["a", "b", "c"]
 COMPARED = st.one_of(
     st.builds(
-        Comparison, st.sampled_from([Field.ID, Field.EXTERNAL_ID, Field.USER_NAME]), st.just(Operator.EQUALS), st.sampled_from(NAMES)
+        FilterComparison,
+        st.sampled_from([FilterField.ID, FilterField.EXTERNAL_ID, FilterField.USER_NAME]),
+        st.just(Operator.EQUALS),
+        st.sampled_from(NAMES),
     ),
-    st.builds(Comparison, st.just(Field.ACTIVE), st.just(Operator.EQUALS), st.booleans()),
+    st.builds(FilterComparison, st.just(FilterField.ACTIVE), st.just(Operator.EQUALS), st.booleans()),
 )
 FILTERS: st.SearchStrategy[Any] = st.recursive(
     COMPARED,
@@ -119,7 +122,7 @@ def written(one: Filter) -> str:
             return f"({' or '.join(map(written, one.parts))})"
         case Not():
             return f"not ({written(one.part)})"
-        case Comparison():
+        case FilterComparison():
             return f"{one.field} eq {str(one.value).lower() if isinstance(one.value, bool) else f'{chr(34)}{one.value}{chr(34)}'}"
 
 
@@ -130,16 +133,16 @@ def test_what_is_written_is_read_back(one: Filter) -> None:
 
 VALUES = st.fixed_dictionaries(
     {
-        Field.ID: st.sampled_from(NAMES).map(lambda name: {name}),
-        Field.EXTERNAL_ID: st.sampled_from(NAMES).map(lambda name: {name}),
-        Field.USER_NAME: st.sampled_from(NAMES).map(lambda name: {name}),
-        Field.ACTIVE: st.booleans().map(lambda value: {value}),
+        FilterField.ID: st.sampled_from(NAMES).map(lambda name: {name}),
+        FilterField.EXTERNAL_ID: st.sampled_from(NAMES).map(lambda name: {name}),
+        FilterField.USER_NAME: st.sampled_from(NAMES).map(lambda name: {name}),
+        FilterField.ACTIVE: st.booleans().map(lambda value: {value}),
     }
 )
 
 
 @given(FILTERS, VALUES)
-def test_whatever_a_filter_finds_one_of_its_pins_finds(one: Filter, values: Mapping[Field, set[str | bool]]) -> None:
+def test_whatever_a_filter_finds_one_of_its_pins_finds(one: Filter, values: Mapping[FilterField, set[str | bool]]) -> None:
     pinned = pins(one)
     assert set(pinned or ()) <= set(comparisons(one))
     if pinned is not None and holds(one, values):
@@ -150,7 +153,7 @@ def test_only_what_an_index_knows_is_a_pin() -> None:
     assert pins(And((ACTIVE, ADA))) == (ADA,)
     assert pins(Or((X, And((ACTIVE, ADA))))) == (X, ADA)
     assert pins(Or((X, ACTIVE))) is pins(Not(ADA)) is pins(ACTIVE) is None
-    assert pins(Comparison(Field.USER_NAME, Operator.CONTAINS, "a")) is None
+    assert pins(FilterComparison(FilterField.USER_NAME, Operator.CONTAINS, "a")) is None
     assert pins(And((ACTIVE, ACTIVE))) is None
 
 

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget, ScimRefusal
-from core.domain.federation.scim.patches import MOST_OPERATIONS, Operation
-from core.domain.federation.scim.users import USER_SCHEMA, Profile, Stated, patched, stated_profile
+from core.domain.federation.scim.patches import MOST_OPERATIONS, PatchOperation
+from core.domain.federation.scim.users import USER_SCHEMA, ScimProfile, Stated, patched, stated_profile
 from core.frozen import names_of
 
 ID = "0199d3a0-0000-7000-8000-000000000001"
-ADA = Profile(user_name="ada@example.org", external_id="x", given_name="Ada", display_name="Ada L")
+ADA = ScimProfile(user_name="ada@example.org", external_id="x", given_name="Ada", display_name="Ada L")
 
 
-def change(*operations: tuple[str, str | None, Any], before: Profile = ADA) -> Profile:
-    return patched(before, ID, [Operation(*one) for one in operations])
+def change(*operations: tuple[str, str | None, Any], before: ScimProfile = ADA) -> ScimProfile:
+    return patched(before, ID, [PatchOperation(*one) for one in operations])
 
 
-def shown(profile: Profile) -> dict[str, Any]:
+def shown(profile: ScimProfile) -> dict[str, Any]:
     """As JSON, with what is absent left out."""
     name = {"formatted": profile.formatted, "givenName": profile.given_name, "familyName": profile.family_name}
     resource = {
@@ -34,7 +34,7 @@ def shown(profile: Profile) -> dict[str, Any]:
     return {attribute: value for attribute, value in resource.items() if value is not None}
 
 
-def naively(resource: dict[str, Any], operations: list[Operation]) -> dict[str, Any]:
+def naively(resource: dict[str, Any], operations: list[PatchOperation]) -> dict[str, Any]:
     """Sets and removes keys, one operation after the other; at last, what names one address alone names both."""
     after = deepcopy(resource)
     same = resource["emails"] == resource["userName"]
@@ -64,7 +64,7 @@ def naively(resource: dict[str, Any], operations: list[Operation]) -> dict[str, 
 TEXTS = st.sampled_from(["a", "b", "Grace"])
 ADDRESSES = st.sampled_from(["a@example.org", "b@example.org", "ada@example.org"])
 PROFILES = st.builds(
-    Profile,
+    ScimProfile,
     user_name=ADDRESSES,
     work_email=st.none(),
     external_id=st.none() | TEXTS,
@@ -83,8 +83,8 @@ SET = st.one_of(
 )
 OPERATIONS = st.lists(
     st.one_of(
-        st.builds(lambda verb, one: Operation(verb, *one), st.sampled_from(["add", "replace"]), SET),
-        st.builds(lambda path: Operation("remove", path), st.sampled_from(["externalId", "displayName", "name", "name.givenName"])),
+        st.builds(lambda verb, one: PatchOperation(verb, *one), st.sampled_from(["add", "replace"]), SET),
+        st.builds(lambda path: PatchOperation("remove", path), st.sampled_from(["externalId", "displayName", "name", "name.givenName"])),
     ),
     min_size=1,
     max_size=6,
@@ -92,19 +92,19 @@ OPERATIONS = st.lists(
 
 
 @given(PROFILES, OPERATIONS)
-def test_it_does_what_a_naive_model_does(before: Profile, operations: list[Operation]) -> None:
+def test_it_does_what_a_naive_model_does(before: ScimProfile, operations: list[PatchOperation]) -> None:
     assert shown(patched(before, ID, operations)) == naively(shown(before), operations)
 
 
 @given(PROFILES, OPERATIONS)
-def test_dialects_say_the_same(before: Profile, operations: list[Operation]) -> None:
-    def dialect(one: Operation) -> Operation:
+def test_dialects_say_the_same(before: ScimProfile, operations: list[PatchOperation]) -> None:
+    def dialect(one: PatchOperation) -> PatchOperation:
         if one.op == "remove":
-            return Operation("Remove", f"{USER_SCHEMA}:{one.path}")
+            return PatchOperation("Remove", f"{USER_SCHEMA}:{one.path}")
         if one.path == "emails":
-            return Operation(one.op.upper(), 'emails[type eq "work"].value', one.value)
+            return PatchOperation(one.op.upper(), 'emails[type eq "work"].value', one.value)
         value = str(one.value) if isinstance(one.value, bool) else one.value
-        return Operation(one.op.title(), None, {str(one.path): value})
+        return PatchOperation(one.op.title(), None, {str(one.path): value})
 
     assert patched(before, ID, list(map(dialect, operations))) == patched(before, ID, operations)
 
@@ -117,9 +117,11 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(
-    st.lists(st.builds(Operation, st.sampled_from(["add", "replace", "remove", "x"]), st.none() | st.text(max_size=20), JSON), max_size=4)
+    st.lists(
+        st.builds(PatchOperation, st.sampled_from(["add", "replace", "remove", "x"]), st.none() | st.text(max_size=20), JSON), max_size=4
+    )
 )
-def test_anything_is_a_change_or_a_refusal(operations: list[Operation]) -> None:
+def test_anything_is_a_change_or_a_refusal(operations: list[PatchOperation]) -> None:
     try:
         patched(ADA, ID, operations)
     except ScimRefusal:
@@ -151,7 +153,7 @@ def test_anything_is_a_change_or_a_refusal(operations: list[Operation]) -> None:
 def test_a_dialect_is_understood(operation: tuple[str, str | None, Any], expected: dict[str, Any]) -> None:
     after = change(operation)
     assert {field: getattr(after, field) for field in expected} == expected
-    untouched = {field for field in names_of(Profile) if field not in expected}
+    untouched = {field for field in names_of(ScimProfile) if field not in expected}
     assert {field: getattr(after, field) for field in untouched} == {field: getattr(ADA, field) for field in untouched}
 
 
@@ -234,8 +236,8 @@ def test_a_work_address_of_its_own_is_only_data() -> None:
 
 
 def test_a_whole_resource_takes_away_what_it_leaves_out_but_says_nothing_of_being_active() -> None:
-    before = Profile(user_name="a@example.org", display_name="A", active=False)
-    assert stated_profile(Stated(user_name=" b@example.org "), before) == Profile(user_name="b@example.org", active=False)
+    before = ScimProfile(user_name="a@example.org", display_name="A", active=False)
+    assert stated_profile(Stated(user_name=" b@example.org "), before) == ScimProfile(user_name="b@example.org", active=False)
     assert stated_profile(Stated(user_name="b@example.org", active=True), before).active
     assert stated_profile(Stated(user_name="b@example.org")).active
     many: list[dict[str, Any]] = [

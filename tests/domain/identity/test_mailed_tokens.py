@@ -14,7 +14,7 @@ from core.domain.identity.mailed_tokens import (
     CHOOSES_PASSWORD,
     PROVES_ADDRESS,
     SIGNS_IN,
-    Asked,
+    AskedOnPage,
     LinkRefused,
     MailedTokenPurpose,
     asked_of,
@@ -117,28 +117,28 @@ HERE, ELSEWHERE = Token("this browser"), Token("another browser")
 @pytest.mark.parametrize(
     ("registration", "browser", "asked"),
     [
-        (Registration("hash", HERE.digest()), HERE, Asked.NOTHING),
-        (Registration("hash", HERE.digest()), ELSEWHERE, Asked.PASSWORD),
-        (Registration("hash", HERE.digest()), None, Asked.PASSWORD),
-        (Registration("hash"), HERE, Asked.PASSWORD),
-        (Registration("hash"), None, Asked.PASSWORD),
+        (Registration("hash", HERE.digest()), HERE, AskedOnPage.NOTHING),
+        (Registration("hash", HERE.digest()), ELSEWHERE, AskedOnPage.PASSWORD),
+        (Registration("hash", HERE.digest()), None, AskedOnPage.PASSWORD),
+        (Registration("hash"), HERE, AskedOnPage.PASSWORD),
+        (Registration("hash"), None, AskedOnPage.PASSWORD),
         # Of what that browser did, nothing is left.
-        (Registration(None, HERE.digest()), HERE, Asked.NEW_PASSWORD),
-        (Registration(None), None, Asked.NEW_PASSWORD),
+        (Registration(None, HERE.digest()), HERE, AskedOnPage.NEW_PASSWORD),
+        (Registration(None), None, AskedOnPage.NEW_PASSWORD),
     ],
 )
 def test_the_link_of_a_registration_asks_for_its_password_but_where_it_was_made(
-    registration: Registration, browser: Token | None, asked: Asked
+    registration: Registration, browser: Token | None, asked: AskedOnPage
 ) -> None:
     assert asked_of(VERIFIES, registration, browser) is asked
-    assert asked_of(CHANGES, registration, browser) is Asked.NOTHING
+    assert asked_of(CHANGES, registration, browser) is AskedOnPage.NOTHING
 
 
 @pytest.mark.parametrize("browser", [None, HERE])
 def test_the_link_of_a_registration_does_nothing_to_an_account_that_is_proved(browser: Token | None) -> None:
     with pytest.raises(LinkRefused):
         asked_of(VERIFIES, None, browser)
-    assert asked_of(CHANGES, None, browser) is Asked.NOTHING
+    assert asked_of(CHANGES, None, browser) is AskedOnPage.NOTHING
 
 
 def test_the_link_that_proves_an_address_says_where_to_go_on() -> None:

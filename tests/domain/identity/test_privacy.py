@@ -11,9 +11,9 @@ from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.privacy import (
-    Asker,
     Belonging,
     PrivacyRequest,
+    PrivacyRequester,
     Subject,
     export_scope,
     exported_belongings,
@@ -71,16 +71,19 @@ def test_nobody_owns_all_of_none() -> None:
 def test_an_export_is_whole_or_of_the_askers_organizations() -> None:
     theirs, others = belonging(theirs=True), belonging(theirs=False)
     one = subject(theirs, others)
-    for whole in (export_scope(one, Asker(user=BOB)), export_scope(subject(others, governs=True), Asker(user=UserId(UUID(int=2))))):
+    for whole in (
+        export_scope(one, PrivacyRequester(user=BOB)),
+        export_scope(subject(others, governs=True), PrivacyRequester(user=UserId(UUID(int=2)))),
+    ):
         assert whole.is_whole
-    scope = export_scope(one, Asker(user=UserId(UUID(int=2))))
+    scope = export_scope(one, PrivacyRequester(user=UserId(UUID(int=2))))
     assert scope.organizations == [theirs.organization]
     assert exported_belongings(one, scope) == [theirs]
     assert shown_since(one, scope) == NOON
     known = subject(belonging(theirs=True, knows=True))
-    assert shown_since(known, export_scope(known, Asker(user=UserId(UUID(int=2))))) == one.account.created_at
+    assert shown_since(known, export_scope(known, PrivacyRequester(user=UserId(UUID(int=2))))) == one.account.created_at
     with pytest.raises(Forbidden):
-        export_scope(subject(others), Asker(user=UserId(UUID(int=2))))
+        export_scope(subject(others), PrivacyRequester(user=UserId(UUID(int=2))))
 
 
 def test_placeholders_differ_by_the_attempt_and_have_microseconds() -> None:

@@ -8,7 +8,7 @@ import pytest
 from core.domain.email import Email
 from core.domain.identifiers import ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
-from core.domain.identity.refresh_tokens import GRACE, PresentedToken, RefreshOutcome, fingerprint, refresh_outcome, successor
+from core.domain.identity.refresh_tokens import GRACE, PresentedRefreshToken, RefreshOutcome, fingerprint, refresh_outcome, successor
 from core.domain.identity.sessions import NO_SUBSCRIPTION, Context, Impersonated, OpenedSession, Session, SubscriptionState, access_claims
 from core.domain.secrets import Token
 from core.frozen import replace
@@ -16,7 +16,7 @@ from core.frozen import replace
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 USER, OTHER = (UUID(f"0199d3a0-0000-7000-8000-00000000000{number}") for number in range(2))
 SESSION = Session(SessionId(USER), UserId(USER), NOW, NOW, NOW + timedelta(days=30), NOW + timedelta(days=90), authenticated_by=("pwd",))
-PRESENTED = PresentedToken(
+PRESENTED = PresentedRefreshToken(
     SESSION,
     Email("ada@example.org"),
     is_platform_owner=False,
@@ -50,7 +50,7 @@ ROTATED = replace(PRESENTED, rotated=False, rotated_at=NOW, rotated_by=b"me")
         (replace(IN_ACME, is_admitted=False, rotated=False, rotated_at=NOW, rotated_by=b"x"), timedelta(0), RefreshOutcome.REUSED),
     ],
 )
-def test_what_becomes_of_a_presented_token(presented: PresentedToken, after: timedelta, outcome: RefreshOutcome) -> None:
+def test_what_becomes_of_a_presented_token(presented: PresentedRefreshToken, after: timedelta, outcome: RefreshOutcome) -> None:
     assert refresh_outcome(presented, b"me", NOW + after) is outcome
 
 

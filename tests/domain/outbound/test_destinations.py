@@ -4,22 +4,26 @@ from ipaddress import ip_address
 
 import pytest
 
-from core.domain.outbound.destinations import LONGEST_URL, Destination, NotADestination, destination
+from core.domain.outbound.destinations import LONGEST_URL, NotADestination, OutboundDestination, destination
 from tests.hostile_addresses import HOSTILE_URLS
 
 
 @pytest.mark.parametrize(
     ("text", "read", "authority"),
     [
-        ("https://hooks.example.com/in?a=b%20c", Destination("https", "hooks.example.com", 443, "/in?a=b%20c"), "hooks.example.com"),
-        ("HTTP://Hooks.Example.com:8080", Destination("http", "hooks.example.com", 8080, "/"), "hooks.example.com:8080"),
-        ("https://xn--bcher-kva.example:443/", Destination("https", "xn--bcher-kva.example", 443, "/"), "xn--bcher-kva.example"),
-        ("http://[2606:4700::1]:81/x", Destination("http", "2606:4700::1", 81, "/x"), "[2606:4700::1]:81"),
-        ("https://receiver/", Destination("https", "receiver", 443, "/"), "receiver"),
-        ("http://1.1.1.1/", Destination("http", "1.1.1.1", 80, "/"), "1.1.1.1"),
+        (
+            "https://hooks.example.com/in?a=b%20c",
+            OutboundDestination("https", "hooks.example.com", 443, "/in?a=b%20c"),
+            "hooks.example.com",
+        ),
+        ("HTTP://Hooks.Example.com:8080", OutboundDestination("http", "hooks.example.com", 8080, "/"), "hooks.example.com:8080"),
+        ("https://xn--bcher-kva.example:443/", OutboundDestination("https", "xn--bcher-kva.example", 443, "/"), "xn--bcher-kva.example"),
+        ("http://[2606:4700::1]:81/x", OutboundDestination("http", "2606:4700::1", 81, "/x"), "[2606:4700::1]:81"),
+        ("https://receiver/", OutboundDestination("https", "receiver", 443, "/"), "receiver"),
+        ("http://1.1.1.1/", OutboundDestination("http", "1.1.1.1", 80, "/"), "1.1.1.1"),
     ],
 )
-def test_a_url_is_read(text: str, read: Destination, authority: str) -> None:
+def test_a_url_is_read(text: str, read: OutboundDestination, authority: str) -> None:
     assert destination(text) == read
     assert read.authority == authority
 

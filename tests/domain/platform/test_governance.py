@@ -11,7 +11,7 @@ from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.platform import governance
-from core.domain.platform.governance import Authority, Decision, Override, Terms
+from core.domain.platform.governance import Authority, GovernanceDecision, Override, Terms
 from core.domain.record.events import SYSTEM, Actor
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, Tier
@@ -51,7 +51,7 @@ def organization(status: OrganizationStatus = PENDING) -> Organization:
     )
 
 
-Decide = Callable[[Organization], Decision | None]
+Decide = Callable[[Organization], GovernanceDecision | None]
 DECISIONS: Final[dict[str, tuple[OrganizationStatus, OrganizationStatus, Decide]]] = {
     "approved": (PENDING, ACTIVE, lambda one: governance.approve(one, FREE_TIER, GRACE, NOON)),
     "rejected": (PENDING, REJECTED, lambda one: governance.reject(one, "Spam", NOON)),

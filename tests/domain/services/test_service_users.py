@@ -12,7 +12,15 @@ from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.services.api_keys import KeyHolder, Permission
-from core.domain.services.service_users import Fate, HeldServiceUser, ServiceUser, email_changed, user_created, user_deleted, user_joined
+from core.domain.services.service_users import (
+    AccountFate,
+    HeldServiceUser,
+    ServiceUser,
+    email_changed,
+    user_created,
+    user_deleted,
+    user_joined,
+)
 from core.domain.services.services import ServiceProfile, ServiceType
 from core.frozen import replace
 
@@ -53,7 +61,7 @@ def test_an_account_belongs_to_the_service_that_it_came_through_when_nothing_els
             with pytest.raises(Forbidden):
                 held.fate()
         else:
-            assert held.fate() is (Fate.DELETED if belongs else Fate.KEPT)
+            assert held.fate() is (AccountFate.DELETED if belongs else AccountFate.KEPT)
 
 
 def test_a_held_user_is_shown_as_any_other() -> None:
@@ -67,7 +75,7 @@ def test_events_name_the_service_and_the_key_and_no_address() -> None:
         user_created(USER, HOLDER, SYSTEM),
         user_joined(USER, HOLDER, SYSTEM),
         email_changed(USER, HOLDER, SYSTEM),
-        user_deleted(USER, Fate.KEPT, HOLDER, SYSTEM),
+        user_deleted(USER, AccountFate.KEPT, HOLDER, SYSTEM),
     ] == [
         Event("user.signup.success", SYSTEM, target, HOLDER.organization, {"provider": "api_key", **told}),
         Event("user.joined", SYSTEM, target, HOLDER.organization, told),

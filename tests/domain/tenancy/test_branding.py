@@ -10,12 +10,20 @@ from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import SYSTEM
-from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS, Look, LookChange, branding_updated, logo_destination, logo_of
+from core.domain.tenancy.branding import (
+    LARGEST_LOGO,
+    MOST_PIXELS,
+    LookChange,
+    OrganizationLook,
+    branding_updated,
+    logo_destination,
+    logo_of,
+)
 from tests.hostile_addresses import HOSTILE_URLS
 from tests.pictures import gif, jpeg, png, webp
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
-NOTHING = Look(None, None)
+NOTHING = OrganizationLook(None, None)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +89,10 @@ def test_a_colour_has_one_form(color: str) -> None:
 
 
 def test_what_is_left_out_stays() -> None:
-    look = Look("https://a.example/", "#000000")
-    assert LookChange(UNCHANGED, "#A01040").applied(look) == Look("https://a.example/", "#a01040")
-    assert LookChange(None, UNCHANGED).applied(look) == Look(None, "#000000")
-    assert LookChange(UNCHANGED, None).applied(look) == Look("https://a.example/", None)
+    look = OrganizationLook("https://a.example/", "#000000")
+    assert LookChange(UNCHANGED, "#A01040").applied(look) == OrganizationLook("https://a.example/", "#a01040")
+    assert LookChange(None, UNCHANGED).applied(look) == OrganizationLook(None, "#000000")
+    assert LookChange(UNCHANGED, None).applied(look) == OrganizationLook("https://a.example/", None)
     LookChange(None, UNCHANGED).require_something()
     with pytest.raises(BadRequest):
         LookChange(UNCHANGED, UNCHANGED).require_something()
@@ -92,7 +100,7 @@ def test_what_is_left_out_stays() -> None:
 
 def test_a_change_tells_before_and_after() -> None:
     organization = OrganizationId(UUID(int=1))
-    event = branding_updated(organization, NOTHING, Look(None, "#000000"), SYSTEM, new_logo=False)
+    event = branding_updated(organization, NOTHING, OrganizationLook(None, "#000000"), SYSTEM, new_logo=False)
     assert event.details == {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#000000"}
-    again = Look("https://a.example/", None)
+    again = OrganizationLook("https://a.example/", None)
     assert branding_updated(organization, again, again, SYSTEM, new_logo=True).details["changed"] == ["logo_url"]

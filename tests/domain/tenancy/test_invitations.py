@@ -14,7 +14,15 @@ from core.domain.identifiers import InvitationId, OrganizationId, RoleId, Sessio
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
 from core.domain.secrets import Token
-from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter, Offer, Prospect, require_may_offer, require_pending
+from core.domain.tenancy.invitations import (
+    Invitation,
+    InvitationOffer,
+    InvitationStatus,
+    Inviter,
+    Prospect,
+    require_may_offer,
+    require_pending,
+)
 from core.domain.tenancy.listed_tokens import ListedToken, read_listed_token
 from core.domain.tenancy.roles import Assignable, Capability
 from core.domain.tenancy.tiers import LimitSource, UserLimit
@@ -35,7 +43,7 @@ INVITATION = Invitation(
     created_at=NOW,
 )
 BOB = Account(UserId(uuid4()), INVITATION.email, is_platform_owner=False, email_verified_at=NOW, deactivated_at=None, created_at=NOW)
-OFFER = Offer(
+OFFER = InvitationOffer(
     INVITATION,
     "acme",
     Branding("Acme"),

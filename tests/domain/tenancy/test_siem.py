@@ -12,11 +12,11 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.outbound.destinations import destination
 from core.domain.secrets import Secret
-from core.domain.tenancy.siem import Credentials, Provider, authentication, provider_named, require_usable
+from core.domain.tenancy.siem import SiemCredentials, SiemProvider, authentication, provider_named, require_usable
 from core.domain.tenancy.siem_export import (
     Batch,
     Cursor,
-    Export,
+    ExportIdentity,
     Numbered,
     Stream,
     asked_of,
@@ -29,7 +29,7 @@ from core.domain.tenancy.siem_export import (
 )
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-EXPORT = Export(OrganizationId(UUID(int=1)), SiemId(UUID(int=2)))
+EXPORT = ExportIdentity(OrganizationId(UUID(int=1)), SiemId(UUID(int=2)))
 
 
 def numbered(sequence: int, **changes: Any) -> Numbered:
@@ -39,43 +39,43 @@ def numbered(sequence: int, **changes: Any) -> Numbered:
     return Numbered(sequence, **{**values, **changes})
 
 
-def key(text: str) -> Credentials:
-    return Credentials(api_key=Secret(text))
+def key(text: str) -> SiemCredentials:
+    return SiemCredentials(api_key=Secret(text))
 
 
 @pytest.mark.parametrize(
     ("name", "provider"),
     [
-        ("splunk_hec", Provider.SPLUNK_HEC),
-        (" Splunk-HEC ", Provider.SPLUNK_HEC),
-        ("http event collector", Provider.SPLUNK_HEC),
-        ("log_intake", Provider.DATADOG),
-        ("bulk", Provider.ELASTIC),
-        ("NDJSON", Provider.GENERIC),
+        ("splunk_hec", SiemProvider.SPLUNK_HEC),
+        (" Splunk-HEC ", SiemProvider.SPLUNK_HEC),
+        ("http event collector", SiemProvider.SPLUNK_HEC),
+        ("log_intake", SiemProvider.DATADOG),
+        ("bulk", SiemProvider.ELASTIC),
+        ("NDJSON", SiemProvider.GENERIC),
     ],
 )
-def test_providers_have_neutral_names(name: str, provider: Provider) -> None:
+def test_providers_have_neutral_names(name: str, provider: SiemProvider) -> None:
     assert provider_named(name) is provider
 
 
 @pytest.mark.parametrize(
     ("provider", "credentials", "headers"),
     [
-        (Provider.GENERIC, Credentials(), {}),
-        (Provider.GENERIC, key("k"), {"Authorization": "Bearer k"}),
-        (Provider.SPLUNK_HEC, key("k"), {"Authorization": "Splunk k"}),
-        (Provider.DATADOG, key("k"), {"DD-API-KEY": "k"}),
-        (Provider.ELASTIC, key("k"), {"Authorization": "ApiKey k"}),
-        (Provider.GENERIC, Credentials(None, Secret("Basic YTpi")), {"Authorization": "Basic YTpi"}),
-        (Provider.GENERIC, Credentials(None, Secret("X-Key: a:b")), {"X-Key": "a:b"}),
-        (Provider.GENERIC, Credentials(Secret("k"), Secret("X-Key")), {"X-Key": "k"}),
-        (Provider.DATADOG, Credentials(Secret("k"), Secret("X-Tenant: 7")), {"DD-API-KEY": "k", "X-Tenant": "7"}),
-        (Provider.GENERIC, Credentials(Secret("k"), Secret("X-Tenant: 7")), {"X-Tenant": "7"}),
-        (Provider.SPLUNK_HEC, Credentials(Secret("k"), Secret("Authorization: Bearer z")), {"Authorization": "Bearer z"}),
-        (Provider.GENERIC, Credentials(None, Secret("token:")), {"Authorization": "token:"}),
+        (SiemProvider.GENERIC, SiemCredentials(), {}),
+        (SiemProvider.GENERIC, key("k"), {"Authorization": "Bearer k"}),
+        (SiemProvider.SPLUNK_HEC, key("k"), {"Authorization": "Splunk k"}),
+        (SiemProvider.DATADOG, key("k"), {"DD-API-KEY": "k"}),
+        (SiemProvider.ELASTIC, key("k"), {"Authorization": "ApiKey k"}),
+        (SiemProvider.GENERIC, SiemCredentials(None, Secret("Basic YTpi")), {"Authorization": "Basic YTpi"}),
+        (SiemProvider.GENERIC, SiemCredentials(None, Secret("X-Key: a:b")), {"X-Key": "a:b"}),
+        (SiemProvider.GENERIC, SiemCredentials(Secret("k"), Secret("X-Key")), {"X-Key": "k"}),
+        (SiemProvider.DATADOG, SiemCredentials(Secret("k"), Secret("X-Tenant: 7")), {"DD-API-KEY": "k", "X-Tenant": "7"}),
+        (SiemProvider.GENERIC, SiemCredentials(Secret("k"), Secret("X-Tenant: 7")), {"X-Tenant": "7"}),
+        (SiemProvider.SPLUNK_HEC, SiemCredentials(Secret("k"), Secret("Authorization: Bearer z")), {"Authorization": "Bearer z"}),
+        (SiemProvider.GENERIC, SiemCredentials(None, Secret("token:")), {"Authorization": "token:"}),
     ],
 )
-def test_credentials_travel_where_the_provider_looks(provider: Provider, credentials: Credentials, headers: dict[str, str]) -> None:
+def test_credentials_travel_where_the_provider_looks(provider: SiemProvider, credentials: SiemCredentials, headers: dict[str, str]) -> None:
     assert authentication(provider, credentials) == headers
 
 
@@ -94,22 +94,22 @@ def test_credentials_travel_where_the_provider_looks(provider: Provider, credent
 )
 def test_headers_of_ours_are_not_for_credentials(header: str) -> None:
     with pytest.raises(BadRequest):
-        require_usable(Credentials(None, Secret(header)))
+        require_usable(SiemCredentials(None, Secret(header)))
     with pytest.raises(BadRequest):
-        require_usable(Credentials(Secret("k"), Secret(header.partition(":")[0])))
+        require_usable(SiemCredentials(Secret("k"), Secret(header.partition(":")[0])))
 
 
 @pytest.mark.parametrize("header", ["Authorization: Basic x", "X-Api-Key: x", "DD-API-KEY: x", "Cookie: a=b", "TE-Token: x", "X-Expect: x"])
 def test_other_headers_are(header: str) -> None:
-    require_usable(Credentials(None, Secret(header)))
+    require_usable(SiemCredentials(None, Secret(header)))
 
 
 def test_credentials_are_read_back_as_they_were_sealed() -> None:
-    for credentials in (key("k"), Credentials(None, Secret("Basic x")), Credentials(Secret("k"), Secret("h"))):
-        again = Credentials.read(credentials.text())
-        assert authentication(Provider.GENERIC, again) == authentication(Provider.GENERIC, credentials)
+    for credentials in (key("k"), SiemCredentials(None, Secret("Basic x")), SiemCredentials(Secret("k"), Secret("h"))):
+        again = SiemCredentials.read(credentials.text())
+        assert authentication(SiemProvider.GENERIC, again) == authentication(SiemProvider.GENERIC, credentials)
         assert "***" in repr(credentials)
-    assert not Credentials()
+    assert not SiemCredentials()
 
 
 def test_each_digest_covers_the_one_before_and_no_personal_part() -> None:
@@ -124,63 +124,63 @@ def test_each_digest_covers_the_one_before_and_no_personal_part() -> None:
     for change in ({"entry": None}, {"commitment": None}, {"entry": {"action": "role.deleted"}}):
         other, _ = record_of(EXPORT, Stream.AUDIT, end, numbered(2, **change))
         assert other["digest"] != second["digest"], change
-    elsewhere = Export(OrganizationId(UUID(int=9)), EXPORT.id)
+    elsewhere = ExportIdentity(OrganizationId(UUID(int=9)), EXPORT.id)
     assert record_of(elsewhere, Stream.AUDIT, end, numbered(2))[0]["digest"] != second["digest"]
     assert head_claims(EXPORT, Stream.AUDIT, end, NOW, "https://id.example.org")["digest"] == first["digest"]
 
 
 def test_the_same_entries_leave_in_the_same_chain_however_they_are_cut() -> None:
-    whole = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
+    whole = Batch(SiemProvider.GENERIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
     for number in (1, 2, 3):
         whole.add(numbered(number))
-    first = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
+    first = Batch(SiemProvider.GENERIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
     first.add(numbered(1))
-    rest = Batch(Provider.GENERIC, EXPORT, Stream.AUDIT, first.end, NOW)
+    rest = Batch(SiemProvider.GENERIC, EXPORT, Stream.AUDIT, first.end, NOW)
     rest.add(numbered(2))
     rest.add(numbered(3))
     assert whole.end == rest.end
     assert (len(whole), len(first), len(rest)) == (3, 1, 2)
 
 
-@pytest.mark.parametrize("provider", Provider)
-def test_an_entry_without_a_time_leaves_too(provider: Provider) -> None:
+@pytest.mark.parametrize("provider", SiemProvider)
+def test_an_entry_without_a_time_leaves_too(provider: SiemProvider) -> None:
     batch = Batch(provider, EXPORT, Stream.AUDIT, Cursor(), NOW)
     batch.add(numbered(1, at=None, entry=None, commitment=None, personal=None, salt=None))
     body = batch.body("a.b.c", NOW).decode()
-    items = json.loads(body) if provider is Provider.DATADOG else [json.loads(line) for line in body.splitlines()]
-    assert len(items) == (4 if provider is Provider.ELASTIC else 2)
+    items = json.loads(body) if provider is SiemProvider.DATADOG else [json.loads(line) for line in body.splitlines()]
+    assert len(items) == (4 if provider is SiemProvider.ELASTIC else 2)
     assert batch.oldest is None
 
 
 def test_elastic_is_asked_for_a_short_answer_once() -> None:
     bare, queried = destination("https://e.example/_bulk"), destination("https://e.example/_bulk?refresh=true")
-    assert asked_of(Provider.ELASTIC, bare).target.startswith("/_bulk?filter_path=")
-    assert asked_of(Provider.ELASTIC, queried).target.startswith("/_bulk?refresh=true&filter_path=")
-    once = asked_of(Provider.ELASTIC, bare)
-    assert asked_of(Provider.ELASTIC, once) == once
-    assert asked_of(Provider.GENERIC, bare) == bare
+    assert asked_of(SiemProvider.ELASTIC, bare).target.startswith("/_bulk?filter_path=")
+    assert asked_of(SiemProvider.ELASTIC, queried).target.startswith("/_bulk?refresh=true&filter_path=")
+    once = asked_of(SiemProvider.ELASTIC, bare)
+    assert asked_of(SiemProvider.ELASTIC, once) == once
+    assert asked_of(SiemProvider.GENERIC, bare) == bare
 
 
 @pytest.mark.parametrize(
     ("provider", "status", "body", "refused"),
     [
-        (Provider.GENERIC, 204, b"", None),
-        (Provider.GENERIC, 200, b"<html>", None),
-        (Provider.GENERIC, 302, b"", "answered 302"),
-        (Provider.SPLUNK_HEC, 403, b"", "answered 403"),
-        (Provider.ELASTIC, 200, b"", None),
-        (Provider.ELASTIC, 200, b'{"errors": false}', None),
-        (Provider.ELASTIC, 200, b"<html>", "answered 200, but not as a bulk interface does"),
-        (Provider.ELASTIC, 200, b"[]", "answered 200, but not as a bulk interface does"),
-        (Provider.ELASTIC, 200, b'{"took": 3}', "answered 200, but not as a bulk interface does"),
-        (Provider.ELASTIC, 200, b'{"errors": true}', "answered 200, but not as a bulk interface does"),
-        (Provider.ELASTIC, 200, b'{"errors": true, "items": []}', "answered 200, but not which entries it refused"),
-        (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {}}]}', "answered 200, but not as a bulk interface does"),
-        (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 409}}]}', None),
-        (Provider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 429}}]}', "1 entries refused, the first with 429"),
+        (SiemProvider.GENERIC, 204, b"", None),
+        (SiemProvider.GENERIC, 200, b"<html>", None),
+        (SiemProvider.GENERIC, 302, b"", "answered 302"),
+        (SiemProvider.SPLUNK_HEC, 403, b"", "answered 403"),
+        (SiemProvider.ELASTIC, 200, b"", None),
+        (SiemProvider.ELASTIC, 200, b'{"errors": false}', None),
+        (SiemProvider.ELASTIC, 200, b"<html>", "answered 200, but not as a bulk interface does"),
+        (SiemProvider.ELASTIC, 200, b"[]", "answered 200, but not as a bulk interface does"),
+        (SiemProvider.ELASTIC, 200, b'{"took": 3}', "answered 200, but not as a bulk interface does"),
+        (SiemProvider.ELASTIC, 200, b'{"errors": true}', "answered 200, but not as a bulk interface does"),
+        (SiemProvider.ELASTIC, 200, b'{"errors": true, "items": []}', "answered 200, but not which entries it refused"),
+        (SiemProvider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {}}]}', "answered 200, but not as a bulk interface does"),
+        (SiemProvider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 409}}]}', None),
+        (SiemProvider.ELASTIC, 200, b'{"errors": true, "items": [{"create": {"status": 429}}]}', "1 entries refused, the first with 429"),
     ],
 )
-def test_answers_say_whether_a_batch_counts(provider: Provider, status: int, body: bytes, refused: str | None) -> None:
+def test_answers_say_whether_a_batch_counts(provider: SiemProvider, status: int, body: bytes, refused: str | None) -> None:
     assert refusal(provider, status, body) == refused
 
 
@@ -191,16 +191,16 @@ def test_pauses_grow_to_ten_minutes_and_batches_shrink_to_one() -> None:
     assert pause_after(99, 1.0, None, NOW) == timedelta(minutes=11)
     assert pause_after(0, 0.0, "120", NOW) == timedelta(minutes=2)
     assert pause_after(5, 0.0, "1", NOW) == pauses[5]
-    assert [most_of_a_batch(Provider.GENERIC, 500, failures) for failures in (0, 1, 2, 8, 9, 50)] == [500, 250, 125, 1, 1, 1]
+    assert [most_of_a_batch(SiemProvider.GENERIC, 500, failures) for failures in (0, 1, 2, 8, 9, 50)] == [500, 250, 125, 1, 1, 1]
     # The head is an item, too.
-    assert [most_of_a_batch(provider, 1000, 0) for provider in (Provider.ELASTIC, Provider.DATADOG)] == [1000, 999]
+    assert [most_of_a_batch(provider, 1000, 0) for provider in (SiemProvider.ELASTIC, SiemProvider.DATADOG)] == [1000, 999]
 
 
 @pytest.mark.parametrize(("age", "told"), [(1, True), (24, False)])
 def test_old_entries_have_no_time_for_a_receiver_that_would_throw_them_away(age: int, told: bool) -> None:
     at = NOW - timedelta(hours=age)
-    log = Batch(Provider.DATADOG, EXPORT, Stream.AUDIT, Cursor(), NOW)
-    index = Batch(Provider.ELASTIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
+    log = Batch(SiemProvider.DATADOG, EXPORT, Stream.AUDIT, Cursor(), NOW)
+    index = Batch(SiemProvider.ELASTIC, EXPORT, Stream.AUDIT, Cursor(), NOW)
     for batch in (log, index):
         batch.add(numbered(1, at=at))
         assert batch.oldest == at

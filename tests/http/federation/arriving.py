@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from core.domain.federation.consents import Access
+from core.domain.federation.consents import ApplicationAccess
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
@@ -101,7 +101,7 @@ class Arriving(Cast):
         said: dict[str, Any] = {"iss": BASE_URL, "sub": str(person.user), "aud": self.client_id(service or self.app), "exp": 1000, "iat": 1}
         return await self.postern.foundation.token_signer.sign_id({**said, **claims})
 
-    async def revoke(self, person: Person, service: UsedService | None = None) -> Access:
+    async def revoke(self, person: Person, service: UsedService | None = None) -> ApplicationAccess:
         """The person takes back what they have allowed."""
         user = UserId(person.user)
         return await self.postern.federation.consents.revoke(user, ServiceId((service or self.app).id), Actor(user))

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from core.domain.errors import NotFound
-from core.domain.federation.consents import Access
+from core.domain.federation.consents import ApplicationAccess
 from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver
@@ -24,7 +24,7 @@ from tests.meanwhile import meanwhile
 CONSENT = "/ui/consent"
 
 
-async def accesses(house: Arriving, person: Person) -> list[Access]:
+async def accesses(house: Arriving, person: Person) -> list[ApplicationAccess]:
     return list(await house.postern.federation.consents.list(UserId(person.user)))
 
 

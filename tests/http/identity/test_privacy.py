@@ -20,7 +20,7 @@ from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
-from core.domain.identity.privacy import FORGET_JOB, MOST_AT_ONCE, PAGE, Asker, forget_job
+from core.domain.identity.privacy import FORGET_JOB, MOST_AT_ONCE, PAGE, PrivacyRequester, forget_job
 from core.domain.mail import Mail
 from core.domain.record.audit import FORGOTTEN_ADDRESS
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -699,7 +699,7 @@ async def test_the_forgetter_does_it_by_itself_and_takes_up_what_was_left(house:
 
 async def test_an_operator_may_do_what_platform_owners_may(house: PrivacyScene) -> None:
     bob, privacy = house.member(came_by="added"), house.postern.identity.privacy
-    operator = Asker(operator="root")
+    operator = PrivacyRequester(operator="root")
     exported = await privacy.export(await privacy.find(Email(bob.email.upper())), operator, SYSTEM)
     assert (exported.export.account.email.address, [page async for page in exported.logins]) == (bob.email, [])
     request = await privacy.forget(UserId(bob.user), operator, SYSTEM)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrypoints.http.server.bodies import Body, Malformed, WholeBody, is_complete
+from entrypoints.http.server.bodies import Body, MalformedBody, WholeBody, is_complete
 
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\nb: c\r\n\r\n"
 
@@ -62,12 +62,12 @@ def test_part_of_a_head_is_neither_its_end_nor_a_fault(at: int) -> None:
 
 @pytest.mark.parametrize("at", [len(b"GET / HTTP/1.1\r\nHost: a\r\nb: c\r\n"), len(HEAD)])
 def test_lines_are_counted_before_their_end_has_come(at: int) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(MalformedBody) as refused:
         is_complete(HEAD[:at], 1)
     assert refused.value.status == 431
 
 
 def test_trailers_have_a_bound_before_their_end_has_come() -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(MalformedBody) as refused:
         read(in_chunks(b"0\r\na: " + b"b" * 60))
     assert refused.value.status == 431

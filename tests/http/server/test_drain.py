@@ -9,7 +9,7 @@ import trio
 import trio.testing
 from hypercorn.config import Config
 
-from entrypoints.http.server.connection import Connection, Worker
+from entrypoints.http.server.connection import ClientConnection, Worker
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.settings import ServerSettings
 from tests.conftest import CapturedLog
@@ -59,14 +59,14 @@ async def test_a_request_that_was_on_its_way_to_an_idle_connection_is_served() -
 
 
 @asynccontextmanager
-async def one_connection(served: Application) -> AsyncIterator[tuple[Connection, socket.socket]]:
+async def one_connection(served: Application) -> AsyncIterator[tuple[ClientConnection, socket.socket]]:
     """A connection without its server, to be wound up at an exact instant; and the client's end."""
     worker = Worker(served, ServerSettings(), Config())
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
         accepted, _ = listener.accept()
         accepted.setblocking(False)
         client.setblocking(False)
-        connection = Connection(worker, accepted, trio.SocketStream(trio.socket.from_stdlib_socket(accepted)), "http")
+        connection = ClientConnection(worker, accepted, trio.SocketStream(trio.socket.from_stdlib_socket(accepted)), "http")
         worker.connections.enter(connection, None)
         with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery:
@@ -100,7 +100,7 @@ async def test_a_pipelined_request_is_served() -> None:
     for _ in range(6):
         async with trio.open_nursery() as nursery:
 
-            async def wind_up(connection: Connection) -> None:
+            async def wind_up(connection: ClientConnection) -> None:
                 connection.worker.draining = True
                 connection.wind_up()
 

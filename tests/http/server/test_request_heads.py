@@ -7,7 +7,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from entrypoints.http.server.bodies import SECTION_END, Malformed, is_complete
+from entrypoints.http.server.bodies import SECTION_END, MalformedBody, is_complete
 from entrypoints.http.server.request_heads import RequestHead
 
 TOKEN = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=6).map(str.encode)
@@ -37,9 +37,9 @@ PIECES = [
 
 
 def read(sent: bytes) -> tuple[RequestHead, bytes]:
-    """As the server does: lines first, then the head. Raises `Malformed`."""
+    """As the server does: lines first, then the head. Raises `MalformedBody`."""
     if not is_complete(sent, 100):
-        raise Malformed(400, "There is more to come")
+        raise MalformedBody(400, "There is more to come")
     section, _, rest = sent.partition(SECTION_END)
     return RequestHead(section), rest
 
@@ -79,7 +79,7 @@ def test_what_is_accepted_is_read_as_h11_reads_it(lines: list[bytes], beginning:
     sent = beginning + b"\r\n".join(lines) + SECTION_END
     try:
         read(sent)
-    except Malformed:
+    except MalformedBody:
         event("refused")
         return
     event("accepted")
@@ -94,7 +94,7 @@ def test_a_head_by_the_grammar_is_read_unless_its_length_is_said_twice(
     sent = b"\r\n".join([b"%b %b HTTP/%b" % (method, target, version), b"Host: a", *lines]) + SECTION_END + rest
     framing = [name.lower() for (name, _), _, _ in fields if name.lower() in {b"content-length", b"transfer-encoding"}]
     if len(framing) > 1 or (version == b"1.0" and b"transfer-encoding" in framing):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedBody):
             read(sent)
     else:
         alike(sent)
@@ -111,21 +111,21 @@ def test_a_head_by_the_grammar_is_read_unless_its_length_is_said_twice(
     ],
 )
 def test_what_other_parsers_may_let_through_is_refused(line: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedBody):
         read(b"POST / HTTP/1.1\r\nHost: a\r\n" + line + SECTION_END)
 
 
 @pytest.mark.parametrize("host", [b"a b", b"a, b", b"a@b", b"a:b", b"[::1", b"::1", b"a\xe9", b"a#"])
 def test_a_host_that_is_none_is_refused(host: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedBody):
         RequestHead(b"GET / HTTP/1.1\r\nHost: " + host)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedBody):
         RequestHead(b"GET http://" + host + b":80/c HTTP/1.1\r\nHost: d")
 
 
 @pytest.mark.parametrize("host", [b"a/b", b"a?b", b"http://a"])
 def test_a_host_is_no_address(host: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedBody):
         RequestHead(b"GET / HTTP/1.1\r\nHost: " + host)
 
 
@@ -136,7 +136,7 @@ def test_a_host_is_read_as_it_is(host: bytes) -> None:
 
 @pytest.mark.parametrize("target", [b"http:///c", b"http:/c", b"ftp://a/c", b"a/c", b"/c#d", b"http://a#/c", b"//c#", b"*", b"a:80"])
 def test_a_target_that_is_none_is_refused(target: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedBody):
         RequestHead(b"GET " + target + b" HTTP/1.1\r\nHost: d")
 
 

@@ -13,7 +13,7 @@ from actors.billing_reconciler import BillingReconciler
 from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
 from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
 from core.domain.identifiers import UserId
-from core.domain.identity.privacy import Asker, forget_job
+from core.domain.identity.privacy import PrivacyRequester, forget_job
 from core.domain.record.events import SYSTEM
 from core.usecases.purge import Purge
 from tests.conftest import CapturedLog
@@ -190,7 +190,7 @@ async def test_nobody_pays_for_a_person_who_was_forgotten(counter: Counter) -> N
     for one in bought:
         await counter.tell(CREATED, one)
     foundation, privacy = counter.postern.foundation, counter.postern.identity.privacy
-    request = await privacy.forget(UserId(people[0].user), Asker(operator="root"), SYSTEM)
+    request = await privacy.forget(UserId(people[0].user), PrivacyRequester(operator="root"), SYSTEM)
     counter.people.change("update billing_sweeps set due_at = now() + interval '1 day'")
     remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
     assert await Purge(foundation.unit_of_work, remains, forget_job).run(request.id, trio.lowlevel.checkpoint)
@@ -205,7 +205,7 @@ async def test_what_a_forgotten_person_had_begun_to_buy_is_cancelled(counter: Co
     """The page of the provider was open, and somebody paid there afterwards."""
     ada = counter.user()
     foundation, privacy = counter.postern.foundation, counter.postern.identity.privacy
-    request = await privacy.forget(UserId(ada.user), Asker(operator="root"), SYSTEM)
+    request = await privacy.forget(UserId(ada.user), PrivacyRequester(operator="root"), SYSTEM)
     remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
     assert await Purge(foundation.unit_of_work, remains, forget_job).run(request.id, trio.lowlevel.checkpoint)
     bought = counter.bought(ada)

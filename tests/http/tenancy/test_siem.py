@@ -21,7 +21,7 @@ from adapters.postgres.upkeep.housekeeping import ReceivedSignIns
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from core.domain.identifiers import LoginEventId, OrganizationId, UserId
 from core.domain.identity.login_events import LoginEvent
-from core.domain.identity.privacy import Asker
+from core.domain.identity.privacy import PrivacyRequester
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem_export import Stream, canonical
@@ -465,7 +465,7 @@ async def test_of_people_who_were_forgotten_only_commitments_leave(house: SiemSc
                 member.user,
             )
         else:
-            await house.postern.identity.privacy.forget(UserId(member.user), Asker(operator="root"), SYSTEM)
+            await house.postern.identity.privacy.forget(UserId(member.user), PrivacyRequester(operator="root"), SYSTEM)
         await house.link()
         await house.configured(url(receiver))
         async with house.forwarding():

@@ -7,7 +7,7 @@ import httpx
 import pytest
 import trio
 
-from core.domain.identity.upstream.providers import ClientAtProvider, Endpoints, Upstream
+from core.domain.identity.upstream.providers import ClientAtProvider, ProviderEndpoints, Upstream
 from core.domain.secrets import Secret
 from ports.identity.upstream.protocols import GrantEnded
 from tests.http.client import Received
@@ -108,7 +108,7 @@ async def test_renewing_a_token_once(house: UpstreamScene, provider: Independent
     upstream = Upstream(
         key=key,
         name="Login",
-        endpoints=Endpoints(issuer=provider.issuer),
+        endpoints=ProviderEndpoints(issuer=provider.issuer),
         client=ClientAtProvider(provider.client.client_id, Secret(provider.client.secret)),
         organization=house.acme.id,  # type: ignore[arg-type]  # the tests' ids are plain
     )

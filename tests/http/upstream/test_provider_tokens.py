@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from core.domain.identity.upstream.link_requests import Asker
-from core.domain.identity.upstream.sign_in import Place
+from core.domain.identity.upstream.sign_in import ServicePlace
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -346,7 +346,7 @@ async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(
     house.sits()
     ada = house.people.add("ada@home.example")
     caller = await house.postern.tenancy.callers.resolve(await house.tenants.token_in(ada, house.app))
-    asker = Asker(session=caller.session, user=caller.user, place=Place(organization="acme", service_slug="app"))
+    asker = Asker(session=caller.session, user=caller.user, place=ServicePlace(organization="acme", service_slug="app"))
     leaving = house.postern.identity.journeys.leave_to_connect("websuite", Token("b" * 43), caller, asker)
     house.fakes["websuite"].consent(await leaving)
     assert house.fakes["websuite"].asked["prompt"] == prompt

@@ -10,7 +10,7 @@ import pytest
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from core.domain.errors import OrganizationNotActive, Unauthorized, Unavailable
 from core.domain.federation.authorization_codes import CONTENDED, Claim, EarlierUse, Opening, claim_of
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, Credentials, RegisteredClient
+from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials, RegisteredClient
 from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth_errors import InvalidGrant
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
@@ -44,7 +44,7 @@ PHONE = AuthenticatedClient(
     AuthenticationMethod.NONE,
 )
 SHOP = replace(PHONE.registered, service_type=ServiceType.WEB, has_secret=True, secret_matches=True)
-SHOWN = Credentials(SHOP.client, AuthenticationMethod.POST, Token("secret"))
+SHOWN = ClientCredentials(SHOP.client, AuthenticationMethod.POST, Token("secret"))
 REQUEST = TokenRequest(grant_type=AUTHORIZATION_CODE, code=Token("code"), redirect_uri="https://a.example/", code_verifier=Token("v" * 43))
 CLAIM = claim_of(REQUEST, SHOP.client, is_public=False)
 

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.doorbell import PostgresDoorbell
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.devices import PostgresDevices
 from adapters.postgres.unit_of_work import unit_of_work
@@ -301,7 +301,7 @@ async def test_a_sign_in_costs_one_round_trip_for_its_device_and_session_togethe
     ada = await house.person()
     sightings = [await house.look(ada, Client("192.0.2.1", agent)) for agent in (FIREFOX, CURL)]
     for sighting in sightings:
-        round_trips.set(trips := RoundTrips())
+        round_trips.set(trips := TripCounter())
         async with house.unit_of_work() as uow:
             await house.devices.remember(uow, user_of(ada), sighting, trust=True)
             await uow.commit()

@@ -26,7 +26,7 @@ from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
-from core.domain.identity.mfa import CODES_AT_SET_UP, CODES_AT_SIGN_IN, MfaMethod, MfaStatus, SetUp
+from core.domain.identity.mfa import CODES_AT_SET_UP, CODES_AT_SIGN_IN, MfaMethod, SecondFactorStatus, SetUp
 from core.domain.mail import Mail
 from core.domain.record.events import SYSTEM, Actor
 from core.usecases.encryption import Reencryption
@@ -190,12 +190,12 @@ async def bench(emptied_database_url: str) -> AsyncIterator[MfaScene]:
 
 async def test_the_first_code_enables_and_brings_ten_backup_codes(bench: MfaScene) -> None:
     ada = await bench.person()
-    assert await bench.mfa.status(ada.user) == MfaStatus(enabled=False, has_backup_codes=False)
+    assert await bench.mfa.status(ada.user) == SecondFactorStatus(enabled=False, has_backup_codes=False)
     await bench.set_up(ada)
-    assert await bench.mfa.status(ada.user) == MfaStatus(enabled=False, has_backup_codes=False)
+    assert await bench.mfa.status(ada.user) == SecondFactorStatus(enabled=False, has_backup_codes=False)
     codes = await bench.mfa.enable(ada, acting(ada), bench.code(ada))
     assert len(codes) == 10
-    assert await bench.mfa.status(ada.user) == MfaStatus(enabled=True, has_backup_codes=True)
+    assert await bench.mfa.status(ada.user) == SecondFactorStatus(enabled=True, has_backup_codes=True)
 
 
 async def test_enabling_is_told_to_webhooks_the_audit_log_the_mfa_log_and_its_owner(bench: MfaScene) -> None:
@@ -459,7 +459,7 @@ async def test_forced_disabling_names_who_and_why(bench: MfaScene) -> None:
     admin = UserId(bench.ids.new())
     assert await bench.mfa.force_disable(ada.user, ada.email, Actor(admin, None, "192.0.2.9"), "lost her phone")
     assert not await bench.mfa.force_disable(ada.user, ada.email, SYSTEM, "again")
-    assert await bench.mfa.status(ada.user) == MfaStatus(enabled=False, has_backup_codes=False)
+    assert await bench.mfa.status(ada.user) == SecondFactorStatus(enabled=False, has_backup_codes=False)
     (logged,) = await bench.rows("select * from mfa_events")
     assert (logged["name"], logged["user_id"]) == ("mfa_force_disabled_by_admin", ada.user)
     assert logged["details"] == {"actor": str(admin), "reason": "lost her phone"}
@@ -556,7 +556,7 @@ async def test_a_stolen_session_cannot_try_codes_without_end(bench: MfaScene) ->
     with pytest.raises(RateLimited) as refused:
         await bench.mfa.enable(ada, acting(ada), bench.code(ada))
     assert 0 < refused.value.retry_after <= CODES_AT_SET_UP.seconds_per_request
-    assert await bench.mfa.status(ada.user) == MfaStatus(enabled=False, has_backup_codes=False)
+    assert await bench.mfa.status(ada.user) == SecondFactorStatus(enabled=False, has_backup_codes=False)
 
 
 async def test_neither_can_a_thief_of_the_password_who_asks_for_one_preauthentication_after_the_other(bench: MfaScene) -> None:

@@ -11,7 +11,7 @@ from core.domain.email import Email
 from core.domain.errors import Unauthorized, Unavailable
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.devices import Client
-from core.domain.identity.refresh_tokens import Holder, PresentedToken
+from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import Session
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
@@ -29,12 +29,12 @@ class Contended:
 
     looks = 0
 
-    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None) -> PresentedToken:
+    async def rotate(self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None) -> PresentedRefreshToken:
         assert holder is None
         assert len({digest, successor, by}) == 3
         assert at.tzinfo is not None
         self.looks += 1
-        return PresentedToken(
+        return PresentedRefreshToken(
             SESSION,
             Email("ada@example.org"),
             is_platform_owner=False,

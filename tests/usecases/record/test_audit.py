@@ -9,7 +9,7 @@ import pytest
 
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, Head
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainHead
 from core.domain.record.events import SYSTEM, Event, Target
 from core.usecases.record.audit import CheckedChain
 from entrypoints.bootstrap import Postern
@@ -82,7 +82,7 @@ async def test_a_deleted_organization_is_known_by_what_is_left(postern: Postern,
 
 
 async def test_whoever_noted_the_head_of_a_chain_knows_that_there_was_one(postern: Postern, tenants: Tenants) -> None:
-    gone, noted = OrganizationId(uuid4()), Head(7, b"x" * 32)
+    gone, noted = OrganizationId(uuid4()), ChainHead(7, b"x" * 32)
     assert await postern.record.audit.chain_of(str(gone), noted) == gone
     acme = tenants.add(str(gone))
     assert await postern.record.audit.chain_of(str(gone), noted) == acme.id

@@ -10,7 +10,7 @@ import pytest
 from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.tenancy.roles import BuiltInRole
-from core.usecases.tenancy.access import Access
+from core.usecases.tenancy.access import AccessExplainer
 from tests.http.conftest import postern_on
 
 ADA: Final = Email("ada@example.org")
@@ -28,7 +28,7 @@ _FILL: Final = b"""
 
 
 @pytest.fixture
-async def access(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Access]:
+async def access(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[AccessExplainer]:
     """With Ada, who is a member of acme."""
     with psycopg.connect(emptied_database_url, autocommit=True) as connection:
         connection.execute(_FILL)
@@ -36,12 +36,12 @@ async def access(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Acc
         yield postern.tenancy.access
 
 
-async def test_a_member_is_explained(access: Access) -> None:
+async def test_a_member_is_explained(access: AccessExplainer) -> None:
     seen = await access.explain(ADA, "acme")
     assert (seen.email, seen.role, set(seen.capabilities), seen.gets_in) == (ADA, "member", set(BuiltInRole.MEMBER.capabilities), True)
 
 
-async def test_who_or_what_there_is_not_cannot_be_explained(access: Access) -> None:
+async def test_who_or_what_there_is_not_cannot_be_explained(access: AccessExplainer) -> None:
     for email, slug in ((Email("bob@example.org"), "acme"), (ADA, "globex")):
         with pytest.raises(NotFound, match=slug):
             await access.explain(email, slug)

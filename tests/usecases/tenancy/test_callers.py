@@ -14,7 +14,7 @@ from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation
 from core.domain.json import Json
 from core.domain.secrets import Token
-from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, Standing
+from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import replace
 from core.usecases.tenancy.callers import Callers
@@ -32,7 +32,7 @@ class CallerPorts:
     failure: Exception | None = None
     live: bool = True
     stored: dict[str, Any] = field(default_factory=dict)
-    standing: Standing | None = None
+    standing: OrganizationStanding | None = None
     asked: list[tuple[SessionId, UserId]] = field(default_factory=list)
     marks: list[tuple[SessionId, datetime]] = field(default_factory=list)
 
@@ -49,7 +49,7 @@ class CallerPorts:
     async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
         return await self.find(session, user)
 
-    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, Standing | None] | None:
+    async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         assert slug == "acme"
         caller = await self.find(session, user)
         return None if caller is None else (caller, self.standing)
@@ -215,7 +215,7 @@ async def test_a_session_that_has_ended_is_refused_and_not_marked_as_seen() -> N
 
 
 ORGANIZATION = OrganizationId(UUID(int=7))
-ADMIN = Standing(ORGANIZATION, "acme", organization_is_active=True, role="admin", relations=frozenset({"admin"}))
+ADMIN = OrganizationStanding(ORGANIZATION, "acme", organization_is_active=True, role="admin", relations=frozenset({"admin"}))
 OF_ACME = {"organization": "acme", "role": "admin", "organization_is_active": True}
 
 
@@ -244,7 +244,7 @@ async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_
 @pytest.mark.parametrize(
     "standing", [replace(ADMIN, role=""), replace(ADMIN, relations=frozenset()), replace(ADMIN, role="", relations=frozenset())]
 )
-async def test_without_membership_or_without_relations_nobody_is_a_member(standing: Standing) -> None:
+async def test_without_membership_or_without_relations_nobody_is_a_member(standing: OrganizationStanding) -> None:
     house = CallerPorts(standing=standing)
     for participation in Participation:
         with pytest.raises(Forbidden) as refused:

@@ -24,12 +24,12 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat
-from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange
-from core.domain.federation.saml.messages import NameId, Remembered
+from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
+from core.domain.federation.saml.messages import NameId, RememberedRequest
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.frozen import Frozen
-from ports.federation.saml.configurations import MOST_PARTICIPANTS, Entering, Entry, Participant
+from ports.federation.saml.configurations import MOST_PARTICIPANTS, Entering, Participant, SamlEntry
 from ports.tenancy.webhooks import Owner
 
 
@@ -111,10 +111,10 @@ class SamlRows:
     async def delete_certificates(self, service: ServiceId) -> None:
         await self._transaction.tell("delete from saml_certificates where service_id = %(service)s", {"service": service})
 
-    async def take(self, service: ServiceId, request: Remembered) -> bool:
+    async def take(self, service: ServiceId, request: RememberedRequest) -> bool:
         return bool(await self._transaction.ask(IdRow, _TAKE, {"service": service, **_remembered(request)}))
 
-    async def enter(self, entering: Entering, request: Remembered | None) -> Entry | None:
+    async def enter(self, entering: Entering, request: RememberedRequest | None) -> SamlEntry | None:
         parameters = {
             "session_index": entering.session_index,
             "service": entering.service,
@@ -131,9 +131,9 @@ class SamlRows:
         }
         taken = {"request": None, "digest": None, "expires_at": None} if request is None else _remembered(request)
         rows = await self._transaction.ask(_Entry, _ENTER, {**parameters, **taken})
-        return Entry(SamlSessionId(rows[0].id), is_repeated=rows[0].is_repeated) if rows else None
+        return SamlEntry(SamlSessionId(rows[0].id), is_repeated=rows[0].is_repeated) if rows else None
 
-    async def exchanged(self, *exchanges: Exchange) -> None:
+    async def exchanged(self, *exchanges: SamlExchange) -> None:
         for exchange in exchanges:
             await self._transaction.tell_along(_EXCHANGED, _exchange(exchange))
         kept = MOST_EXCHANGES - len(exchanges)
@@ -177,11 +177,11 @@ class SamlRows:
         return await owners(self._transaction, organization)
 
 
-def _remembered(request: Remembered) -> Mapping[str, Any]:
+def _remembered(request: RememberedRequest) -> Mapping[str, Any]:
     return {"request": request.id, "digest": request.digest, "expires_at": request.expires_at}
 
 
-def _exchange(exchange: Exchange) -> Mapping[str, Any]:
+def _exchange(exchange: SamlExchange) -> Mapping[str, Any]:
     return {
         "id": exchange.id,
         "service": exchange.service,

@@ -14,9 +14,9 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
-from core.domain.federation.saml.configurations import Binding
-from core.domain.federation.saml.exchanges import MOST_EXCHANGES, Exchange, ExchangeKind
-from core.domain.federation.saml.sign_in import Meeting, Subject
+from core.domain.federation.saml.configurations import SamlBinding
+from core.domain.federation.saml.exchanges import MOST_EXCHANGES, ExchangeKind, SamlExchange
+from core.domain.federation.saml.sign_in import Meeting, SamlSubject
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId, first_id
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
@@ -62,7 +62,7 @@ def _meeting(*columns: Any) -> Meeting | None:
         signer=signer(active),
         next_signer=signer(upcoming),
         signed_in=row.signed_in(email) if known else None,
-        subject=Subject(user=UserId(row.user_id), email=email, role=role or "", allowed=allowed) if row.user_id and known else None,
+        subject=SamlSubject(user=UserId(row.user_id), email=email, role=role or "", allowed=allowed) if row.user_id and known else None,
         session_ends_at=ends_at,
     )
 
@@ -87,14 +87,14 @@ class _Exchange(Frozen, kw_only=True):
     certificate_id: UUID | None
     created_at: datetime | None
 
-    def exchange(self) -> Exchange | None:
+    def exchange(self) -> SamlExchange | None:
         if self.id is None or self.kind is None or self.binding is None or self.created_at is None:
             return None
-        return Exchange(
+        return SamlExchange(
             id=SamlExchangeId(self.id),
             service=ServiceId(self.service_id),
             kind=ExchangeKind(self.kind),
-            binding=Binding(self.binding),
+            binding=SamlBinding(self.binding),
             succeeded=bool(self.succeeded),
             status=self.status or "",
             reason=self.reason or "",
@@ -158,7 +158,7 @@ class PostgresSaml:
         (row,) = await ask_in_order(self._pool, _meeting_in_browser, _MEET_IN_BROWSER, parameters)
         return row
 
-    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[Exchange] | None:
+    async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[SamlExchange] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_EXCHANGES}
         rows = await ask(self._pool, _Exchange, _EXCHANGES, parameters)
         if not rows:

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.storable import storable_text
 from core.domain.federation.saml.certificates import Certificate, CertificateState, Signer
-from core.domain.federation.saml.configurations import AcsEndpoint, Binding, Configuration
+from core.domain.federation.saml.configurations import AcsEndpoint, Configuration, SamlBinding
 from core.domain.identifiers import SamlCertificateId, ServiceId
 from core.frozen import Frozen
 
@@ -68,7 +68,7 @@ def configuration(row: str | None) -> Configuration | None:
         acs_url=kept["acs_url"],
         slo_url=kept["slo_url"],
         slo_response_url=kept["slo_response_url"],
-        slo_binding=None if kept["metadata_uploaded_at"] is None or kept["slo_by_hand"] else Binding(kept["slo_binding"]),
+        slo_binding=None if kept["metadata_uploaded_at"] is None or kept["slo_by_hand"] else SamlBinding(kept["slo_binding"]),
         name_id_format=kept["name_id_format"],
         attribute_mapping=kept["attribute_mapping"],
         sign_assertions=kept["sign_assertions"],
@@ -119,7 +119,7 @@ def configuration_parameters(configuration: Configuration) -> Mapping[str, Any]:
         "slo_url": configuration.slo_url,
         "slo_response_url": configuration.slo_response_url,
         # Never null: processes of the release before read it.
-        "slo_binding": (configuration.slo_binding or Binding.POST).value,
+        "slo_binding": (configuration.slo_binding or SamlBinding.POST).value,
         "slo_by_hand": configuration.metadata_uploaded_at is not None and configuration.slo_binding is None,
         "name_id_format": configuration.name_id_format,
         "attribute_mapping": None if configuration.attribute_mapping is None else Jsonb(_storable(configuration.attribute_mapping)),

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
-from core.domain.federation.scim.filters import MOST_COMPARISONS, And, Comparison, Field, Filter, Not, Operator, Or, pins
+from core.domain.federation.scim.filters import MOST_COMPARISONS, And, Filter, FilterComparison, FilterField, Not, Operator, Or, pins
 
 _NAMES: Final[tuple[LiteralString, ...]] = tuple(f"compared_{number}" for number in range(MOST_COMPARISONS))
 
@@ -26,7 +26,7 @@ def condition_of(one: Filter, parameters: dict[str, Any]) -> LiteralString:
             return f"({' or '.join(condition_of(part, parameters) for part in one.parts)})"
         case Not():
             return f"(not {condition_of(one.part, parameters)})"
-        case Comparison():
+        case FilterComparison():
             return _compared(one, parameters)
 
 
@@ -35,12 +35,12 @@ def source_of(one: Filter, parameters: dict[str, Any]) -> LiteralString | None:
     pinned = pins(one)
     if pinned is None:
         return None
-    by_field: dict[Field, list[str]] = {Field.ID: [], Field.EXTERNAL_ID: [], Field.USER_NAME: []}
+    by_field: dict[FilterField, list[str]] = {FilterField.ID: [], FilterField.EXTERNAL_ID: [], FilterField.USER_NAME: []}
     for pin in pinned:
         by_field[pin.field].append(str(pin.value))
-    parameters["ids"] = [identifier for text in by_field[Field.ID] if (identifier := _uuid(text)) is not None]
-    parameters["externals"] = [storable_text(text) for text in by_field[Field.EXTERNAL_ID]]
-    parameters["names"] = [storable_text(Email(text).key) for text in by_field[Field.USER_NAME]]
+    parameters["ids"] = [identifier for text in by_field[FilterField.ID] if (identifier := _uuid(text)) is not None]
+    parameters["externals"] = [storable_text(text) for text in by_field[FilterField.EXTERNAL_ID]]
+    parameters["names"] = [storable_text(Email(text).key) for text in by_field[FilterField.USER_NAME]]
     return _PINNED
 
 
@@ -55,18 +55,18 @@ _PINNED: Final = """
 """
 
 
-def _compared(one: Comparison, parameters: dict[str, Any]) -> LiteralString:
-    if one.field is Field.ACTIVE:
+def _compared(one: FilterComparison, parameters: dict[str, Any]) -> LiteralString:
+    if one.field is FilterField.ACTIVE:
         return "(memberships.id is not null)" if one.value else "(memberships.id is null)"
     text = str(one.value)
     name = _NAMES[sum(known in parameters for known in _NAMES)]
-    if one.field is Field.ID:
+    if one.field is FilterField.ID:
         identifier = _uuid(text)
         if identifier is None:
             return "false"
         parameters[name] = identifier
         return f"(users.id = %({name})s)"
-    if one.field is Field.EXTERNAL_ID:
+    if one.field is FilterField.EXTERNAL_ID:
         parameters[name] = storable_text(text)
         return f"(provisioned.external_id is not distinct from %({name})s)"
     # A part of an address is a part of what was written: its key may have the domain in other letters. So may a work address.
@@ -75,7 +75,7 @@ def _compared(one: Comparison, parameters: dict[str, Any]) -> LiteralString:
     own = _TEXTS[one.operator].format(column="users.email_key", name=name)
     if one.operator is not Operator.EQUALS:
         own = f"({own} or {_TEXTS[one.operator].format(column='lower(users.email)', name=written)})"
-    if one.field is Field.EMAIL:
+    if one.field is FilterField.EMAIL:
         return f"coalesce({_TEXTS[one.operator].format(column='lower(provisioned.work_email)', name=written)}, {own})"
     return f"({own})"
 

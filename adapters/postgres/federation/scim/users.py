@@ -24,7 +24,7 @@ from core.domain.branding import branding
 from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
-from core.domain.federation.scim.users import HeldUser, Profile, ProvisionedUser
+from core.domain.federation.scim.users import HeldUser, ProvisionedUser, ScimProfile
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
@@ -47,8 +47,8 @@ class _Profile(Frozen, kw_only=True):
     provisioned_at: datetime
     changed_at: datetime
 
-    def profile(self) -> Profile:
-        return Profile(
+    def profile(self) -> ScimProfile:
+        return ScimProfile(
             user_name=self.email,
             work_email=self.work_email,
             external_id=self.external_id,
@@ -236,7 +236,7 @@ class ProvisionedUserRows:
         parameters = {"organization": organization, "users": list(users), "at": at, "listed": listed}
         await self._transaction.tell(_LIST_IN_GROUP, parameters)
 
-    async def save(self, organization: OrganizationId, user: UserId, profile: Profile, at: datetime) -> None:
+    async def save(self, organization: OrganizationId, user: UserId, profile: ScimProfile, at: datetime) -> None:
         texts = {
             "external_id": profile.external_id,
             "work_email": profile.work_email,

@@ -24,7 +24,6 @@ from core.domain.identity.privacy import (
     MOST_AT_ONCE,
     MOST_LISTED,
     PAGE,
-    Asker,
     Belonging,
     Export,
     ExportedFactorEvent,
@@ -33,6 +32,7 @@ from core.domain.identity.privacy import (
     ExportedPasskey,
     ExportedProfile,
     PrivacyRequest,
+    PrivacyRequester,
     Scope,
     Subject,
     exported_belongings,
@@ -111,7 +111,7 @@ class PrivacyRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def hold(self, user: UserId, asker: Asker, at: datetime) -> Subject | None:
+    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
         await self._transaction.tell(_HOLD, {"user": user})
         rows = await self._transaction.ask(_Subject, _SUBJECT, _asking(user, asker, at))
         return rows[0].subject() if rows else None
@@ -148,7 +148,9 @@ class PostgresPrivacy:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def export(self, user: UserId, asker: Asker, at: datetime, most: int) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
+    async def export(
+        self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
+    ) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
         parameters = {**_asking(user, asker, at), "limit": min(PAGE, most), "most_listed": MOST_LISTED}
         rows = await ask(self._pool, _Exported, EXPORT, parameters)
         if not rows:
@@ -205,7 +207,7 @@ def _profile(one: Mapping[str, Any]) -> ExportedProfile:
     return ExportedProfile(**{**one, "organization": OrganizationId(UUID(one["organization"]))})
 
 
-def _asking(user: UserId, asker: Asker, at: datetime) -> Mapping[str, Any]:
+def _asking(user: UserId, asker: PrivacyRequester, at: datetime) -> Mapping[str, Any]:
     return {
         "user": user,
         "asker": asker.user,

@@ -15,10 +15,10 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.providers import is_one_of_three
 from core.frozen import Frozen
-from ports.identity.upstream.identities import Held
+from ports.identity.upstream.identities import HeldIdentity
 
 
 class _Identity(Frozen):
@@ -31,8 +31,8 @@ class _Identity(Frozen):
     linked_at: datetime
     provider_name: str
 
-    def identity(self) -> Identity:
-        return Identity(
+    def identity(self) -> ConnectedIdentity:
+        return ConnectedIdentity(
             id=IdentityId(self.id),
             user=UserId(self.user_id),
             provider=self.provider,
@@ -54,7 +54,7 @@ class IdentityRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def add(self, identity: Identity, account: Account, *, origin: ServiceId | None) -> bool:
+    async def add(self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None) -> bool:
         parameters = {
             **_whose(identity.provider, account),
             "id": identity.id,
@@ -81,14 +81,14 @@ class IdentityRows:
         if not is_one_of_three(provider):
             await self._transaction.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
 
-    async def hold(self, user: UserId, provider: str) -> Held | None:
+    async def hold(self, user: UserId, provider: str) -> HeldIdentity | None:
         rows = await self._transaction.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)})
-        return Held(rows[0].identity(), None) if rows else None
+        return HeldIdentity(rows[0].identity(), None) if rows else None
 
-    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> Held | None:
+    async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
         parameters = {"user": user, "provider": storable_text(provider), "organization_slug": organization, "service_slug": service}
         rows = await self._transaction.ask(_IdentityInService, _HOLD_IN_SERVICE, parameters)
-        return Held(rows[0].identity(), ServiceId(rows[0].service_id)) if rows else None
+        return HeldIdentity(rows[0].identity(), ServiceId(rows[0].service_id)) if rows else None
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
         (answer,) = await self._transaction.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})
@@ -107,7 +107,7 @@ class PostgresIdentities:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[Identity]:
+    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
         statement = _LIST_IN_SERVICE if service else _LIST
         parameters = {"user": user, "organization_slug": organization, "service_slug": service}
         return [row.identity() for row in await ask(self._pool, _Identity, statement, parameters)]

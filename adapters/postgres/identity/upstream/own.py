@@ -2,7 +2,7 @@
 
 from typing import LiteralString
 
-from core.domain.identity.upstream.providers import Offer, OwnProviders
+from core.domain.identity.upstream.providers import OwnProviders, ProviderOffer
 from core.frozen import Frozen
 
 
@@ -13,7 +13,7 @@ class OwnRow(Frozen, kw_only=True):
     own_providers: list[list[str]] | None
 
     def own(self) -> OwnProviders:
-        return OwnProviders(tuple(self.own_clients or ()), tuple(Offer(key, name) for key, name in self.own_providers or ()))
+        return OwnProviders(tuple(self.own_clients or ()), tuple(ProviderOffer(key, name) for key, name in self.own_providers or ()))
 
 
 def own(organizations: LiteralString) -> LiteralString:

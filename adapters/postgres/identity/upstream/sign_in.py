@@ -41,7 +41,7 @@ from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
 from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import OwnProviders, is_one_of_three
-from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, Place, TakenState, UsedState, WayThrough, used
+from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, ServicePlace, TakenState, UsedState, WayThrough, used
 from core.frozen import Frozen, replace
 
 
@@ -92,7 +92,7 @@ class PostgresUpstreamSignIn:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def way(self, provider: str, place: Place) -> WayThrough:
+    async def way(self, provider: str, place: ServicePlace) -> WayThrough:
         (row,) = await ask(self._pool, WayRow, FIND_WAY[is_one_of_three(provider)], place_parameters(provider, place))
         return row.way()
 
@@ -100,7 +100,7 @@ class PostgresUpstreamSignIn:
         rows = await ask(self._pool, OwnRow, _OWN, {"organization": storable_text(organization)})
         return rows[0].own() if rows else OwnProviders()
 
-    async def leave(self, state: NewState, place: Place, begun: Flow | None = None) -> WayThrough:
+    async def leave(self, state: NewState, place: ServicePlace, begun: Flow | None = None) -> WayThrough:
         parameters = {**place_parameters(state.provider, place), **state_parameters(state)}
         statements = LEAVE
         if begun is not None:

@@ -10,7 +10,7 @@ from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.upstream.link_requests import Asker
-from core.domain.identity.upstream.sign_in import NewState, Place, TakenState, UsedState
+from core.domain.identity.upstream.sign_in import NewState, ServicePlace, TakenState, UsedState
 from core.frozen import Frozen, names_of
 
 
@@ -78,7 +78,7 @@ class AskerRow(Frozen):
         return Asker(
             session=SessionId(self.id),
             user=UserId(self.user_id),
-            place=Place(organization=self.organization_slug or "", service_slug=self.service_slug or ""),
+            place=ServicePlace(organization=self.organization_slug or "", service_slug=self.service_slug or ""),
             application=self.service_name or "",
             organization=self.organization_name or "",
             redirect_uri=next(iter(self.redirect_uris or ()), ""),
@@ -92,7 +92,7 @@ class UsedRow:
         self.used = UsedState(flow=None if flow_id is None else FlowRow(**flow).flow(FlowId(flow_id)), led_to=led_to)
 
 
-def place_parameters(provider: str, place: Place) -> Mapping[str, Any]:
+def place_parameters(provider: str, place: ServicePlace) -> Mapping[str, Any]:
     """For `FIND_WAY` and `LEAVE`."""
     return {
         **provider_parameters(provider),

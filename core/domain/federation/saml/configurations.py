@@ -42,7 +42,7 @@ class NameIdFormat(StrEnum):
         return self.value.rpartition(":")[2]
 
 
-class Binding(StrEnum):
+class SamlBinding(StrEnum):
     """How a message travels (SAML bindings, sections 3.4 and 3.5)."""
 
     REDIRECT = "redirect"
@@ -87,7 +87,7 @@ class Configuration(Frozen, kw_only=True):
     slo_url: str | None = None
     slo_response_url: str | None = None
     """Where answers to a sign-out go, if that is another place."""
-    slo_binding: Binding | None = None
+    slo_binding: SamlBinding | None = None
     """None: nobody has said it. Then an answer comes as the request did, and a request of ours by redirect, which every service provider
     takes that says nothing of it.
     """
@@ -146,7 +146,7 @@ class Understood(Frozen, kw_only=True):
     valid_until: datetime | None = None
     slo_url: str | None = None
     slo_response_url: str | None = None
-    slo_binding: Binding = Binding.POST
+    slo_binding: SamlBinding = SamlBinding.POST
     name_id_formats: Sequence[str] = ()
     signing_certificates: Sequence[str] = ()
     encryption_certificate: str | None = None

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.messages import ID, LONGEST_ID
 from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
 from core.frozen import Frozen
@@ -23,11 +23,11 @@ class ExchangeKind(StrEnum):
     OUR_LOGOUT_RESPONSE = "our_logout_response"
 
 
-class Exchange(Frozen, kw_only=True):
+class SamlExchange(Frozen, kw_only=True):
     id: SamlExchangeId
     service: ServiceId
     kind: ExchangeKind
-    binding: Binding
+    binding: SamlBinding
     succeeded: bool
     status: str = ""
     """The last part of SAML's own status code, for an answer."""

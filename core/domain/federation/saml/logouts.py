@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.federation.saml.configurations import Binding, NameIdFormat
+from core.domain.federation.saml.configurations import NameIdFormat, SamlBinding
 from core.domain.federation.saml.messages import NameId, Status
 from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.sign_in import ServiceName
@@ -34,11 +34,11 @@ class Origin(Frozen):
     place: ServiceName
     request_id: str
     relay_state: str | None
-    binding: Binding = Binding.POST
+    binding: SamlBinding = SamlBinding.POST
     """How it asked. What the release before has begun does not say so, and was answered by a form."""
 
 
-class Route(Frozen):
+class LogoutRoute(Frozen):
     """How far a sign-out has come."""
 
     stops: Sequence[Stop]
@@ -60,10 +60,10 @@ class Route(Frozen):
     def status(self) -> Status:
         return Status.PARTIAL_LOGOUT if self.partial else Status.SUCCESS
 
-    def passed(self, *, well: bool) -> "Route":
+    def passed(self, *, well: bool) -> "LogoutRoute":
         return replace(self, done=self.done + 1, partial=self.partial or not well)
 
-    def abandoned(self) -> "Route":
+    def abandoned(self) -> "LogoutRoute":
         """Nobody carries it on to those who are left."""
         return replace(self, stops=self.stops[: self.done], partial=self.partial or self.current is not None)
 
@@ -97,10 +97,10 @@ class Route(Frozen):
         }
 
 
-def restored(kept: Mapping[str, Any]) -> Route:
-    """What `Route.stored` made."""
+def restored(kept: Mapping[str, Any]) -> LogoutRoute:
+    """What `LogoutRoute.stored` made."""
     origin = kept["origin"]
-    return Route(
+    return LogoutRoute(
         stops=tuple(
             Stop(
                 ServiceName(one["organization"], one["service"]),
@@ -116,7 +116,7 @@ def restored(kept: Mapping[str, Any]) -> Route:
             ServiceName(origin["organization"], origin["service"]),
             origin["request_id"],
             origin["relay_state"],
-            Binding(origin.get("binding", Binding.POST)),
+            SamlBinding(origin.get("binding", SamlBinding.POST)),
         ),
         done=kept["done"],
         partial=kept["partial"],

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
-from core.domain.federation.saml.configurations import Binding, Configuration, NameIdFormat
+from core.domain.federation.saml.configurations import Configuration, NameIdFormat, SamlBinding
 from core.domain.identifiers import SamlRequestId
 from core.frozen import Frozen
 
@@ -80,7 +80,7 @@ class RequestDeclined(BadRequest):
         self.reason = reason
 
 
-class Comparison(StrEnum):
+class ContextComparison(StrEnum):
     EXACT = "exact"
     MINIMUM = "minimum"
     MAXIMUM = "maximum"
@@ -90,7 +90,7 @@ class Comparison(StrEnum):
 class Envelope(Frozen):
     """A message as it arrived: still packed."""
 
-    binding: Binding
+    binding: SamlBinding
     packed: str
     """The parameter, in base64."""
     relay_state: str | None = None
@@ -103,12 +103,12 @@ class Envelope(Frozen):
     """It came in a form of another site, and we have led it back by an address."""
 
     @property
-    def sent_by(self) -> Binding:
+    def sent_by(self) -> SamlBinding:
         """How its sender has sent it."""
-        return Binding.POST if self.came_by_form else self.binding
+        return SamlBinding.POST if self.came_by_form else self.binding
 
 
-class Head(Frozen, kw_only=True):
+class MessageHead(Frozen, kw_only=True):
     """What all messages have."""
 
     id: str
@@ -126,11 +126,11 @@ class RequestedContext(Frozen, kw_only=True):
     """What kind of sign-in is asked for."""
 
     classes: Sequence[str]
-    comparison: str = Comparison.EXACT.value
+    comparison: str = ContextComparison.EXACT.value
 
 
 class AuthnRequest(Frozen, kw_only=True):
-    head: Head
+    head: MessageHead
     acs_url: str | None = None
     acs_index: str | None = None
     protocol_binding: str | None = None
@@ -146,7 +146,7 @@ class AuthnRequest(Frozen, kw_only=True):
     context: RequestedContext | None = None
 
 
-class Remembered(Frozen):
+class RememberedRequest(Frozen):
     """Of a request, so that it counts once: a digest of its id."""
 
     id: SamlRequestId
@@ -158,12 +158,12 @@ def repeated(advice: str) -> MessageRefused:
     return MessageRefused("its ID was used before", advice, words="saml_repeated")
 
 
-def remembered(id_: UUID, request: str, now: datetime) -> Remembered:
-    return Remembered(SamlRequestId(id_), sha256(request.encode()).digest(), now + REMEMBERED)
+def remembered(id_: UUID, request: str, now: datetime) -> RememberedRequest:
+    return RememberedRequest(SamlRequestId(id_), sha256(request.encode()).digest(), now + REMEMBERED)
 
 
-class LogoutRequest(Frozen, kw_only=True):
-    head: Head
+class SamlLogoutRequest(Frozen, kw_only=True):
+    head: MessageHead
     name_id: str
     name_id_format: str | None = None
     session_indexes: Sequence[str] = ()
@@ -171,7 +171,7 @@ class LogoutRequest(Frozen, kw_only=True):
 
 
 class LogoutResponse(Frozen, kw_only=True):
-    head: Head
+    head: MessageHead
     in_response_to: str | None
     status: str
     partial: bool = False
@@ -187,7 +187,7 @@ class NameId(Frozen, kw_only=True):
     format: NameIdFormat
 
 
-class Assertion(Frozen, kw_only=True):
+class SamlAssertion(Frozen, kw_only=True):
     """What is said of a person who has signed in."""
 
     id: str
@@ -212,7 +212,7 @@ class Response(Frozen, kw_only=True):
     issued_at: datetime
     status: Status
     message: str = ""
-    assertion: Assertion | None = None
+    assertion: SamlAssertion | None = None
 
 
 class OurLogoutRequest(Frozen, kw_only=True):
@@ -246,7 +246,7 @@ class OurMetadata(Frozen, kw_only=True):
     valid_until: datetime | None
 
 
-def require_taken(head: Head, configuration: Configuration, destination: str, now: datetime) -> None:
+def require_taken(head: MessageHead, configuration: Configuration, destination: str, now: datetime) -> None:
     """What every message must say, whatever it is about. Raises `MessageRefused`."""
     if head.issuer != configuration.entity_id:
         raise MessageRefused(
@@ -263,7 +263,7 @@ def require_taken(head: Head, configuration: Configuration, destination: str, no
     require_recent(head.issue_instant, now)
 
 
-def require_signature(head: Head, configuration: Configuration) -> None:
+def require_signature(head: MessageHead, configuration: Configuration) -> None:
     """Where the configuration wants requests to be signed. Raises `MessageRefused`."""
     if configuration.require_signed_requests and not head.signed:
         raise MessageRefused(

@@ -9,15 +9,15 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from core.domain.federation.authorization_steps import Application, SignedIn
-from core.domain.federation.authorizations import AuthorizationRefused, AuthorizationRequest, Prompt, Word
+from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
+from core.domain.federation.authorizations import AuthorizationErrorCode, AuthorizationPrompt, AuthorizationRefused, AuthorizationRequest
 from core.domain.federation.groups import groups
 from core.domain.federation.redirects import Recipient
 from core.domain.federation.saml.certificates import Signer
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat, Source
 from core.domain.federation.saml.messages import (
     AuthnRequest,
-    Comparison,
+    ContextComparison,
     NameId,
     RequestDeclined,
     RequestedContext,
@@ -51,7 +51,7 @@ _PERSISTENT: Final = re.compile("[0-9a-f]{64}")
 _TRANSIENT: Final = re.compile("_[0-9a-f]{40}")
 
 
-class Asked(Frozen, kw_only=True):
+class SamlRequest(Frozen, kw_only=True):
     """A request that was taken, in the form that a flow keeps."""
 
     acs_url: str
@@ -84,9 +84,9 @@ class Asked(Frozen, kw_only=True):
         }
 
 
-def restored(kept: Mapping[str, Any]) -> Asked:
+def restored(kept: Mapping[str, Any]) -> SamlRequest:
     """What `stored` made."""
-    return Asked(
+    return SamlRequest(
         acs_url=kept["acs_url"],
         request_id=kept["request_id"],
         relay_state=kept["relay_state"],
@@ -100,7 +100,7 @@ def restored(kept: Mapping[str, Any]) -> Asked:
     )
 
 
-class Subject(Frozen, kw_only=True):
+class SamlSubject(Frozen, kw_only=True):
     """What may be said of the person to the service provider."""
 
     user: UserId
@@ -114,17 +114,17 @@ class Subject(Frozen, kw_only=True):
 class Meeting(Frozen, kw_only=True):
     """A service as somebody meets it who comes from its service provider, and the person if there is one."""
 
-    application: Application
+    application: RequestingApplication
     configuration: Configuration
     signer: Signer | None
     """With the active certificate. None: there is none yet, and nobody can be answered."""
     next_signer: Signer | None
-    signed_in: SignedIn | None
-    subject: Subject | None
+    signed_in: SignedInPerson | None
+    subject: SamlSubject | None
     session_ends_at: datetime | None
 
 
-def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, relay_state: str | None) -> Asked:
+def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, relay_state: str | None) -> SamlRequest:
     """Raises `RequestDeclined`: from here on it is known whom to answer."""
     if request.protocol_binding not in {None, HTTP_POST}:
         raise RequestDeclined(Status.UNSUPPORTED_BINDING, "Answers go by HTTP-POST alone")
@@ -142,7 +142,7 @@ def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, rel
             raise RequestDeclined(Status.INVALID_NAME_ID_POLICY, "People are not named in this format") from None
     if request.context is not None:
         needed_factors(request.context)
-    return Asked(
+    return SamlRequest(
         acs_url=acs_url,
         request_id=request.head.id,
         relay_state=relay_state,
@@ -155,10 +155,10 @@ def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, rel
     )
 
 
-def unasked(configuration: Configuration, relay_state: str | None, *, next_certificate: bool) -> Asked:
+def unasked(configuration: Configuration, relay_state: str | None, *, next_certificate: bool) -> SamlRequest:
     """A sign-in that the person begins here."""
     assert configuration.acs_url is not None  # noqa: S101 - an enabled configuration has one
-    return Asked(
+    return SamlRequest(
         acs_url=configuration.acs_url,
         request_id=None,
         relay_state=relay_state,
@@ -167,16 +167,16 @@ def unasked(configuration: Configuration, relay_state: str | None, *, next_certi
     )
 
 
-def as_authorization(request: Asked, application: Application) -> AuthorizationRequest:
+def as_authorization(request: SamlRequest, application: RequestingApplication) -> AuthorizationRequest:
     """The same question in OpenID Connect's words, for the one function that decides what comes next. It always asks for consent: there
     are no scopes to compare, and `Progress` says what is allowed.
     """
-    prompts = {Prompt.CONSENT, Prompt.LOGIN} if request.force else {Prompt.CONSENT}
+    prompts = {AuthorizationPrompt.CONSENT, AuthorizationPrompt.LOGIN} if request.force else {AuthorizationPrompt.CONSENT}
     return AuthorizationRequest(
         client_id=application.registered.client_id,
         recipient=Recipient(request.acs_url),
         scopes=(),
-        prompts=frozenset(prompts | ({Prompt.NONE} if request.passive else set())),
+        prompts=frozenset(prompts | ({AuthorizationPrompt.NONE} if request.passive else set())),
         acr_values=() if request.context is None or needed_factors(request.context) == 1 else (TWO_FACTORS,),
     )
 
@@ -191,7 +191,7 @@ def has_allowed(meeting: Meeting) -> bool:
     return meeting.signed_in.is_own_member or (allowed is not None and allowed == meeting.configuration.entity_id)
 
 
-def require_askable(request: Asked, meeting: Meeting) -> None:
+def require_askable(request: SamlRequest, meeting: Meeting) -> None:
     """Raises `RequestDeclined` where nobody may be asked and somebody would have to be. It comes before all that depends on the person, and
     says the same when nobody is signed in: otherwise anybody could ask, of everybody who comes by, whether they are a certain person.
     """
@@ -218,21 +218,24 @@ def declined(refusal: AuthorizationRefused, *, passive: bool) -> RequestDeclined
     return RequestDeclined(status, refusal.message)
 
 
-_STATUSES: Final = {Word.ACCESS_DENIED: Status.REQUEST_DENIED, Word.UNMET_REQUIREMENTS: Status.NO_AUTHN_CONTEXT}
+_STATUSES: Final = {
+    AuthorizationErrorCode.ACCESS_DENIED: Status.REQUEST_DENIED,
+    AuthorizationErrorCode.UNMET_REQUIREMENTS: Status.NO_AUTHN_CONTEXT,
+}
 
 
 def needed_factors(context: RequestedContext) -> int:
     """How many factors the least of the accepted sign-ins has. Raises `RequestDeclined` when none of them is known here."""
     strengths = [_STRENGTHS[one] for one in context.classes if one in _STRENGTHS]
-    if not strengths or context.comparison not in set(Comparison):
+    if not strengths or context.comparison not in set(ContextComparison):
         raise RequestDeclined(Status.NO_AUTHN_CONTEXT, "None of the requested kinds of sign-in is known here")
-    match Comparison(context.comparison):
-        case Comparison.BETTER:
+    match ContextComparison(context.comparison):
+        case ContextComparison.BETTER:
             least = max(strengths) + 1
             if least > 2:
                 raise RequestDeclined(Status.NO_AUTHN_CONTEXT, "No sign-in here is better than the requested one")
             return least
-        case Comparison.MAXIMUM:
+        case ContextComparison.MAXIMUM:
             return 1
         case _:
             return min(strengths)
@@ -241,11 +244,11 @@ def needed_factors(context: RequestedContext) -> int:
 def stated_class(methods: Sequence[str], context: RequestedContext | None) -> str:
     """The class of a sign-in by these methods: the requested one that it meets, or what it is."""
     factors = 2 if context_class(methods) != ONE_FACTOR else 1
-    if context is not None and context.comparison == Comparison.EXACT:
+    if context is not None and context.comparison == ContextComparison.EXACT:
         known = [one for one in context.classes if one in _STRENGTHS and _STRENGTHS[one] <= factors]
         if known:
             return known[0]
-    if context is not None and context.comparison == Comparison.MAXIMUM:
+    if context is not None and context.comparison == ContextComparison.MAXIMUM:
         # Not stronger than the strongest of them.
         factors = min(factors, max(_STRENGTHS.get(one, 1) for one in context.classes))
     if factors == 2:
@@ -253,13 +256,13 @@ def stated_class(methods: Sequence[str], context: RequestedContext | None) -> st
     return PASSWORD_CLASS if _BY_PASSWORD in methods else UNSPECIFIED_CLASS
 
 
-def session_end(application: Application, signed_in: SignedIn, session_ends_at: datetime) -> datetime:
+def session_end(application: RequestingApplication, signed_in: SignedInPerson, session_ends_at: datetime) -> datetime:
     """When the service provider's session must have ended: with ours, or when the organization wants another sign-in, if that is sooner."""
     lifetime = application.session_lifetime
     return session_ends_at if lifetime is None else min(session_ends_at, signed_in.proved_at + lifetime)
 
 
-def require_subject(request: Asked, subject: Subject, service: ServiceId, key: bytes) -> None:
+def require_subject(request: SamlRequest, subject: SamlSubject, service: ServiceId, key: bytes) -> None:
     """Raises `RequestDeclined` when the request is about somebody else, by address or by persistent name. Another name for a person, such
     as a transient one, is of no use here.
     """
@@ -267,7 +270,7 @@ def require_subject(request: Asked, subject: Subject, service: ServiceId, key: b
         raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Somebody else has signed in than the request names")
 
 
-def named(format_: NameIdFormat, subject: Subject, service: ServiceId, key: bytes, transient: str) -> NameId:
+def named(format_: NameIdFormat, subject: SamlSubject, service: ServiceId, key: bytes, transient: str) -> NameId:
     """How the service provider knows the person. A persistent name is the same at each sign-in, another one for each service, and says
     nothing without `key`; `transient` is another one each time.
     """
@@ -302,7 +305,7 @@ def may_be_transient(name: str) -> bool:
     return _TRANSIENT.fullmatch(name) is not None
 
 
-def attributes(configuration: Configuration, application: Application, subject: Subject) -> Mapping[str, Sequence[str]]:
+def attributes(configuration: Configuration, application: RequestingApplication, subject: SamlSubject) -> Mapping[str, Sequence[str]]:
     """By the configuration's mapping. What is not known of the person is left out."""
     known = _known(application, subject)
     said: dict[str, list[str]] = {}
@@ -312,7 +315,7 @@ def attributes(configuration: Configuration, application: Application, subject: 
     return said
 
 
-def _known(application: Application, subject: Subject) -> Mapping[str, Sequence[str]]:
+def _known(application: RequestingApplication, subject: SamlSubject) -> Mapping[str, Sequence[str]]:
     """Accounts keep no names today. What is added here is also to be said in `told`."""
     return {
         Source.EMAIL: [subject.email],

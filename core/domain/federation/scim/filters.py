@@ -16,7 +16,7 @@ MOST_COMPARISONS: Final = 20
 _DEEPEST: Final = 20
 
 
-class Field(StrEnum):
+class FilterField(StrEnum):
     """What a filter can compare, by the name of the attribute."""
 
     ID = "id"
@@ -35,8 +35,8 @@ class Operator(StrEnum):
     ENDS = "ew"
 
 
-class Comparison(Frozen):
-    field: Field
+class FilterComparison(Frozen):
+    field: FilterField
     operator: Operator
     value: str | bool
 
@@ -53,7 +53,7 @@ class Not(Frozen):
     part: "Filter"
 
 
-Filter: TypeAlias = Comparison | And | Or | Not
+Filter: TypeAlias = FilterComparison | And | Or | Not
 
 _EQUALS: Final = frozenset({Operator.EQUALS})
 _TEXT: Final = frozenset(Operator)
@@ -63,33 +63,39 @@ class Comparable(Frozen):
     """The attributes of a resource that a filter may name, in lower case, and what each may be compared by."""
 
     schema: str
-    fields: Mapping[str, Field]
-    operators: Mapping[Field, Collection[Operator]]
+    fields: Mapping[str, FilterField]
+    operators: Mapping[FilterField, Collection[Operator]]
 
 
 OF_USERS: Final = Comparable(
     "urn:ietf:params:scim:schemas:core:2.0:user:",
     {
-        "id": Field.ID,
-        "externalid": Field.EXTERNAL_ID,
-        "username": Field.USER_NAME,
-        "active": Field.ACTIVE,
-        "emails": Field.EMAIL,
-        "emails.value": Field.EMAIL,
-        'emails[type eq "work"].value': Field.EMAIL,
+        "id": FilterField.ID,
+        "externalid": FilterField.EXTERNAL_ID,
+        "username": FilterField.USER_NAME,
+        "active": FilterField.ACTIVE,
+        "emails": FilterField.EMAIL,
+        "emails.value": FilterField.EMAIL,
+        'emails[type eq "work"].value': FilterField.EMAIL,
     },
-    {Field.ID: _EQUALS, Field.EXTERNAL_ID: _EQUALS, Field.USER_NAME: _TEXT, Field.EMAIL: _TEXT, Field.ACTIVE: _EQUALS},
+    {
+        FilterField.ID: _EQUALS,
+        FilterField.EXTERNAL_ID: _EQUALS,
+        FilterField.USER_NAME: _TEXT,
+        FilterField.EMAIL: _TEXT,
+        FilterField.ACTIVE: _EQUALS,
+    },
 )
 OF_GROUPS: Final = Comparable(
     "urn:ietf:params:scim:schemas:core:2.0:group:",
     {
-        "id": Field.ID,
-        "externalid": Field.EXTERNAL_ID,
-        "displayname": Field.DISPLAY_NAME,
-        "members": Field.MEMBER,
-        "members.value": Field.MEMBER,
+        "id": FilterField.ID,
+        "externalid": FilterField.EXTERNAL_ID,
+        "displayname": FilterField.DISPLAY_NAME,
+        "members": FilterField.MEMBER,
+        "members.value": FilterField.MEMBER,
     },
-    {Field.ID: _EQUALS, Field.EXTERNAL_ID: _EQUALS, Field.DISPLAY_NAME: _EQUALS, Field.MEMBER: _EQUALS},
+    {FilterField.ID: _EQUALS, FilterField.EXTERNAL_ID: _EQUALS, FilterField.DISPLAY_NAME: _EQUALS, FilterField.MEMBER: _EQUALS},
 )
 
 # A text in quotes, a parenthesis, or a word: an attribute may have a part in brackets.
@@ -106,20 +112,20 @@ def parse_filter(text: str, comparable: Comparable) -> Filter:
     return _Reader(_tokens(text), comparable).read()
 
 
-def comparisons(one: Filter) -> tuple[Comparison, ...]:
-    if isinstance(one, Comparison):
+def comparisons(one: Filter) -> tuple[FilterComparison, ...]:
+    if isinstance(one, FilterComparison):
         return (one,)
     if isinstance(one, Not):
         return comparisons(one.part)
     return tuple(found for part in one.parts for found in comparisons(part))
 
 
-def pins(one: Filter) -> tuple[Comparison, ...] | None:
+def pins(one: Filter) -> tuple[FilterComparison, ...] | None:
     """Comparisons of which at least one is true of whatever the filter finds, each of one value that an index knows. None: it may find
     anything, and everything has to be looked at.
     """
     match one:
-        case Comparison(field=Field.ID | Field.EXTERNAL_ID | Field.USER_NAME, operator=Operator.EQUALS):
+        case FilterComparison(field=FilterField.ID | FilterField.EXTERNAL_ID | FilterField.USER_NAME, operator=Operator.EQUALS):
             return (one,)
         case And():
             found = [pinned for part in one.parts if (pinned := pins(part)) is not None]
@@ -131,9 +137,9 @@ def pins(one: Filter) -> tuple[Comparison, ...] | None:
             return None
 
 
-def holds(one: Filter, values: Mapping[Field, Collection[str | bool]]) -> bool:
+def holds(one: Filter, values: Mapping[FilterField, Collection[str | bool]]) -> bool:
     """Whether it is true of something with these values, which are compared exactly; case is for the caller to fold."""
-    if isinstance(one, Comparison):
+    if isinstance(one, FilterComparison):
         return one.value in values.get(one.field, ())
     if isinstance(one, Not):
         return not holds(one.part, values)
@@ -205,7 +211,7 @@ class _Reader:
             raise InvalidFilter("filter: a parenthesis is not closed")
         return found
 
-    def _comparison(self, attribute: str) -> Comparison:
+    def _comparison(self, attribute: str) -> FilterComparison:
         self._comparisons += 1
         if self._comparisons > MOST_COMPARISONS:
             raise InvalidFilter(f"filter: at most {MOST_COMPARISONS} comparisons")
@@ -216,9 +222,9 @@ class _Reader:
         if operator is None:
             raise InvalidFilter(f"filter: {field} can be compared by {', '.join(sorted(allowed))}")
         kind, text = self._next()
-        return Comparison(field, operator, _value(field, kind, text))
+        return FilterComparison(field, operator, _value(field, kind, text))
 
-    def _field(self, attribute: str) -> Field:
+    def _field(self, attribute: str) -> FilterField:
         name = _SPACE.sub(" ", attribute.lower()).removeprefix(self._comparable.schema)
         field = self._comparable.fields.get(name)
         if field is None:
@@ -238,14 +244,14 @@ class _Reader:
         return self._tokens[self._at - 1]
 
 
-def _value(field: Field, kind: str, text: str) -> str | bool:
+def _value(field: FilterField, kind: str, text: str) -> str | bool:
     """A text in quotes. Some directories write truth values in quotes, and capitalised."""
     if kind == "text":
         try:
             text = json.loads(text, strict=False)
         except ValueError:
             raise InvalidFilter("filter: a text is not written as in JSON") from None
-    if field is Field.ACTIVE:
+    if field is FilterField.ACTIVE:
         if kind == "mark" or text.lower() not in {"true", "false"}:
             raise InvalidFilter("filter: active is compared with true or false")
         return text.lower() == "true"

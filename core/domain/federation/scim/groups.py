@@ -10,7 +10,7 @@ from uuid import UUID
 from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import NotImplementedHere
 from core.domain.federation.scim.errors import InvalidPath, InvalidValue, Mutability, NoTarget
-from core.domain.federation.scim.patches import Operation, Path, Verb, fields_of, parse_path, require_operations, text_of
+from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of
 from core.domain.federation.scim.users import HeldUser
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.json import Json
@@ -86,7 +86,7 @@ def moves(change: GroupChange, people: Iterable[HeldUser]) -> Moves:
     )
 
 
-def group_change(operations: Sequence[Operation]) -> GroupChange:
+def group_change(operations: Sequence[PatchOperation]) -> GroupChange:
     """What the operations ask for, all of them together, or a refusal. It does not depend on the group."""
     require_operations(operations)
     change = GroupChange()

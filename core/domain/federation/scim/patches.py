@@ -24,7 +24,7 @@ class Verb(StrEnum):
     REMOVE = "remove"
 
 
-class Operation(Frozen):
+class PatchOperation(Frozen):
     """`path` is None where the value names the attributes. Verbs come in any case."""
 
     op: str
@@ -59,7 +59,7 @@ def parse_path(text: str, schema: str) -> Path:
     return Path(found["attribute"].lower(), found["filter"], None if part is None else part.lower())
 
 
-def require_operations(operations: Sequence[Operation]) -> None:
+def require_operations(operations: Sequence[PatchOperation]) -> None:
     if not 1 <= len(operations) <= MOST_OPERATIONS:
         raise InvalidSyntax(f"Operations: 1 to {MOST_OPERATIONS}")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from core.domain.errors import PreconditionFailed
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.groups import GROUP_SCHEMA, Group
-from core.domain.federation.scim.users import USER_SCHEMA, WORK, Profile, ProvisionedUser
+from core.domain.federation.scim.users import USER_SCHEMA, WORK, ProvisionedUser, ScimProfile
 from core.domain.json import timestamp
 from core.frozen import Frozen
 
@@ -23,7 +23,7 @@ _ALWAYS: Final = ("schemas", "id")
 Resource = dict[str, Any]
 
 
-class Wanted(Frozen):
+class WantedAttributes(Frozen):
     """Which attributes an answer has, in lower case: only some, or all but some."""
 
     only: frozenset[str] = frozenset()
@@ -37,14 +37,14 @@ class Wanted(Frozen):
         return name not in self.without
 
 
-def wanted(attributes: str | Sequence[str] | None, excluded: str | Sequence[str] | None) -> Wanted:
+def wanted(attributes: str | Sequence[str] | None, excluded: str | Sequence[str] | None) -> WantedAttributes:
     """Raises `InvalidValue` for both at once."""
     if attributes and excluded:
         raise InvalidValue("attributes and excludedAttributes: not both")
-    return Wanted(_names(attributes), _names(excluded))
+    return WantedAttributes(_names(attributes), _names(excluded))
 
 
-def projected(resource: Resource, want: Wanted) -> Resource:
+def projected(resource: Resource, want: WantedAttributes) -> Resource:
     if not want.only and not want.without:
         return resource
     kept: Resource = {}
@@ -57,7 +57,7 @@ def projected(resource: Resource, want: Wanted) -> Resource:
     return kept
 
 
-def _parts(name: str, want: Wanted) -> frozenset[str]:
+def _parts(name: str, want: WantedAttributes) -> frozenset[str]:
     """Those of the attribute that are named, by their own names. None are if the whole of it is."""
     named = want.only or want.without
     return frozenset() if name in named else frozenset(one.partition(".")[2] for one in named if one.startswith(f"{name}."))
@@ -130,7 +130,7 @@ def group_location(group: Group, base_url: str) -> str:
     return f"{base_url}{BASE_PATH}/Groups/{group.organization}"
 
 
-def user_version(profile: Profile) -> str:
+def user_version(profile: ScimProfile) -> str:
     told = (
         *(profile.user_name, profile.work_email, profile.external_id, profile.formatted, profile.given_name, profile.family_name),
         *(profile.display_name, profile.active),

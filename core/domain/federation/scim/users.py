@@ -13,7 +13,7 @@ from typing import Any, Final
 from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
-from core.domain.federation.scim.patches import Operation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
+from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
@@ -36,7 +36,7 @@ ADDITIONS: Final = RateLimit("scim_additions", burst=20_000, seconds_per_request
 THROUGH_SCIM: Final = "scim"
 
 
-class Profile(Frozen, kw_only=True):
+class ScimProfile(Frozen, kw_only=True):
     """What a directory says of somebody. `work_email` is None where it is the address that they sign in with."""
 
     user_name: str
@@ -57,7 +57,7 @@ class ProvisionedUser(Frozen, kw_only=True):
     """Somebody whom the directory of an organization knows: a member, or one who no longer is."""
 
     id: UserId
-    profile: Profile
+    profile: ScimProfile
     created_at: datetime
     updated_at: datetime
 
@@ -111,7 +111,7 @@ class HeldUser(Frozen, kw_only=True):
             raise Mutability("userName: the person has proved this address, or uses the account elsewhere too: only they can change it")
 
 
-class Leaving(StrEnum):
+class ReasonForLeaving(StrEnum):
     """Why somebody is no longer a member."""
 
     DEACTIVATED = "deactivated"
@@ -119,7 +119,7 @@ class Leaving(StrEnum):
     DELETED = "deleted"
 
 
-class Fate(StrEnum):
+class ProvisionedFate(StrEnum):
     """What became of the account."""
 
     CREATED = "created"
@@ -129,7 +129,7 @@ class Fate(StrEnum):
     DELETED = "deleted"
 
 
-def patched(before: Profile, user: str, operations: Sequence[Operation]) -> Profile:
+def patched(before: ScimProfile, user: str, operations: Sequence[PatchOperation]) -> ScimProfile:
     """The profile after these operations on the resource with this id, or a refusal, and then none of them has happened."""
     require_operations(operations)
     draft = _Draft(before, user)
@@ -151,7 +151,7 @@ class Stated(Frozen, kw_only=True):
     active: bool | None = None
 
 
-def stated_profile(stated: Stated, before: Profile | None = None) -> Profile:
+def stated_profile(stated: Stated, before: ScimProfile | None = None) -> ScimProfile:
     """The profile that a whole resource states. What it leaves out is taken away, but whether somebody is active is only ever said."""
     if not stated.user_name.strip():
         raise InvalidValue("userName: required")
@@ -159,7 +159,7 @@ def stated_profile(stated: Stated, before: Profile | None = None) -> Profile:
         raise InvalidValue(f"emails: at most {_MOST_EMAILS}")
     email = _chosen(stated.emails) if stated.emails else None
     active = stated.active if stated.active is not None else before.active if before is not None else True
-    return Profile(
+    return ScimProfile(
         user_name=stated.user_name.strip(),
         work_email=None if email is None or _are_same(email, stated.user_name.strip()) else email,
         external_id=text_of("externalId", stated.external_id),
@@ -186,7 +186,7 @@ _READ_ONLY: Final = frozenset({"id", "meta", "schemas", "groups"})
 class _Draft:
     """The operations, one after the other."""
 
-    def __init__(self, before: Profile, user: str) -> None:
+    def __init__(self, before: ScimProfile, user: str) -> None:
         self._before = before
         self._user = user
         self._now = before
@@ -195,7 +195,7 @@ class _Draft:
         self._email_is_removed = False
         self._changes = 0
 
-    def apply(self, operation: Operation) -> None:
+    def apply(self, operation: PatchOperation) -> None:
         verb = operation.verb
         if operation.path:
             self._change(verb, parse_path(operation.path, USER_SCHEMA), operation.value)
@@ -205,7 +205,7 @@ class _Draft:
             for name, value in fields_of(operation.value).items():
                 self._change(verb, parse_path(name, USER_SCHEMA), value)
 
-    def profile(self) -> Profile:
+    def profile(self) -> ScimProfile:
         """Where only the address or only the work address is stated, both are meant, unless they differed before."""
         before, now, email = self._before, self._now, self._email
         if self._user_name is not None:
@@ -340,11 +340,11 @@ def user_signed_up(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
     )
 
 
-def user_joined(user: UserId, account: Fate, holder: ScimHolder, actor: Actor) -> Event:
+def user_joined(user: UserId, account: ProvisionedFate, holder: ScimHolder, actor: Actor) -> Event:
     return _event("user.joined", user, holder, actor, {"role": BuiltInRole.MEMBER.value, "account": account.value})
 
 
-def user_left(held: HeldUser, why: Leaving, account: Fate, holder: ScimHolder, actor: Actor) -> Event:
+def user_left(held: HeldUser, why: ReasonForLeaving, account: ProvisionedFate, holder: ScimHolder, actor: Actor) -> Event:
     return _event("user.removed", held.user.id, holder, actor, {"role": held.role, "why": why.value, "account": account.value})
 
 
@@ -357,7 +357,7 @@ def email_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
     return _event("user.email.changed", user, holder, actor, {})
 
 
-def profile_changed(user: UserId, before: Profile, after: Profile, holder: ScimHolder, actor: Actor) -> Event:
+def profile_changed(user: UserId, before: ScimProfile, after: ScimProfile, holder: ScimHolder, actor: Actor) -> Event:
     """Which attributes changed, and not what they say."""
     changed: list[Json] = [name for field, name in _TOLD.items() if getattr(before, field) != getattr(after, field)]
     return _event("user.profile.updated", user, holder, actor, {"changed": changed})
@@ -378,7 +378,7 @@ _TOLD: Final = {
 }
 
 
-def has_other_profile(before: Profile, after: Profile) -> bool:
+def has_other_profile(before: ScimProfile, after: ScimProfile) -> bool:
     return any(getattr(before, field) != getattr(after, field) for field in _TOLD)
 
 

@@ -15,7 +15,7 @@ from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
 
-class Identity(Frozen, kw_only=True):
+class ConnectedIdentity(Frozen, kw_only=True):
     id: IdentityId
     user: UserId
     provider: str
@@ -143,15 +143,15 @@ DEACTIVATED: Final = "deactivated"
 CANCELLED: Final = "cancelled"
 
 
-def identity_linked(identity: Identity, actor: Actor, *, service: ServiceId | None, how: str) -> Event:
+def identity_linked(identity: ConnectedIdentity, actor: Actor, *, service: ServiceId | None, how: str) -> Event:
     return _event("user.identity.linked", identity, actor, service, {"how": how})
 
 
-def identity_unlinked(identity: Identity, actor: Actor, *, service: ServiceId | None) -> Event:
+def identity_unlinked(identity: ConnectedIdentity, actor: Actor, *, service: ServiceId | None) -> Event:
     return _event("user.identity.unlinked", identity, actor, service, {})
 
 
-def _event(name: str, identity: Identity, actor: Actor, service: ServiceId | None, more: dict[str, str]) -> Event:
+def _event(name: str, identity: ConnectedIdentity, actor: Actor, service: ServiceId | None, more: dict[str, str]) -> Event:
     through = {} if service is None else {"service_id": str(service)}
     personal = {"email": identity.email} if identity.email else {}
     details = {"provider": identity.provider, **more, **through}

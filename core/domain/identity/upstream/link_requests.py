@@ -9,9 +9,9 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.callers import Caller, Context
+from core.domain.identity.callers import Caller, CallerContext
 from core.domain.identity.flows import FlowOver
-from core.domain.identity.upstream.sign_in import Place
+from core.domain.identity.upstream.sign_in import ServicePlace
 from core.frozen import Frozen
 
 LIFETIME: Final = timedelta(minutes=15)
@@ -23,7 +23,7 @@ class Asker(Frozen, kw_only=True):
 
     session: SessionId
     user: UserId
-    place: Place
+    place: ServicePlace
     application: str = ""
     """The name of its service. Empty: it is no application's."""
     organization: str = ""
@@ -45,7 +45,7 @@ def may_leave_at_once(caller: Caller) -> bool:
     """Whether it is the person who asks. Whoever runs an application could have somebody else consent at the provider, who would then come
     in as the person wherever they like.
     """
-    return caller.context is not Context.SERVICE and caller.scopes is None
+    return caller.context is not CallerContext.SERVICE and caller.scopes is None
 
 
 def request_of(provider: str, session: SessionId, now: datetime, key: bytes) -> str:

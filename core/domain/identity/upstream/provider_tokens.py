@@ -6,7 +6,7 @@ from typing import Final
 from uuid import uuid5
 
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId
-from core.domain.identity.upstream.sign_in import ProviderTokens
+from core.domain.identity.upstream.sign_in import ReceivedTokens
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
@@ -36,7 +36,7 @@ class IdentityGrant(Frozen, kw_only=True):
     """When these tokens were kept. A new seal, while the ring of keys rotates, is no change."""
 
 
-class Readiness(Enum):
+class GrantReadiness(Enum):
     READY = auto()
     REFRESH = auto()
     WAIT = auto()
@@ -64,15 +64,15 @@ def sealing_context(column: str, grant: IdentityGrantId) -> str:
     return f"identity_grants.{column}:{grant}"
 
 
-def readiness(grant: IdentityGrant, now: datetime) -> Readiness:
+def readiness(grant: IdentityGrant, now: datetime) -> GrantReadiness:
     if grant.sealed_access_token is None:
-        return Readiness.LOST
+        return GrantReadiness.LOST
     if grant.expires_at is None or now + LEEWAY < grant.expires_at:
-        return Readiness.READY
+        return GrantReadiness.READY
     if grant.sealed_refresh_token is None:
-        return Readiness.LOST
-    return Readiness.WAIT if grant.refreshing_until is not None and now < grant.refreshing_until else Readiness.REFRESH
+        return GrantReadiness.LOST
+    return GrantReadiness.WAIT if grant.refreshing_until is not None and now < grant.refreshing_until else GrantReadiness.REFRESH
 
 
-def expiry(tokens: ProviderTokens, now: datetime) -> datetime | None:
+def expiry(tokens: ReceivedTokens, now: datetime) -> datetime | None:
     return None if tokens.expires_in is None else now + timedelta(seconds=tokens.expires_in)

@@ -52,7 +52,7 @@ class ProviderOff(BadRequest):
         super().__init__(words="provider_off", detail=detail)
 
 
-class Endpoints(Frozen, kw_only=True):
+class ProviderEndpoints(Frozen, kw_only=True):
     """Where a provider answers. What is empty is asked of the issuer (OpenID Connect Discovery)."""
 
     issuer: str
@@ -73,7 +73,7 @@ class ClientAtProvider(Frozen):
 class Installed(Frozen):
     """One of the three, as the settings have it. Without a client, only organizations with one of their own can use it."""
 
-    endpoints: Endpoints
+    endpoints: ProviderEndpoints
     client: ClientAtProvider | None
 
 
@@ -84,7 +84,7 @@ class Upstream(Frozen, kw_only=True):
     """The word of one of the three, or the id of an organization's own."""
     name: str
     """As people know it."""
-    endpoints: Endpoints
+    endpoints: ProviderEndpoints
     client: ClientAtProvider
     scopes: tuple[str, ...] = ()
     """To be asked for beside those that say who somebody is."""
@@ -107,7 +107,7 @@ class Upstream(Frozen, kw_only=True):
         return self.key if self.organization is None else OWN_PROVIDER
 
 
-class Offer(Frozen):
+class ProviderOffer(Frozen):
     """A provider that a page may lead to."""
 
     key: str
@@ -118,7 +118,7 @@ class OwnProviders(Frozen):
     """What an organization has of its own: clients at some of the three, by their words, and other providers."""
 
     clients: tuple[str, ...] = ()
-    providers: tuple[Offer, ...] = ()
+    providers: tuple[ProviderOffer, ...] = ()
 
 
 NO_OWN_PROVIDERS: Final = OwnProviders()

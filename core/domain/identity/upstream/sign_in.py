@@ -13,9 +13,9 @@ from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.providers import (
     NAMES,
     ClientAtProvider,
-    Endpoints,
     Installed,
     Provider,
+    ProviderEndpoints,
     ProviderOff,
     Upstream,
     is_one_of_three,
@@ -105,7 +105,7 @@ class WayThrough(Frozen, kw_only=True):
     """An organization that leads people there lets them in otherwise while the provider is away."""
 
 
-class Place(Frozen, kw_only=True):
+class ServicePlace(Frozen, kw_only=True):
     """Where a sign-in through a provider leads, as somebody names it who has not left yet."""
 
     organization: str = ""
@@ -174,7 +174,7 @@ class UsedState(Frozen, kw_only=True):
         return self.led_to != "" or (flow is not None and (flow.signed_in_at is not None or flow.awaits_second_factor))
 
 
-class Asked(Frozen, kw_only=True):
+class ProviderRequest(Frozen, kw_only=True):
     """What goes to the provider and is expected back."""
 
     redirect_uri: str
@@ -202,7 +202,7 @@ class Asked(Frozen, kw_only=True):
         return urlsafe_b64encode(self.verifier.digest()).rstrip(b"=").decode()
 
 
-class ProviderTokens(Frozen, kw_only=True):
+class ReceivedTokens(Frozen, kw_only=True):
     """With which we may act for the person at the provider."""
 
     access_token: Secret
@@ -237,7 +237,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
         return Upstream(
             key=provider,
             name=configured.name,
-            endpoints=Endpoints(issuer=configured.issuer),
+            endpoints=ProviderEndpoints(issuer=configured.issuer),
             client=ClientAtProvider(configured.client.client_id, opened),
             scopes=configured.scopes,
             organization=configured.organization,

@@ -31,7 +31,7 @@ from core.domain.federation.saml.configurations import (
     filled,
     unconfigured,
 )
-from core.domain.federation.saml.exchanges import Exchange
+from core.domain.federation.saml.exchanges import SamlExchange
 from core.domain.federation.saml.messages import OurMetadata
 from core.domain.identifiers import SamlCertificateId
 from core.domain.identity.sign_in import ServiceName
@@ -60,7 +60,7 @@ METADATA_VALID: Final = timedelta(days=7)
 _SERIAL_BYTES: Final = 16
 
 
-class Standing(Frozen):
+class SamlStanding(Frozen):
     """What a service has of SAML, and where its service provider stands."""
 
     configured: Configured
@@ -95,10 +95,10 @@ class Saml:
         self._ids = ids
         self._secrets = secrets
 
-    async def get(self, member: Member, service_slug: str) -> Standing:
+    async def get(self, member: Member, service_slug: str) -> SamlStanding:
         """Raises `NotFound`."""
         configured = found(await self._lookup.of_service(member.organization, service_slug))
-        return Standing(configured, configured.configuration or unconfigured(configured.service, self._clock.now()))
+        return SamlStanding(configured, configured.configuration or unconfigured(configured.service, self._clock.now()))
 
     async def configure(self, member: Member, service_slug: str, change: ConfigurationChange, actor: Actor) -> None:
         """Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do this."""
@@ -179,14 +179,14 @@ class Saml:
             await uow.commit()
         return activated
 
-    async def certificate(self, member: Member, service_slug: str) -> Standing:
+    async def certificate(self, member: Member, service_slug: str) -> SamlStanding:
         """Raises `NotFound`, also when there is no active certificate."""
         standing = await self.get(member, service_slug)
         if standing.configured.active is None:
             raise no_certificate()
         return standing
 
-    async def exchanges(self, member: Member, service_slug: str) -> Sequence[Exchange]:
+    async def exchanges(self, member: Member, service_slug: str) -> Sequence[SamlExchange]:
         """The last fifty, newest first. Raises `NotFound`."""
         return found(await self._lookup.exchanges(member.organization, service_slug))
 

@@ -5,15 +5,15 @@ from contextlib import suppress
 from uuid import UUID
 
 from core.domain.errors import NotFound, OrganizationNotActive
-from core.domain.federation.saml.configurations import Binding
-from core.domain.federation.saml.exchanges import Exchange, ExchangeKind
-from core.domain.federation.saml.logouts import Origin, Route, Stop, flow_and_stop, message_id, restored
+from core.domain.federation.saml.configurations import SamlBinding
+from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange
+from core.domain.federation.saml.logouts import LogoutRoute, Origin, Stop, flow_and_stop, message_id, restored
 from core.domain.federation.saml.messages import (
     Envelope,
-    LogoutRequest,
     LogoutResponse,
     OurLogoutRequest,
     OurLogoutResponse,
+    SamlLogoutRequest,
     Status,
     relay_state,
     repeated,
@@ -47,7 +47,7 @@ class Told(Frozen):
     service_name: str
 
 
-class Finished(Frozen):
+class FinishedLogout(Frozen):
     """Everybody was told, and nobody waits for an answer."""
 
     partial: bool
@@ -59,13 +59,13 @@ class Bounced(Frozen):
     """Who is signed in in this browser has to be known, and the form of another site brings no cookies: it comes back with a GET."""
 
 
-class Onward(Frozen):
+class OnwardInBrowser(Frozen):
     """The next one is told by the person's browser alone, and whether this is that browser shows when it comes back with a GET."""
 
     flow: FlowId
 
 
-Next = Told | Finished | Bounced | Onward
+Next = Told | FinishedLogout | Bounced | OnwardInBrowser
 
 
 class SamlLogouts:
@@ -132,7 +132,7 @@ class SamlLogouts:
                 )
                 await self._messages.record(uow, exchange)
                 await uow.commit()
-        return await self._next(flow, route) if is_its_browser else Onward(flow.id)
+        return await self._next(flow, route) if is_its_browser else OnwardInBrowser(flow.id)
 
     async def _brought(self, id_: FlowId, browser: Token | None) -> tuple[Flow, bool]:
         """With whether this browser is the one that carries it. Raises `FlowOver`."""
@@ -158,7 +158,7 @@ class SamlLogouts:
             flow = None
             if participants:
                 await uow.saml.end([one.session_index for one in participants])
-                route = Route(_stops(participants), partial=_untold(participants), way_back=way_back)
+                route = LogoutRoute(_stops(participants), partial=_untold(participants), way_back=way_back)
                 if route.stops or way_back is None:
                     flow = self._flow(route)
                     await uow.flows.add(flow, browser.digest())
@@ -193,7 +193,7 @@ class SamlLogouts:
     async def _ended(
         self,
         provider: ServiceProvider,
-        request: LogoutRequest,
+        request: SamlLogoutRequest,
         envelope: Envelope,
         *,
         caller: Caller | None,
@@ -232,7 +232,7 @@ class SamlLogouts:
                 succeeded=not unknown,
             )
             await self._messages.record(uow, exchange)
-            route = Route(_stops(others), origin, partial=partial, people=tuple(people))
+            route = LogoutRoute(_stops(others), origin, partial=partial, people=tuple(people))
             if browser is not None and (caller is None or caller.user not in people):
                 route = route.abandoned()
             flow = self._flow(route)
@@ -241,11 +241,11 @@ class SamlLogouts:
         if unknown:
             return await self._answer(flow, origin, Status.UNKNOWN_PRINCIPAL)
         if browser is None and route.current is not None:
-            return Onward(flow.id)
+            return OnwardInBrowser(flow.id)
         return await self._next(flow, route)
 
     async def _meant(
-        self, uow: UnitOfWork, service: ServiceId, request: LogoutRequest, caller: Caller | None, key: bytes
+        self, uow: UnitOfWork, service: ServiceId, request: SamlLogoutRequest, caller: Caller | None, key: bytes
     ) -> Sequence[Participant]:
         """A session may have been given several names, of which the latest is kept, but has one index for the service provider."""
         name, indexes = request.name_id, _indexes(request.session_indexes)
@@ -276,7 +276,7 @@ class SamlLogouts:
                 organization = await uow.sessions.organization(session)
                 await uow.record(session_ended(user, organization, client.actor(actor), session))
 
-    async def _next(self, flow: Flow, route: Route) -> Next:
+    async def _next(self, flow: Flow, route: LogoutRoute) -> Next:
         """What the browser carries next. Whoever cannot be told any more is passed by."""
         while (stop := route.current) is not None:
             told = await self._tell(flow, route, stop)
@@ -289,9 +289,9 @@ class SamlLogouts:
         if route.origin is not None:
             return await self._answer(flow, route.origin, route.status)
         await self._flows.complete(flow)
-        return Finished(route.partial, route.way_back)
+        return FinishedLogout(route.partial, route.way_back)
 
-    async def _tell(self, flow: Flow, route: Route, stop: Stop) -> Told | None:
+    async def _tell(self, flow: Flow, route: LogoutRoute, stop: Stop) -> Told | None:
         try:
             provider = await self._provider(stop.place)
         except (NotFound, OrganizationNotActive):
@@ -311,7 +311,7 @@ class SamlLogouts:
             session_index=stop.session_index,
             audience=configuration.entity_id,
         )
-        told, exchange = await self._told(provider, message, configuration.slo_binding or Binding.REDIRECT, None)
+        told, exchange = await self._told(provider, message, configuration.slo_binding or SamlBinding.REDIRECT, None)
         async with self._unit_of_work() as uow:
             await self._messages.record(uow, exchange)
             await uow.commit()
@@ -322,7 +322,7 @@ class SamlLogouts:
         url = provider.configuration.slo_response_url or provider.configuration.slo_url
         if url is None:
             await self._flows.complete(flow)
-            return Finished(status is not Status.SUCCESS)
+            return FinishedLogout(status is not Status.SUCCESS)
         message = OurLogoutResponse(
             id=self._messages.new_id(),
             issuer=self._messages.entity_id(origin.place),
@@ -340,10 +340,10 @@ class SamlLogouts:
         return told
 
     async def _told(
-        self, provider: ServiceProvider, message: OurLogoutRequest | OurLogoutResponse, binding: Binding, state: str | None
-    ) -> tuple[Told, Exchange]:
+        self, provider: ServiceProvider, message: OurLogoutRequest | OurLogoutResponse, binding: SamlBinding, state: str | None
+    ) -> tuple[Told, SamlExchange]:
         """The message in its form or address, and what the flight recorder keeps of it."""
-        redirect, signer = binding is Binding.REDIRECT, self._messages.opened(provider.signer)
+        redirect, signer = binding is SamlBinding.REDIRECT, self._messages.opened(provider.signer)
         written = await self._documents.write_logout(message, signer, relay_state=state, redirect=redirect)
         answer = message if isinstance(message, OurLogoutResponse) else None
         exchange = self._messages.exchange(
@@ -366,7 +366,7 @@ class SamlLogouts:
         """Also a moment after its end: whoever is sent back twice drops the first answer, and with it where they were to go."""
         return flow.purpose is FlowPurpose.SAML_LOGOUT and (flow.completed_at is None or flow.has_just_ended(self._clock.now()))
 
-    def _flow(self, route: Route) -> Flow:
+    def _flow(self, route: LogoutRoute) -> Flow:
         return self._flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(), FLOW_LIFETIME)
 
     async def _provider(self, place: ServiceName) -> ServiceProvider:
@@ -377,7 +377,7 @@ class SamlLogouts:
         return f"{self._messages.entity_id(place)}/slo"
 
 
-def _nothing_ended(request: LogoutRequest) -> tuple[str, str]:
+def _nothing_ended(request: SamlLogoutRequest) -> tuple[str, str]:
     """The reason and advice."""
     if not request.head.signed:
         return "nobody of this name is signed in there by this browser", "Sign logout requests, and upload metadata with the certificate"

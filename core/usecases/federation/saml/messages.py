@@ -8,9 +8,17 @@ from typing import Final
 from core.domain.errors import NotFound
 from core.domain.federation.authorization_steps import organization_closed
 from core.domain.federation.saml.certificates import Signer, sealing_context
-from core.domain.federation.saml.configurations import Binding, Configuration
-from core.domain.federation.saml.exchanges import Exchange, ExchangeKind, kept_id
-from core.domain.federation.saml.messages import Head, MessageRefused, Remembered, Status, remembered, require_signature, require_taken
+from core.domain.federation.saml.configurations import Configuration, SamlBinding
+from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange, kept_id
+from core.domain.federation.saml.messages import (
+    MessageHead,
+    MessageRefused,
+    RememberedRequest,
+    Status,
+    remembered,
+    require_signature,
+    require_taken,
+)
 from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Secret
@@ -80,7 +88,7 @@ class SamlMessages:
         return _opened(self._keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
 
     @asynccontextmanager
-    async def received(self, service: ServiceId, kind: ExchangeKind, binding: Binding) -> AsyncIterator[ReceivedMessage]:
+    async def received(self, service: ServiceId, kind: ExchangeKind, binding: SamlBinding) -> AsyncIterator[ReceivedMessage]:
         """Puts on record that the message was refused, in a unit of work of its own, since nothing else has happened."""
         message = ReceivedMessage()
         try:
@@ -92,12 +100,12 @@ class SamlMessages:
                 await uow.commit()
             raise
 
-    def require_acceptable(self, head: Head, configuration: Configuration, destination: str) -> None:
+    def require_acceptable(self, head: MessageHead, configuration: Configuration, destination: str) -> None:
         """What every message must say, and that it is signed where it must be. Raises `MessageRefused`."""
         require_taken(head, configuration, destination, self._clock.now())
         require_signature(head, configuration)
 
-    def remembered(self, request_id: str) -> Remembered:
+    def remembered(self, request_id: str) -> RememberedRequest:
         """For `SamlStore`, which takes each request once."""
         return remembered(self._ids.new(), request_id, self._clock.now())
 
@@ -105,7 +113,7 @@ class SamlMessages:
         self,
         service: ServiceId,
         kind: ExchangeKind,
-        binding: Binding,
+        binding: SamlBinding,
         *,
         status: Status | None = None,
         reason: str = "",
@@ -114,9 +122,9 @@ class SamlMessages:
         in_response_to: str = "",
         certificate: SamlCertificateId | None = None,
         succeeded: bool | None = None,
-    ) -> Exchange:
+    ) -> SamlExchange:
         """One that happens now. Without `succeeded`: it has if there is no reason."""
-        return Exchange(
+        return SamlExchange(
             id=SamlExchangeId(self._ids.new()),
             service=service,
             kind=kind,
@@ -131,7 +139,7 @@ class SamlMessages:
             created_at=self._clock.now(),
         )
 
-    async def record(self, uow: UnitOfWork, *exchanges: Exchange) -> None:
+    async def record(self, uow: UnitOfWork, *exchanges: SamlExchange) -> None:
         """In the flight recorder of the service, within the caller's unit of work, and without a round trip of its own."""
         await uow.saml.exchanged(*exchanges)
         for exchange in exchanges:

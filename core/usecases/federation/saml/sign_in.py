@@ -9,18 +9,25 @@ from typing import Any, Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, SecondFactorRequired
-from core.domain.federation.authorization_steps import Application, Progress, SignedIn, Step, next_step, organization_closed
+from core.domain.federation.authorization_steps import (
+    AuthorizationStep,
+    Progress,
+    RequestingApplication,
+    SignedInPerson,
+    next_step,
+    organization_closed,
+)
 from core.domain.federation.authorizations import AuthorizationRefused
 from core.domain.federation.consents import Consent
 from core.domain.federation.saml.certificates import Signer
-from core.domain.federation.saml.configurations import Binding
-from core.domain.federation.saml.exchanges import Exchange, ExchangeKind
+from core.domain.federation.saml.configurations import SamlBinding
+from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange
 from core.domain.federation.saml.messages import (
-    Assertion,
     Envelope,
     MessageRefused,
     RequestDeclined,
     Response,
+    SamlAssertion,
     Status,
     relay_state,
     repeated,
@@ -28,9 +35,9 @@ from core.domain.federation.saml.messages import (
 )
 from core.domain.federation.saml.sign_in import (
     PROVIDER,
-    Asked,
     Meeting,
-    Subject,
+    SamlRequest,
+    SamlSubject,
     as_authorization,
     asked,
     attributes,
@@ -78,25 +85,25 @@ class Delivered(Frozen):
 
     action: str
     fields: Mapping[str, str]
-    application: Application
+    application: RequestingApplication
     succeeded: bool
 
 
-class Unfinished(Frozen):
+class UnfinishedSamlSignIn(Frozen):
     """The person has to do something first."""
 
-    step: Step
-    asked: Asked
-    application: Application
-    signed_in: SignedIn | None
+    step: AuthorizationStep
+    asked: SamlRequest
+    application: RequestingApplication
+    signed_in: SignedInPerson | None
     signer: Signer
-    arrives_by: Binding | None
+    arrives_by: SamlBinding | None
     """How the request has arrived that is to be kept. None: a flow keeps it already, or nobody has asked."""
     tells: Sequence[str] = ()
     """For a person who is asked for consent: what the service provider may learn, in the words of scopes."""
 
 
-Outcome = Delivered | Unfinished
+Outcome = Delivered | UnfinishedSamlSignIn
 
 
 class Met(Frozen):
@@ -110,14 +117,14 @@ class _Visit(Frozen):
     """What the service provider has asked for, and the service that the answer comes from."""
 
     meeting: Meeting
-    request: Asked
+    request: SamlRequest
     flow: Flow | None = None
     """What has kept the request. None: the request arrives now, or nobody has asked."""
-    arrives_by: Binding | None = None
+    arrives_by: SamlBinding | None = None
     """How the request arrives now, which counts once."""
 
     @property
-    def application(self) -> Application:
+    def application(self) -> RequestingApplication:
         return self.meeting.application
 
     @property
@@ -175,14 +182,14 @@ class SamlSignIn:
             try:
                 wanted = asked(request, meeting.configuration, acs_url, state)
             except RequestDeclined as refusal:
-                refused = Asked(acs_url=acs_url, request_id=request.head.id, relay_state=state)
+                refused = SamlRequest(acs_url=acs_url, request_id=request.head.id, relay_state=state)
                 return await self._declined(_Visit(meeting, refused, arrives_by=envelope.binding), refusal)
             visit = _Visit(meeting, wanted, arrives_by=envelope.binding)
             if waits:
-                return Unfinished(Step.DONE, wanted, meeting.application, None, visit.signer, visit.arrives_by)
+                return UnfinishedSamlSignIn(AuthorizationStep.DONE, wanted, meeting.application, None, visit.signer, visit.arrives_by)
             return await self._settled(visit, Progress(), client)
 
-    async def begin(self, unfinished: Unfinished, wanted: Wanted, *, browser: Token | None, email: str) -> Flow:
+    async def begin(self, unfinished: UnfinishedSamlSignIn, wanted: Wanted, *, browser: Token | None, email: str) -> Flow:
         """Keeps a request while its person does what is left to do. Without `browser`, the first one that comes with the flow's id has it.
         Raises `MessageRefused` for a request that was taken before.
         """
@@ -254,17 +261,17 @@ class SamlSignIn:
             _require_trial(meeting)
         progress = Progress(set_up_later=True, asked_membership=True)
         outcome = await self._settled(_Visit(meeting, request), progress, client)
-        if isinstance(outcome, Delivered) or outcome.step is Step.CONSENT:
+        if isinstance(outcome, Delivered) or outcome.step is AuthorizationStep.CONSENT:
             return outcome
         match outcome.step:
-            case Step.TURN_AWAY:
+            case AuthorizationStep.TURN_AWAY:
                 raise members_only()
-            case Step.SET_UP_SECOND_FACTOR:
+            case AuthorizationStep.SET_UP_SECOND_FACTOR:
                 raise SecondFactorRequired
             case _:
                 raise ReauthenticationRequired(max_age=meeting.application.session_lifetime or timedelta(0))
 
-    async def waiting(self, state: str) -> "Waiting":
+    async def waiting(self, state: str) -> "WaitingSamlRequest":
         """A request that waits for a sign-in, for somebody who signs in through the API. Raises `BadRequest`."""
         try:
             flow = FlowId(UUID(state))
@@ -273,9 +280,9 @@ class SamlSignIn:
         place = await self._lookup.waiting(flow)
         if place is None:
             raise _not_waiting()
-        return Waiting(flow, place)
+        return WaitingSamlRequest(flow, place)
 
-    async def signed_in(self, waiting: "Waiting", user: UserId, session: SessionId) -> str:
+    async def signed_in(self, waiting: "WaitingSamlRequest", user: UserId, session: SessionId) -> str:
         """Somebody has signed in through the API for a request that waits. Returns where their browser goes. Raises `BadRequest` when
         somebody else was quicker.
         """
@@ -307,12 +314,12 @@ class SamlSignIn:
         try:
             require_askable(request, meeting)
             step = next_step(as_authorization(request, application), application, signed_in, progress, self._clock.now())
-            if step is Step.CONSENT and visit.flow is not None and visit.flow.repeats:
+            if step is AuthorizationStep.CONSENT and visit.flow is not None and visit.flow.repeats:
                 # They have taken it back since. This request has led to the service provider already.
                 raise FlowOver
-            if step is not Step.DONE or signed_in is None or meeting.subject is None:
-                tells = told(meeting) if step is Step.CONSENT else ()
-                return Unfinished(step, request, application, signed_in, visit.signer, visit.arrives_by, tells)
+            if step is not AuthorizationStep.DONE or signed_in is None or meeting.subject is None:
+                tells = told(meeting) if step is AuthorizationStep.CONSENT else ()
+                return UnfinishedSamlSignIn(step, request, application, signed_in, visit.signer, visit.arrives_by, tells)
             require_subject(request, meeting.subject, application.service, await self._server_secrets.get(NAME_IDS))
         except AuthorizationRefused as refusal:
             return await self._declined(visit, declined(refusal, passive=request.passive))
@@ -320,7 +327,9 @@ class SamlSignIn:
             return await self._declined(visit, refusal)
         return await self._entered(visit, signed_in, meeting.subject, client, consents=consents)
 
-    async def _entered(self, visit: _Visit, signed_in: SignedIn, subject: Subject, client: Client, *, consents: bool) -> Delivered:
+    async def _entered(
+        self, visit: _Visit, signed_in: SignedInPerson, subject: SamlSubject, client: Client, *, consents: bool
+    ) -> Delivered:
         """With `consents`, the person has just allowed it."""
         now, request, application, configuration = self._clock.now(), visit.request, visit.application, visit.meeting.configuration
         assert configuration.entity_id is not None  # noqa: S101 - an enabled configuration has one
@@ -378,7 +387,7 @@ class SamlSignIn:
             in_response_to=request.request_id,
             issued_at=now,
             status=Status.SUCCESS,
-            assertion=Assertion(
+            assertion=SamlAssertion(
                 id=self._messages.new_id(),
                 name_id=name_id,
                 audience=configuration.entity_id,
@@ -417,20 +426,20 @@ class SamlSignIn:
             await uow.commit()
         return await self._delivered(response, visit)
 
-    async def _take(self, uow: UnitOfWork, service: ServiceId, request_id: str, binding: Binding) -> None:
+    async def _take(self, uow: UnitOfWork, service: ServiceId, request_id: str, binding: SamlBinding) -> None:
         """A request counts once. Raises `MessageRefused`."""
         if not await uow.saml.take(service, self._messages.remembered(request_id)):
             raise repeated(_BEGIN_AGAIN)
         await self._messages.record(uow, self._arrived(service, request_id, binding))
 
-    def _arrived(self, service: ServiceId, request_id: str, binding: Binding) -> Exchange:
+    def _arrived(self, service: ServiceId, request_id: str, binding: SamlBinding) -> SamlExchange:
         return self._messages.exchange(service, ExchangeKind.AUTHN_REQUEST, binding, message=request_id)
 
-    def _answered(self, visit: _Visit, response_id: str, status: Status, reason: str = "") -> Exchange:
+    def _answered(self, visit: _Visit, response_id: str, status: Status, reason: str = "") -> SamlExchange:
         return self._messages.exchange(
             visit.application.service,
             ExchangeKind.RESPONSE,
-            Binding.POST,
+            SamlBinding.POST,
             status=status,
             reason=reason,
             message=response_id,
@@ -452,14 +461,14 @@ class SamlSignIn:
             fields["RelayState"] = request.relay_state
         return Delivered(request.acs_url, fields, visit.application, response.status is Status.SUCCESS)
 
-    def _entity_id(self, application: Application) -> str:
+    def _entity_id(self, application: RequestingApplication) -> str:
         return self._messages.entity_id(ServiceName(application.organization_slug, application.slug))
 
 
 FINISH: Final = "/ui/saml"
 
 
-class Waiting(Frozen):
+class WaitingSamlRequest(Frozen):
     """A request that waits for a sign-in, and the service that it is for."""
 
     flow: FlowId
@@ -470,7 +479,7 @@ def _not_waiting() -> BadRequest:
     return BadRequest("saml_state: it has expired, was used, or has not been opened in a browser yet", words="page_out_of_date")
 
 
-def kept_request(flow: Flow, *, refusing: bool = False) -> tuple[ServiceName, Asked]:
+def kept_request(flow: Flow, *, refusing: bool = False) -> tuple[ServiceName, SamlRequest]:
     """Raises `FlowOver`."""
     flow.require_unanswered(FlowPurpose.SAML, refusing=refusing)
     kept: Mapping[str, Any] = flow.request
@@ -489,7 +498,7 @@ def _usable(meeting: Meeting | None) -> Meeting:
     return meeting
 
 
-def _require_configured(request: Asked, meeting: Meeting) -> None:
+def _require_configured(request: SamlRequest, meeting: Meeting) -> None:
     """Raises `FlowOver` when the address for the answer was taken back while the person signed in, or another service provider has come in
     the place of the one that the person was told of.
     """

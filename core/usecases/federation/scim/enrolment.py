@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.errors import TeamLimitExceeded
 from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.federation.scim.users import Fate, HeldUser, Leaving, user_joined, user_left
+from core.domain.federation.scim.users import HeldUser, ProvisionedFate, ReasonForLeaving, user_joined, user_left
 from core.domain.identifiers import MembershipId
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
@@ -38,7 +38,7 @@ class Enrolment(Frozen):
         await self.uow.provisioned_users.enter(self.holder.organization, members, self.now)
         return [user_joined(held.user.id, _revived(held), self.holder, self.actor) for held in people]
 
-    async def leave(self, people: Sequence[HeldUser], why: Leaving) -> Sequence[Event]:
+    async def leave(self, people: Sequence[HeldUser], why: ReasonForLeaving) -> Sequence[Event]:
         """Invitations to them, and what they have opened in the organization, end as well. Nobody can sign in any more to an account that
         is the directory's own. Raises `Forbidden` for those who may do more than a member.
         """
@@ -51,7 +51,7 @@ class Enrolment(Frozen):
             await end_access(self.uow, user, self.now)
         if own:
             await self.uow.provisioned_users.deactivate_accounts(organization, own, self.now)
-        await self.uow.provisioned_users.leave(organization, users, self.now, deactivated=why is Leaving.DEACTIVATED)
+        await self.uow.provisioned_users.leave(organization, users, self.now, deactivated=why is ReasonForLeaving.DEACTIVATED)
         return [
             *(revoked(one, self.actor) for one in cancelled),
             *(user_left(held, why, _ended(held), self.holder, self.actor) for held in people),
@@ -71,9 +71,9 @@ def require_place(known: int, capacity: Capacity) -> None:
         raise TeamLimitExceeded(f"The directory has reached its limit of {most} users, active and inactive together: delete some first")
 
 
-def _revived(held: HeldUser) -> Fate:
-    return Fate.ACTIVATED if held.account.deactivated_at is not None else Fate.KEPT
+def _revived(held: HeldUser) -> ProvisionedFate:
+    return ProvisionedFate.ACTIVATED if held.account.deactivated_at is not None else ProvisionedFate.KEPT
 
 
-def _ended(held: HeldUser) -> Fate:
-    return Fate.DEACTIVATED if held.is_own else Fate.KEPT
+def _ended(held: HeldUser) -> ProvisionedFate:
+    return ProvisionedFate.DEACTIVATED if held.is_own else ProvisionedFate.KEPT

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from core.domain.changes import Unchanged
 from core.domain.errors import NotFound
 from core.domain.federation.scim.errors import InvalidValue
-from core.domain.federation.scim.filters import Comparison, Field, Filter, comparisons, holds
+from core.domain.federation.scim.filters import Filter, FilterComparison, FilterField, comparisons, holds
 from core.domain.federation.scim.groups import GroupChange, group_external_id_changed, moves, require_same, user_id
 from core.domain.federation.scim.resources import group_version, require_version, users_address
 from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.federation.scim.users import Leaving, listing_changed
+from core.domain.federation.scim.users import ReasonForLeaving, listing_changed
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.events import Actor, Event
 from core.frozen import replace
@@ -38,15 +38,15 @@ class ScimGroups:
 
     async def list(self, holder: ScimHolder, wanted: Filter | None, *, with_members: bool) -> Sequence[FoundGroup]:
         """The group, unless the filter leaves it out."""
-        asked = [one for one in comparisons(wanted) if one.field is Field.MEMBER] if wanted is not None else []
+        asked = [one for one in comparisons(wanted) if one.field is FilterField.MEMBER] if wanted is not None else []
         members = [user for one in asked if (user := _user(one)) is not None]
         found = await self._found(holder, members=members, with_members=with_members)
         if wanted is not None:
-            values: Mapping[Field, Collection[str | bool]] = {
-                Field.ID: {str(found.group.organization)},
-                Field.DISPLAY_NAME: {found.group.name},
-                Field.EXTERNAL_ID: {found.group.external_id} if found.group.external_id is not None else (),
-                Field.MEMBER: {one.value for one in asked if _user(one) in found.included},
+            values: Mapping[FilterField, Collection[str | bool]] = {
+                FilterField.ID: {str(found.group.organization)},
+                FilterField.DISPLAY_NAME: {found.group.name},
+                FilterField.EXTERNAL_ID: {found.group.external_id} if found.group.external_id is not None else (),
+                FilterField.MEMBER: {one.value for one in asked if _user(one) in found.included},
             }
             if not holds(wanted, values):
                 return ()
@@ -79,7 +79,7 @@ class ScimGroups:
         enrolment = Enrolment(uow, self._ids, holder, actor, now)
         events: list[Event] = []
         if move.leaving:
-            events += await enrolment.leave(move.leaving, Leaving.LEFT_GROUP)
+            events += await enrolment.leave(move.leaving, ReasonForLeaving.LEFT_GROUP)
         if move.entering:
             capacity = replace(touched.capacity, members=touched.capacity.members - len(move.leaving))
             events += await enrolment.enter(capacity, move.entering)
@@ -104,7 +104,7 @@ def _require_ours(holder: ScimHolder, group: OrganizationId) -> None:
         raise NotFound(_UNKNOWN)
 
 
-def _user(one: Comparison) -> UserId | None:
+def _user(one: FilterComparison) -> UserId | None:
     """None for what is nobody's id."""
     try:
         return user_id(one.value)

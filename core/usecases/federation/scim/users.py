@@ -8,16 +8,16 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.filters import Filter, pins
-from core.domain.federation.scim.patches import Operation
+from core.domain.federation.scim.patches import PatchOperation
 from core.domain.federation.scim.resources import require_version, user_version
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import (
     ADDITIONS,
-    Fate,
     HeldUser,
-    Leaving,
-    Profile,
+    ProvisionedFate,
     ProvisionedUser,
+    ReasonForLeaving,
+    ScimProfile,
     Stated,
     email_changed,
     has_other_profile,
@@ -148,7 +148,7 @@ class ScimUsers:
             return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
 
     async def patch(
-        self, holder: ScimHolder, user: UserId, operations: Sequence[Operation], version: str | None, actor: Actor
+        self, holder: ScimHolder, user: UserId, operations: Sequence[PatchOperation], version: str | None, actor: Actor
     ) -> ProvisionedUser:
         """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for those who may do more than a member,
         `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and what the operations themselves deserve.
@@ -175,11 +175,11 @@ class ScimUsers:
             else:
                 await uow.provisioned_users.leave(holder.organization, [user], now, deactivated=False)
                 await uow.provisioned_users.forget(holder.organization, user)
-            fate = Fate.DELETED if held.is_unclaimed else Fate.KEPT
-            await uow.record_all([*events, user_left(held, Leaving.DELETED, fate, holder, actor)])
+            fate = ProvisionedFate.DELETED if held.is_unclaimed else ProvisionedFate.KEPT
+            await uow.record_all([*events, user_left(held, ReasonForLeaving.DELETED, fate, holder, actor)])
             await uow.commit()
 
-    async def _create(self, enrolment: Enrolment, newcomer: Newcomer, email: Email, profile: Profile) -> ProvisionedUser | None:
+    async def _create(self, enrolment: Enrolment, newcomer: Newcomer, email: Email, profile: ScimProfile) -> ProvisionedUser | None:
         """None when the account appeared at this moment."""
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         account = newcomer.account or unverified_account(UserId(self._ids.new()), email, now)
@@ -193,8 +193,8 @@ class ScimUsers:
         users = uow.provisioned_users
         if profile.active:
             await users.enter(holder.organization, {account.id: MembershipId(self._ids.new())}, now)
-            kept = Fate.KEPT if account.deactivated_at is None else Fate.ACTIVATED
-            events.append(user_joined(account.id, Fate.CREATED if newcomer.account is None else kept, holder, actor))
+            kept = ProvisionedFate.KEPT if account.deactivated_at is None else ProvisionedFate.ACTIVATED
+            events.append(user_joined(account.id, ProvisionedFate.CREATED if newcomer.account is None else kept, holder, actor))
             await self._welcome(enrolment, newcomer, account)
         else:
             await users.leave(holder.organization, [account.id], now, deactivated=True)
@@ -232,7 +232,7 @@ class ScimUsers:
         require_version(version, user_version(found[1].user.profile))
         return found
 
-    async def _change(self, enrolment: Enrolment, capacity: Capacity, held: HeldUser, after: Profile) -> ProvisionedUser:
+    async def _change(self, enrolment: Enrolment, capacity: Capacity, held: HeldUser, after: ScimProfile) -> ProvisionedUser:
         """One save for everything that differs."""
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         user, before = held.user.id, held.user.profile
@@ -251,7 +251,7 @@ class ScimUsers:
                 # They may have been created inactive, and never had a link to choose a password.
                 await uow.jobs.add(_choose_password(holder, user, email, held.account.language))
         elif before.active and not after.active:
-            events += await enrolment.leave([held], Leaving.DEACTIVATED)
+            events += await enrolment.leave([held], ReasonForLeaving.DEACTIVATED)
         if has_other_profile(before, after):
             events.append(profile_changed(user, before, after, holder, actor))
         await uow.provisioned_users.save(holder.organization, user, after, now)

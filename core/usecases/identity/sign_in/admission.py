@@ -14,7 +14,7 @@ from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, is_unusual, methods, open_context
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
-from core.usecases.identity.login_events import LoginEvents, Outcome, audience
+from core.usecases.identity.login_events import LoginEvents, LoginOutcome, audience
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
@@ -187,7 +187,7 @@ class Admission:
         account, sighting, context = arrived.confirmed.account, arrived.sighting, arrived.context
         remembered = await self._devices.remember(uow, account.id, sighting, trust=trust_device)
         kept = await landing.open(uow, arrived, remembered.device)
-        outcome = Outcome(
+        outcome = LoginOutcome(
             user=account.id,
             provider=arrived.provider,
             failure=None,

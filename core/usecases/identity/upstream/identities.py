@@ -11,9 +11,9 @@ from core.domain.identity.upstream.identities import (
     NOT_FOR_ACCOUNT,
     OTHER_CONNECTED,
     TAKEN,
+    ConnectedIdentity,
     Connecting,
     Encounter,
-    Identity,
     connecting,
 )
 from core.domain.identity.upstream.providers import provider_key
@@ -54,7 +54,7 @@ class Identities:
         self._devices = devices
         self._clock = clock
 
-    async def list(self, caller: Caller) -> Sequence[Identity]:
+    async def list(self, caller: Caller) -> Sequence[ConnectedIdentity]:
         """The oldest first. An application sees those that are used in its service."""
         service = caller.service
         return await self._lookup.list(caller.user, caller.organization if service else "", service)

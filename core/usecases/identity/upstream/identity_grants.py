@@ -3,7 +3,7 @@
 from core.domain.identifiers import IdentityId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant, expiry, grant_id, sealing_context
 from core.domain.identity.upstream.providers import Upstream
-from core.domain.identity.upstream.sign_in import ProviderTokens, WayThrough
+from core.domain.identity.upstream.sign_in import ReceivedTokens, WayThrough
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.provider_tokens import IdentityGrantLookup
@@ -16,7 +16,7 @@ class IdentityGrants:
         self._keyring = keyring
         self._clock = clock
 
-    async def lasts(self, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ProviderTokens) -> bool:
+    async def lasts(self, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> bool:
         """Whether what the service may do at the provider goes on once these tokens have expired; also where the service wants to do
         nothing there.
         """
@@ -24,7 +24,7 @@ class IdentityGrants:
             return True
         return await self._lookup.is_renewable(grant_id(identity, way.service), upstream.client.client_id)
 
-    async def keep(self, uow: UnitOfWork, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ProviderTokens) -> None:
+    async def keep(self, uow: UnitOfWork, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> None:
         """That the identity is used in the service that this leads to, if it leads to one. Tokens are kept only for a service that wants to
         do something with them.
         """
@@ -38,7 +38,7 @@ class IdentityGrants:
         # What the service was given by its own client goes on counting.
         await uow.identity_grants.keep(grant, self._clock.now(), replaces=not way.is_lent)
 
-    def sealed(self, grant: IdentityGrant, tokens: ProviderTokens, asked: tuple[str, ...]) -> IdentityGrant:
+    def sealed(self, grant: IdentityGrant, tokens: ReceivedTokens, asked: tuple[str, ...]) -> IdentityGrant:
         """With these tokens. Without a refresh token, if none came: the one that is kept stays, under whatever seal it has by then."""
         refresh = tokens.refresh_token
         return IdentityGrant(

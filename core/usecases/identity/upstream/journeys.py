@@ -9,13 +9,13 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, Prompt
 from core.domain.identity.upstream.claims import Asserted, NotVouched, may_be_issued_by
 from core.domain.identity.upstream.link_requests import Asker
-from core.domain.identity.upstream.providers import Offer, Upstream, provider_key
+from core.domain.identity.upstream.providers import ProviderOffer, Upstream, provider_key
 from core.domain.identity.upstream.sign_in import (
-    Asked,
     NewState,
     OAuthError,
-    Place,
-    ProviderTokens,
+    ProviderRequest,
+    ReceivedTokens,
+    ServicePlace,
     TakenState,
     WayThrough,
     derived,
@@ -41,7 +41,7 @@ class Vouched(Frozen):
 
     upstream: Upstream
     asserted: Asserted
-    tokens: ProviderTokens
+    tokens: ReceivedTokens
 
 
 class Journeys:
@@ -72,15 +72,15 @@ class Journeys:
         """Where the provider sends people back to. Each has its own, so that nobody's answer is taken for another's."""
         return f"{self._base_url}/auth/{provider}/callback"
 
-    def offered_in(self, flow: Flow | None) -> Sequence[Offer]:
+    def offered_in(self, flow: Flow | None) -> Sequence[ProviderOffer]:
         """What the pages of a flow lead to."""
         return self._providers.offered_in(flow)
 
-    async def offered_at(self, organization: str) -> Sequence[Offer]:
+    async def offered_at(self, organization: str) -> Sequence[ProviderOffer]:
         """What leads to the services of the organization with this slug: what the installation has, and what it has of its own."""
         return self._providers.offered(await self._lookup.own(organization))
 
-    async def offered_to(self, caller: Caller) -> Sequence[Offer]:
+    async def offered_to(self, caller: Caller) -> Sequence[ProviderOffer]:
         """What somebody can connect: what the installation has, and what the organization has that they look after."""
         return await self.offered_at(caller.organization or caller.chosen_organization)
 
@@ -120,7 +120,7 @@ class Journeys:
         key, place = provider_key(provider), _place(flow, realm)
         return self._found(key, place, await self._lookup.way(key, place)).name
 
-    async def name_at(self, provider: str, place: Place) -> str:
+    async def name_at(self, provider: str, place: ServicePlace) -> str:
         """The same where nobody has begun a flow. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
         return self._providers.found(key, await self._lookup.way(key, place)).name
@@ -129,7 +129,7 @@ class Journeys:
         """The same as `leave` for somebody who is signed in and connects an identity. `asker`: another session of theirs has asked for it,
         and they are led back to where that belongs. Raises the same.
         """
-        place = Place(organization=caller.organization or caller.chosen_organization) if asker is None else asker.place
+        place = ServicePlace(organization=caller.organization or caller.chosen_organization) if asker is None else asker.place
         asked_in = None if asker is None else asker.session
         leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True, consent=True)
         return await self._gone(provider_key(provider), browser, place, leaving)
@@ -170,7 +170,7 @@ class Journeys:
             raise
         return Vouched(upstream, asserted, tokens)
 
-    async def _gone(self, provider: str, browser: Token, place: Place, leaving: "_Leaving") -> str:
+    async def _gone(self, provider: str, browser: Token, place: ServicePlace, leaving: "_Leaving") -> str:
         state = self._secrets.token()
         kept = NewState(
             digest=state.digest(),
@@ -194,15 +194,17 @@ class Journeys:
         self._metrics.upstream_sign_in(upstream.label, "begun")
         return url
 
-    def _found(self, provider: str, place: Place, way: WayThrough) -> Upstream:
+    def _found(self, provider: str, place: ServicePlace, way: WayThrough) -> Upstream:
         """For a flow: its organization must be there."""
         if place.organization and way.organization is None:
             raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
         return self._providers.found(provider, way)
 
-    async def _asked(self, provider: str, state: Token, *, leaving: "_Leaving | None" = None, scopes: tuple[str, ...] = ()) -> Asked:
+    async def _asked(
+        self, provider: str, state: Token, *, leaving: "_Leaving | None" = None, scopes: tuple[str, ...] = ()
+    ) -> ProviderRequest:
         nonce, verifier = derived(state, await self._server_secrets.get(STATES))
-        return Asked(
+        return ProviderRequest(
             redirect_uri=self.callback(provider),
             state=state,
             nonce=nonce,
@@ -230,5 +232,5 @@ class _Leaving(Frozen, kw_only=True):
     consent: bool = False
 
 
-def _place(flow: Flow, realm: str) -> Place:
-    return Place(organization=flow.wanted.organization, service=flow.service, realm=realm)
+def _place(flow: Flow, realm: str) -> ServicePlace:
+    return ServicePlace(organization=flow.wanted.organization, service=flow.service, realm=realm)

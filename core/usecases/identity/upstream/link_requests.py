@@ -6,7 +6,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.upstream.link_requests import Asker, LinkRequest, request_of, session_in
 from core.domain.identity.upstream.providers import provider_key
-from core.domain.identity.upstream.sign_in import Place
+from core.domain.identity.upstream.sign_in import ServicePlace
 from core.domain.secrets import Token
 from core.usecases.identity.upstream.journeys import Journeys
 from ports.clock import Clock
@@ -27,7 +27,7 @@ class LinkRequests:
     async def make(self, caller: Caller, provider: str) -> str:
         """For the address of the page. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
-        await self._journeys.name_at(key, Place(organization=caller.organization, service_slug=caller.service))
+        await self._journeys.name_at(key, ServicePlace(organization=caller.organization, service_slug=caller.service))
         return request_of(key, caller.session, self._clock.now(), await self._server_secrets.get(REQUESTS))
 
     async def find(self, provider: str, request: str, caller: Caller) -> LinkRequest | None:

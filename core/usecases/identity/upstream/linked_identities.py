@@ -5,7 +5,7 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.identifiers import IdentityId, ServiceId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.identities import Identity, identity_linked, identity_unlinked
+from core.domain.identity.upstream.identities import ConnectedIdentity, identity_linked, identity_unlinked
 from core.domain.identity.upstream.providers import Upstream
 from core.domain.languages import Language
 from core.domain.record.events import Actor
@@ -25,9 +25,9 @@ class LinkedIdentities(Frozen, kw_only=True):
     clock: Clock
     ids: Ids
 
-    def of(self, user: UserId, vouched: Vouched) -> Identity:
+    def of(self, user: UserId, vouched: Vouched) -> ConnectedIdentity:
         upstream, asserted = vouched.upstream, vouched.asserted
-        return Identity(
+        return ConnectedIdentity(
             id=IdentityId(self.ids.new()),
             user=user,
             provider=upstream.key,
@@ -40,7 +40,7 @@ class LinkedIdentities(Frozen, kw_only=True):
     async def tell_linked(
         self,
         uow: UnitOfWork,
-        identity: Identity,
+        identity: ConnectedIdentity,
         account: Account,
         upstream: Upstream,
         actor: Actor,
@@ -63,7 +63,7 @@ class LinkedIdentities(Frozen, kw_only=True):
     async def tell_unlinked(
         self,
         uow: UnitOfWork,
-        identity: Identity,
+        identity: ConnectedIdentity,
         email: Email,
         provider: str,
         actor: Actor,

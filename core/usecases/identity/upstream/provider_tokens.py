@@ -10,9 +10,9 @@ from core.domain.identity.upstream.claims import NotVouched
 from core.domain.identity.upstream.provider_tokens import (
     LEASE,
     LOOK_AGAIN_AFTER,
+    GrantReadiness,
     IdentityGrant,
     ProviderToken,
-    Readiness,
     readiness,
     sealing_context,
 )
@@ -74,14 +74,14 @@ class ProviderTokens:
             upstream, grant = self._usable(found, key)
             now = self._clock.now()
             match readiness(grant, now):
-                case Readiness.READY:
+                case GrantReadiness.READY:
                     return self._opened(grant, key)
-                case Readiness.LOST:
+                case GrantReadiness.LOST:
                     raise RenewalEnded(detail="nothing was given to renew it with, or the provider has refused it before")
-                case Readiness.REFRESH if waited and grant.refreshing_until is None:
+                case GrantReadiness.REFRESH if waited and grant.refreshing_until is None:
                     # Whoever had the lease has given up, and we would get no token a moment later either.
                     raise OAuthError(detail="another request could not renew the token")
-                case Readiness.REFRESH if (renewed := await self._refreshed(grant, upstream, now, must_finish)) is not None:
+                case GrantReadiness.REFRESH if (renewed := await self._refreshed(grant, upstream, now, must_finish)) is not None:
                     return self._opened(renewed, key)
                 case _:  # another process does it
                     pass

@@ -7,9 +7,9 @@ from core.domain.identity.upstream.providers import (
     NAMES,
     NO_OWN_PROVIDERS,
     Installed,
-    Offer,
     OwnProviders,
     Provider,
+    ProviderOffer,
     Upstream,
     is_one_of_three,
 )
@@ -22,7 +22,7 @@ class UpstreamProviders:
     def __init__(self, installed: Mapping[Provider, Installed], keyring: KeyRing) -> None:
         self._installed = installed
         self._keyring = keyring
-        self.offers: Sequence[Offer] = self.offered(NO_OWN_PROVIDERS)
+        self.offers: Sequence[ProviderOffer] = self.offered(NO_OWN_PROVIDERS)
         """Those that anybody can use, whatever the organization."""
 
     def found(self, key: str, way: WayThrough) -> Upstream:
@@ -41,13 +41,15 @@ class UpstreamProviders:
         """Those of the three that the installation has a client at."""
         return [one.value for one in Provider if self._installed[one].client is not None]
 
-    def offered_in(self, flow: Flow | None) -> Sequence[Offer]:
+    def offered_in(self, flow: Flow | None) -> Sequence[ProviderOffer]:
         """What the pages of a flow lead to: only what works there."""
         return self.offers if flow is None else self.offered(flow.own)
 
-    def offered(self, own: OwnProviders) -> Sequence[Offer]:
+    def offered(self, own: OwnProviders) -> Sequence[ProviderOffer]:
         """With what an organization has."""
-        three = [Offer(one.value, NAMES[one]) for one in Provider if self._installed[one].client is not None or one.value in own.clients]
+        three = [
+            ProviderOffer(one.value, NAMES[one]) for one in Provider if self._installed[one].client is not None or one.value in own.clients
+        ]
         return [*three, *own.providers]
 
     def name(self, key: str, otherwise: str = "") -> str:

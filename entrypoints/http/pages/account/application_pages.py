@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound
-from core.domain.federation.consents import Access
+from core.domain.federation.consents import ApplicationAccess
 from core.domain.identifiers import ServiceId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
@@ -67,7 +67,7 @@ async def revoke_application(call: Call[BoundForm, None, ApplicationPath], poste
     return back_to(APPLICATIONS, "revoked")
 
 
-async def _own(call: AnyCall, postern: Postern) -> Access:
+async def _own(call: AnyCall, postern: Postern) -> ApplicationAccess:
     for one in await postern.federation.consents.list(call.caller.user):
         if one.service == call.path.service_id:
             return one

@@ -6,7 +6,7 @@ import msgspec
 
 from core.domain.errors import NotFound, Unauthorized
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
 from core.domain.identity.upstream.sign_in import OAuthError, UpstreamRefused
 from core.domain.identity.ways_in import LastWayIn
@@ -36,7 +36,7 @@ class ConnectionsLink(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class ProviderPath(msgspec.Struct, frozen=True):
+class ConnectionPath(msgspec.Struct, frozen=True):
     provider: Annotated[str, example("codehost")]
 
 
@@ -51,7 +51,7 @@ async def show_connections(call: Call[None, ConnectionsLink], postern: Postern) 
 
 
 @page.get(_CONNECT, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider,))
-async def ask_to_connect(call: Call[None, None, ProviderPath], postern: Postern) -> bytes:
+async def ask_to_connect(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
     """Say what connecting an account at a provider means"""
     provider = call.path.provider
     name = dict(await _offered(call, postern)).get(provider)
@@ -71,7 +71,7 @@ async def ask_to_connect(call: Call[None, None, ProviderPath], postern: Postern)
 
 
 @page.post(_CONNECT, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider,))
-async def connect(call: Call[BoundForm, None, ProviderPath], postern: Postern) -> Page:
+async def connect(call: Call[BoundForm, None, ConnectionPath], postern: Postern) -> Page:
     """Leave for a provider, to connect the account there"""
     browser, headers = browser_secret(call, postern)
     try:
@@ -84,13 +84,13 @@ async def connect(call: Call[BoundForm, None, ProviderPath], postern: Postern) -
 
 
 @page.get(_DISCONNECT, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound,))
-async def ask_to_disconnect(call: Call[None, None, ProviderPath], postern: Postern) -> bytes:
+async def ask_to_disconnect(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
     """Ask before an account at a provider no longer lets you in"""
     return await _asked_to_disconnect(call, postern)
 
 
 @page.post(_DISCONNECT, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider, Unauthorized))
-async def disconnect(call: Call[BoundForm, None, ProviderPath], postern: Postern) -> Page:
+async def disconnect(call: Call[BoundForm, None, ConnectionPath], postern: Postern) -> Page:
     """Disconnect an account at a provider
 
     One that is not connected, or no longer, is no error.
@@ -142,5 +142,5 @@ async def _offered(call: AnyCall, postern: Postern) -> list[tuple[str, str]]:
     return [(one.key, one.name) for one in await postern.identity.journeys.offered_to(call.caller)]
 
 
-def _name(postern: Postern, identity: Identity) -> str:
+def _name(postern: Postern, identity: ConnectedIdentity) -> str:
     return postern.identity.journeys.name(identity.provider, identity.provider_name)

@@ -27,11 +27,11 @@ _RENAMED: Final = {"renamed": "devices.done_renamed"}
 _RAISED: Final = min(WEIGHTS.values())
 
 
-class DevicePath(msgspec.Struct, frozen=True):
+class DevicePagePath(msgspec.Struct, frozen=True):
     device_id: UUID
 
 
-class NameForm(BoundForm, frozen=True, kw_only=True):
+class DeviceNameForm(BoundForm, frozen=True, kw_only=True):
     name: str = ""
 
 
@@ -55,13 +55,13 @@ async def show_devices(call: Call[None, Listing], postern: Postern) -> bytes:
 
 
 @page.get(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def show_device(call: Call[None, Done, DevicePath], postern: Postern) -> bytes:
+async def show_device(call: Call[None, Done, DevicePagePath], postern: Postern) -> bytes:
     """See what is known of a device"""
     return _device(call, postern, await _own(call, postern), _RENAMED.get(call.query.done, ""))
 
 
 @page.post(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def name_device(call: Call[NameForm, None, DevicePath], postern: Postern) -> Page:
+async def name_device(call: Call[DeviceNameForm, None, DevicePagePath], postern: Postern) -> Page:
     """Give a device another name"""
     device = await _own(call, postern)
     try:
@@ -72,13 +72,13 @@ async def name_device(call: Call[NameForm, None, DevicePath], postern: Postern) 
 
 
 @page.get(_REVOKE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def ask_to_revoke_device(call: Call[None, None, DevicePath], postern: Postern) -> bytes:
+async def ask_to_revoke_device(call: Call[None, None, DevicePagePath], postern: Postern) -> bytes:
     """Ask before a device is revoked"""
     return _ask(call, postern, await _own(call, postern))
 
 
 @page.post(_REVOKE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def revoke_own_device(call: Call[BoundForm, None, DevicePath], postern: Postern) -> Page:
+async def revoke_own_device(call: Call[BoundForm, None, DevicePagePath], postern: Postern) -> Page:
     """Revoke a device
 
     Its sessions end. The one that the person is using cannot be revoked: they sign out instead.

@@ -14,7 +14,7 @@ import msgspec
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose
-from core.domain.tenancy.members import MOST_ASKED, Listing
+from core.domain.tenancy.members import MOST_ASKED, ListedMembership
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
@@ -24,9 +24,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import ORGANIZATIONS
-from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink, advice, form_of
+from entrypoints.http.pages.authorization_pages import LEAVING, advice, form_of
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import CONFIRM_MEMBERSHIP, AnyCall, Page, even_twice, flow_of, go_on
+from entrypoints.http.pages.flows import CONFIRM_MEMBERSHIP, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
 
 YES: Final = "yes"
 LEAVE: Final = "leave"
@@ -82,7 +82,7 @@ def _named(answers: Sequence[str], answer: str) -> list[OrganizationId]:
     return [OrganizationId(UUID(one.partition(":")[2])) for one in answers if one.startswith(f"{answer}:")]
 
 
-def _page(call: AnyCall, postern: Postern, flow: Flow, listed: Sequence[Listing]) -> bytes:
+def _page(call: AnyCall, postern: Postern, flow: Flow, listed: Sequence[ListedMembership]) -> bytes:
     return shipped_pages().page(
         "confirm_membership.html",
         call.language,

@@ -23,7 +23,7 @@ _PROVE_FIRST: Final = redirect(proof_page(PASSWORD, StepUp.ACCOUNT))
 _DONE: Final = {"changed": "own_password.done_changed", "set": "own_password.done_set"}
 
 
-class PasswordForm(BoundForm, frozen=True, kw_only=True):
+class OwnPasswordForm(BoundForm, frozen=True, kw_only=True):
     current: Password | None = None
     """None: a first password."""
     new_password: Password = Password("")
@@ -44,7 +44,7 @@ async def show_own_password(call: Call[None, Done], postern: Postern) -> Page:
 
 
 @page.post(PASSWORD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized, NotFound, Overloaded))
-async def send_own_password(call: Call[PasswordForm], postern: Postern) -> Page:
+async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Page:
     """Choose a password
 
     All other sessions end. The same form, sent twice, is answered as once. A first password needs a fresh proof.

@@ -29,7 +29,7 @@ _DONE: Final = {"added": "passkeys.done_added", "removed": "passkeys.done_remove
 _RENAMED: Final = {"renamed": "passkeys.done_renamed"}
 
 
-class PasskeyPath(msgspec.Struct, frozen=True):
+class PasskeyPagePath(msgspec.Struct, frozen=True):
     passkey_id: UUID
 
 
@@ -39,7 +39,7 @@ class NewPasskeyForm(BoundForm, frozen=True, kw_only=True):
     """What the browser has made, as JSON."""
 
 
-class NameForm(BoundForm, frozen=True, kw_only=True):
+class PasskeyNameForm(BoundForm, frozen=True, kw_only=True):
     name: str = ""
 
 
@@ -88,13 +88,13 @@ async def add_own_passkey(call: Call[NewPasskeyForm], postern: Postern) -> Page:
 
 
 @page.get(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def show_passkey(call: Call[None, Done, PasskeyPath], postern: Postern) -> bytes:
+async def show_passkey(call: Call[None, Done, PasskeyPagePath], postern: Postern) -> bytes:
     """See a passkey"""
     return _one(call, postern, await _own(call, postern), _RENAMED.get(call.query.done, ""))
 
 
 @page.post(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def name_passkey(call: Call[NameForm, None, PasskeyPath], postern: Postern) -> Page:
+async def name_passkey(call: Call[PasskeyNameForm, None, PasskeyPagePath], postern: Postern) -> Page:
     """Give a passkey another name"""
     passkey = await _own(call, postern)
     try:
@@ -105,13 +105,13 @@ async def name_passkey(call: Call[NameForm, None, PasskeyPath], postern: Postern
 
 
 @page.get(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound,))
-async def ask_to_remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) -> bytes:
+async def ask_to_remove_passkey(call: Call[None, None, PasskeyPagePath], postern: Postern) -> bytes:
     """Ask before a passkey is removed"""
     return _ask(call, postern, await _own(call, postern))
 
 
 @page.post(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(Unauthorized,))
-async def remove_own_passkey(call: Call[BoundForm, None, PasskeyPath], postern: Postern) -> Page:
+async def remove_own_passkey(call: Call[BoundForm, None, PasskeyPagePath], postern: Postern) -> Page:
     """Remove a passkey
 
     One that is gone already is no error.

@@ -14,7 +14,7 @@ from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Overloaded, RateLimited, Unauthorized
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.flows import Flow, FlowOver
-from core.domain.identity.mailed_tokens import Asked, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
+from core.domain.identity.mailed_tokens import AskedOnPage, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -49,7 +49,7 @@ class AddressLink(msgspec.Struct, frozen=True):
     """The flow that the person registered in."""
 
 
-class AddressForm(msgspec.Struct, frozen=True):
+class RegisteredAddressForm(msgspec.Struct, frozen=True):
     token: Token = Token("")
     flow: str = ""
     password: Password = Password("")
@@ -62,7 +62,7 @@ class NewPasswordForm(msgspec.Struct, frozen=True):
     repeated: Password = Password("")
 
 
-class Done(msgspec.Struct, frozen=True):
+class ProofOutcome(msgspec.Struct, frozen=True):
     what: _Outcome = "address_confirmed"
     flow: UUID | None = None
 
@@ -91,7 +91,7 @@ async def show_address_proof(call: Call[None, AddressLink], postern: Postern) ->
     advice=_advice,
     refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
 )
-async def send_address_proof(call: Call[AddressForm], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
+async def send_address_proof(call: Call[RegisteredAddressForm], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Confirm that an address is one's own"""
     form = call.body
     link = AddressLink(form.token, form.flow)
@@ -165,7 +165,7 @@ async def show_refusal_of_address(call: Call[None, AddressLink], postern: Poster
 @page.post(
     _NOT_ME, caller=ANYONE, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, RateLimited)
 )
-async def send_refusal_of_address(call: Call[AddressForm], postern: Postern) -> Answer[NoBody]:
+async def send_refusal_of_address(call: Call[RegisteredAddressForm], postern: Postern) -> Answer[NoBody]:
     """Say that somebody else has named one's address"""
     link = AddressLink(call.body.token)
     try:
@@ -182,7 +182,7 @@ async def send_refusal_of_address(call: Call[AddressForm], postern: Postern) -> 
 
 
 @page.get(_DONE, caller=ANYONE, limit=UNLIMITED, refuses=(BadRequest,))
-def address_settled(call: Call[None, Done], postern: Postern) -> bytes:
+def address_settled(call: Call[None, ProofOutcome], postern: Postern) -> bytes:
     """Say what has become of an address"""
     done = call.query
     onward = postern.foundation.links.sign_in if done.flow is None else f"{PASSWORD}?flow={done.flow}"
@@ -193,12 +193,12 @@ def address_settled(call: Call[None, Done], postern: Postern) -> bytes:
 async def _ask(call: AnyCall, postern: Postern, link: AddressLink, errors: Mapping[str, str] = NO_ERRORS, *, anew: bool = False) -> bytes:
     doubt = await postern.identity.address_proofs.look(link.token, _browser(call, postern))
     flow = await _registered_in(call, postern, link)
-    asked = Asked.NEW_PASSWORD if anew and doubt.purpose is MailedTokenPurpose.VERIFY_EMAIL else doubt.asked
+    asked = AskedOnPage.NEW_PASSWORD if anew and doubt.purpose is MailedTokenPurpose.VERIFY_EMAIL else doubt.asked
     return shipped_pages().page(
         "verify_email.html",
         call.language,
         brand=POSTERN if flow is None else flow.branding,
-        action=_NEW_PASSWORD if asked is Asked.NEW_PASSWORD else _VERIFY,
+        action=_NEW_PASSWORD if asked is AskedOnPage.NEW_PASSWORD else _VERIFY,
         fields=_fields(link),
         email=doubt.email.address,
         changes=doubt.purpose is MailedTokenPurpose.CHANGE_EMAIL,

@@ -16,7 +16,7 @@ from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token
-from core.domain.tenancy.members import MOST_ASKED, Listing
+from core.domain.tenancy.members import MOST_ASKED, ListedMembership
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import SIGN_IN
@@ -136,7 +136,7 @@ def _form(
     token: Token,
     language: Language,
     *,
-    listed: Sequence[Listing],
+    listed: Sequence[ListedMembership],
     confirmed: Collection[OrganizationId],
     refused: Mapping[str, Refusal] = MappingProxyType({}),
 ) -> bytes:

@@ -13,7 +13,7 @@ from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
 from core.frozen import replace
-from core.usecases.federation.saml.logouts import Bounced, Finished, Next, Onward, Told
+from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, Next, OnwardInBrowser, Told
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import forget_session, session_token
@@ -22,9 +22,9 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink
+from entrypoints.http.pages.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import AnyCall, Page, browser_secret, in_this_browser
+from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
 from entrypoints.http.pages.saml.sign_in_pages import SamlPath, advice, has_cookies, own_caller
 
@@ -155,14 +155,14 @@ def told(call: AnyCall, outcome: Next, headers: Headers = ()) -> Page:
 def _told(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
     pages = shipped_pages()
     text = pages.text(call.language)
-    if isinstance(outcome, Onward):
+    if isinstance(outcome, OnwardInBrowser):
         return redirect(f"{_SIGN_OUT_ONWARD}?flow={outcome.flow}")
     if isinstance(outcome, Told):
         title, label = text("saml.signing_out", service=outcome.service_name), text("common.continue")
         if outcome.fields:
             return Answer(pages.leaving(call.language, action=outcome.url, fields=outcome.fields, title=title, label=label), 200)
         return _at(call, outcome.url, 302, title)
-    if isinstance(outcome, Finished) and outcome.way_back is not None:
+    if isinstance(outcome, FinishedLogout) and outcome.way_back is not None:
         return _at(call, outcome.way_back, 303, text("signed_out.title"))
     partial = not isinstance(outcome, Bounced) and outcome.partial
     explained = text("saml.signed_out_partly") if partial else text("signed_out.text")

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import unquote_plus, urlencode
 from zlib import DEFLATED, MAX_WBITS, compressobj
 
-from core.domain.federation.saml.configurations import Binding
+from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.messages import LONGEST_MESSAGE, Envelope, MessageRefused
 from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.accepts import Raw
@@ -34,7 +34,7 @@ def in_address(query: bytes, name: str) -> Envelope:
         raise MessageRefused("its SAMLEncoding is not DEFLATE")
     signed = "&".join(f"{one}={raw[one]}" for one in (name, *_SIGNED) if one in raw)
     return Envelope(
-        binding=Binding.REDIRECT,
+        binding=SamlBinding.REDIRECT,
         packed=_decoded(raw[name]),
         relay_state=_decoded(raw["RelayState"]) if "RelayState" in raw else None,
         signature=_decoded(raw["Signature"]) if "Signature" in raw else None,
@@ -59,7 +59,7 @@ def _in_form(body: bytes, name: str) -> Envelope:
             found[field] = value
     if name not in found:
         raise _missing(name)
-    return Envelope(binding=Binding.POST, packed=found[name], relay_state=found.get("RelayState"))
+    return Envelope(binding=SamlBinding.POST, packed=found[name], relay_state=found.get("RelayState"))
 
 
 def has(encoded: bytes, name: str) -> bool:

@@ -15,7 +15,7 @@ from core.domain.errors import (
 )
 from core.domain.identity.callers import Caller
 from core.domain.identity.sign_in import ServiceName
-from core.usecases.federation.saml.sign_in import Unfinished
+from core.usecases.federation.saml.sign_in import UnfinishedSamlSignIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
@@ -78,7 +78,7 @@ async def _log_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Poste
         outcome = await postern.federation.saml_sign_in.initiate(
             place, call.caller, call.client, call.query.RelayState, next_certificate=trial
         )
-    if isinstance(outcome, Unfinished):
+    if isinstance(outcome, UnfinishedSamlSignIn):
         page = _OPEN.format(org_slug=place.organization, service_slug=place.service)
         raise Forbidden(f"You have not allowed this application to learn who you are: open {postern.foundation.public_url}{page} first")
     return delivered(call, outcome)
@@ -105,7 +105,7 @@ async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Post
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.initiate(place, call.caller, call.client, call.body.RelayState or None)
-    if isinstance(outcome, Unfinished):
+    if isinstance(outcome, UnfinishedSamlSignIn):
         return await to_consent(call, postern, outcome)
     return delivered(call, outcome)
 

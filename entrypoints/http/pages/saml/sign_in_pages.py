@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
-from core.domain.federation.authorization_steps import Step, wants_second_factor
+from core.domain.federation.authorization_steps import AuthorizationStep, wants_second_factor
 from core.domain.federation.saml.messages import MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
@@ -18,7 +18,7 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.sign_in import ServiceName
 from core.domain.secrets import Token
 from core.frozen import replace
-from core.usecases.federation.saml.sign_in import FINISH, Delivered, Met, Outcome, Unfinished
+from core.usecases.federation.saml.sign_in import FINISH, Delivered, Met, Outcome, UnfinishedSamlSignIn
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
@@ -37,7 +37,7 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import LEAVING, FlowLink, form_of
+from entrypoints.http.pages.authorization_pages import LEAVING, form_of
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
@@ -47,6 +47,7 @@ from entrypoints.http.pages.flows import (
     PASSWORD,
     REGISTER,
     AnyCall,
+    FlowLink,
     Page,
     browser_secret,
     even_twice,
@@ -65,9 +66,9 @@ _AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"
 _LATER: Final = f"{FINISH}/later"
 _ELSEWHERE: Final = f"{FINISH}/elsewhere"
 _REFUSES: Final = (MessageRefused, NotFound, OrganizationNotActive, Overloaded)
-_SIGN_INS: Final = frozenset({Step.SIGN_IN, Step.SECOND_FACTOR, Step.CREATE})
+_SIGN_INS: Final = frozenset({AuthorizationStep.SIGN_IN, AuthorizationStep.SECOND_FACTOR, AuthorizationStep.CREATE})
 # Where nobody is known yet, the page that asks them to sign in looks first who they are.
-_BY_SIGN_IN: Final = _SIGN_INS | {Step.DONE}
+_BY_SIGN_IN: Final = _SIGN_INS | {AuthorizationStep.DONE}
 # Of sign-ins: each has a millisecond of work, most of it waits for the database or a thread meanwhile.
 EXCHANGES: Final = FewAtOnce(8)
 _OWN_SITES: Final = frozenset({None, b"same-origin", b"none"})
@@ -96,7 +97,7 @@ class StateLink(msgspec.Struct, frozen=True):
     """The sign-in that waits; it is in the address that `sso` leads to."""
 
 
-class LaterForm(BoundForm, frozen=True, kw_only=True):
+class SamlLaterForm(BoundForm, frozen=True, kw_only=True):
     flow: str = ""
 
 
@@ -105,7 +106,7 @@ class ElsewhereForm(BoundForm, frozen=True, kw_only=True):
     answer: Literal["another", "deny"] = "deny"
 
 
-class ConsentForm(BoundForm, frozen=True, kw_only=True):
+class SamlConsentForm(BoundForm, frozen=True, kw_only=True):
     flow: str = ""
     session: UUID = UUID(int=0)
     """Whose account the page has shown: what Ada was shown, nobody else can allow."""
@@ -210,7 +211,7 @@ async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], p
 
 
 @page.post(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
-async def answer_saml_consent(call: Call[ConsentForm, None, None, Caller | None], postern: Postern) -> Page:
+async def answer_saml_consent(call: Call[SamlConsentForm, None, None, Caller | None], postern: Postern) -> Page:
     """Let a service provider learn who one is, or do not"""
     form, saml = call.body, postern.federation.saml_sign_in
 
@@ -229,7 +230,7 @@ async def answer_saml_consent(call: Call[ConsentForm, None, None, Caller | None]
 
 
 @page.post(_LATER, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
-async def set_up_later_for_saml(call: Call[LaterForm, None, None, Caller | None], postern: Postern) -> Page:
+async def set_up_later_for_saml(call: Call[SamlLaterForm, None, None, Caller | None], postern: Postern) -> Page:
     """Go on without a second factor, as long as there is time to set it up"""
     flow = await flow_of(call, postern, call.body.flow)
     async with EXCHANGES:
@@ -284,7 +285,7 @@ async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> 
     return to(SIGN_IN, again)
 
 
-async def to_consent(call: AnyCall, postern: Postern, unfinished: Unfinished) -> Page:
+async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSamlSignIn) -> Page:
     """For a sign-in that begins here, with a person who has to allow it first."""
     browser, headers = browser_secret(call, postern)
     email = "" if call.request.caller is None else call.request.caller.email.address
@@ -318,7 +319,7 @@ async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bo
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
-def _wanted(unfinished: Unfinished) -> Wanted:
+def _wanted(unfinished: UnfinishedSamlSignIn) -> Wanted:
     asked, application = unfinished.asked, unfinished.application
     again = asked.force or (unfinished.signed_in is not None and unfinished.step in _SIGN_INS)
     hint = asked.subject or ""
@@ -350,16 +351,16 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
         return delivered(call, outcome)
     show = partial(interim_page, call=call, postern=postern, flow=flow, asked=outcome, rule=BROWSER_OR_NOBODY)
     match outcome.step:
-        case Step.CONSENT:
+        case AuthorizationStep.CONSENT:
             assert outcome.signed_in is not None  # noqa: S101 - for the type checker: nobody else is asked
             hidden = {"session": str(outcome.signed_in.session)}
             where = leading_to(outcome.asked.acs_url)
             return Answer(show("consent.html", action=form_of(FINISH, flow), hidden=hidden, scopes=outcome.tells, **where), 200)
-        case Step.TURN_AWAY:
+        case AuthorizationStep.TURN_AWAY:
             return Answer(show("turned_away.html", action=_ELSEWHERE), 403)
-        case Step.CONFIRM_MEMBERSHIP:
+        case AuthorizationStep.CONFIRM_MEMBERSHIP:
             return to(CONFIRM_MEMBERSHIP, flow)
-        case Step.SET_UP_SECOND_FACTOR:
+        case AuthorizationStep.SET_UP_SECOND_FACTOR:
             time = until_second_factor(postern, flow, outcome, FINISH)
             return Answer(show("second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)
         case _ if flow.signed_in_at is not None:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, Credentials
+from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
 from core.domain.federation.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type
 from core.domain.federation.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
@@ -169,7 +169,7 @@ def _slowing() -> Iterator[None]:
         raise TooManyPolls(retry_after=refusal.retry_after) from refusal
 
 
-async def _redeemed(call: Call[TokenFields], postern: Postern, shown: Credentials) -> IssuedTokens:
+async def _redeemed(call: Call[TokenFields], postern: Postern, shown: ClientCredentials) -> IssuedTokens:
     """A code with a secret: the client is looked up together with its code, in one round trip."""
     try:
         granted, client = await postern.federation.authorization_codes.redeem_with_secret(_request(call.body), shown, call.device)

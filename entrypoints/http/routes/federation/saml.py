@@ -14,11 +14,11 @@ from core.domain.federation.saml.configurations import (
     Configuration,
     ConfigurationChange,
 )
-from core.domain.federation.saml.exchanges import Exchange
+from core.domain.federation.saml.exchanges import SamlExchange
 from core.domain.identity.sign_in import ServiceName
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.usecases.federation.saml.configurations import Standing
+from core.usecases.federation.saml.configurations import SamlStanding
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawXml
 from entrypoints.http.machinery.callers import ANYONE, able
@@ -342,7 +342,7 @@ def _certificate(certificate: Certificate) -> SamlCertificateRecord:
     )
 
 
-def _certificates(standing: Standing) -> SamlCertificates:
+def _certificates(standing: SamlStanding) -> SamlCertificates:
     active, upcoming, fetched = standing.configured.active, standing.configured.next, standing.configuration.metadata_fetched_at
     assert active is not None  # noqa: S101 - for the type checker: the use case has refused otherwise
     return SamlCertificates(
@@ -353,7 +353,7 @@ def _certificates(standing: Standing) -> SamlCertificates:
     )
 
 
-def _exchange(exchange: Exchange) -> SamlExchangeRecord:
+def _exchange(exchange: SamlExchange) -> SamlExchangeRecord:
     return SamlExchangeRecord(
         id=exchange.id,
         kind=exchange.kind.value,

@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 from core.domain.errors import PreconditionFailed, Refusal
 from core.domain.federation.scim.errors import InvalidFilter, InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
 from core.domain.federation.scim.filters import LONGEST_FILTER, Comparable, Filter, parse_filter
-from core.domain.federation.scim.patches import LONGEST_TEXT, Operation
-from core.domain.federation.scim.resources import DEFAULT_COUNT, MOST_LISTED, Wanted, wanted
+from core.domain.federation.scim.patches import LONGEST_TEXT, PatchOperation
+from core.domain.federation.scim.resources import DEFAULT_COUNT, MOST_LISTED, WantedAttributes, wanted
 from entrypoints.http.machinery.accepts import ScimJson
 from entrypoints.http.machinery.callers import DIRECTORY
 from entrypoints.http.machinery.calls import Request
@@ -73,7 +73,7 @@ ScimText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_T
 FilterText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FILTER})]
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ShownAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Which attributes to answer with."""
 
     attributes: Annotated[str, example("userName,active")] | None = None
@@ -82,11 +82,11 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """All but these, separated by commas."""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedAttributes:
         return wanted(self.attributes, self.excluded_attributes)
 
 
-class ScimQuery(Shown, frozen=True, kw_only=True, rename="camel"):
+class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
     """What to list."""
 
     start_index: Annotated[int, example(1)] = 1
@@ -124,7 +124,7 @@ class SearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """All but these attributes."""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedAttributes:
         require_schema(self.schemas, SEARCH_SCHEMA)
         return wanted(self.attributes, self.excluded_attributes)
 
@@ -148,9 +148,9 @@ class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
     operations: Sequence[ScimOperation] = msgspec.field(name="Operations")
     """What to change, in order."""
 
-    def listed(self) -> Sequence[Operation]:
+    def listed(self) -> Sequence[PatchOperation]:
         require_schema(self.schemas, PATCH_SCHEMA)
-        return [Operation(one.op, one.path, one.value) for one in self.operations]
+        return [PatchOperation(one.op, one.path, one.value) for one in self.operations]
 
 
 class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -12,7 +12,7 @@ from core.domain.errors import Forbidden, NotFound, NotImplementedHere, TeamLimi
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.filters import OF_GROUPS, Filter
 from core.domain.federation.scim.groups import GROUP_SCHEMA, GroupChange, group_change, refuse_creation, whole_group
-from core.domain.federation.scim.resources import Wanted, group_resource, group_version, is_known, list_response, projected
+from core.domain.federation.scim.resources import WantedAttributes, group_resource, group_version, is_known, list_response, projected
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import OrganizationId
 from entrypoints.bootstrap import Postern
@@ -33,7 +33,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
     ScimQuery,
     ScimText,
     SearchBody,
-    Shown,
+    ShownAttributes,
     count_of,
     declared,
     filter_of,
@@ -147,7 +147,7 @@ def create_scim_group(_call: Call[None, None, None, ScimHolder], _postern: Poste
 
 @endpoint.get(_GROUP, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
 async def scim_group(
-    call: Call[None, Shown, ScimGroupPath, ScimHolder], postern: Postern
+    call: Call[None, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
     """Get the group
 
@@ -163,7 +163,7 @@ async def scim_group(
 
 @endpoint.put(_GROUP, **declared(*CHANGE_REFUSALS, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)}))
 async def replace_scim_group(
-    call: Call[ScimGroupBody, Shown, ScimGroupPath, ScimHolder], postern: Postern
+    call: Call[ScimGroupBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
     """Replace the members of the group
 
@@ -179,7 +179,9 @@ async def replace_scim_group(
 
 
 @endpoint.patch(_GROUP, **declared(*CHANGE_REFUSALS, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)}))
-async def change_scim_group(call: Call[PatchBody, Shown, ScimGroupPath, ScimHolder], postern: Postern) -> Answer[ScimGroup] | Answer[bytes]:
+async def change_scim_group(
+    call: Call[PatchBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
+) -> Answer[ScimGroup] | Answer[bytes]:
     """Add and remove members
 
     All operations are carried out, or none. A person who is removed is no longer a member of the organization, but stays a user of the
@@ -210,7 +212,7 @@ async def _listed(holder: ScimHolder, asked: ScimQuery | SearchBody, postern: Po
     return _encode(list_response((), len(counted), start))
 
 
-async def found_groups(holder: ScimHolder, wanted: Filter | None, want: Wanted, postern: Postern) -> Sequence[dict[str, Any]]:
+async def found_groups(holder: ScimHolder, wanted: Filter | None, want: WantedAttributes, postern: Postern) -> Sequence[dict[str, Any]]:
     """The group, unless the filter leaves it out."""
     found = await postern.federation.scim_groups.list(holder, wanted, with_members=want.has(_MEMBERS))
     return [await _resource(one, want, postern) for one in found]
@@ -220,7 +222,9 @@ def _whole(members: Sequence[ScimMember], external_id: str | None) -> GroupChang
     return whole_group([{"value": one.value, "type": one.type} for one in members], external_id)
 
 
-async def _changed(call: Call[Any, Shown, ScimGroupPath, ScimHolder], change: GroupChange, want: Wanted, postern: Postern) -> Answer[bytes]:
+async def _changed(
+    call: Call[Any, ShownAttributes, ScimGroupPath, ScimHolder], change: GroupChange, want: WantedAttributes, postern: Postern
+) -> Answer[bytes]:
     changed = await postern.federation.scim_groups.change(
         call.caller,
         OrganizationId(call.path.group_id),
@@ -232,12 +236,12 @@ async def _changed(call: Call[Any, Shown, ScimGroupPath, ScimHolder], change: Gr
     return await _answer(changed, want, postern)
 
 
-async def _answer(found: FoundGroup, want: Wanted, postern: Postern) -> Answer[bytes]:
+async def _answer(found: FoundGroup, want: WantedAttributes, postern: Postern) -> Answer[bytes]:
     body = _encode(await _resource(found, want, postern))
     return Answer(body, 200, ((b"etag", group_version(found.group).encode()),))
 
 
-async def _resource(found: FoundGroup, want: Wanted, postern: Postern) -> dict[str, Any]:
+async def _resource(found: FoundGroup, want: WantedAttributes, postern: Postern) -> dict[str, Any]:
     members: Any = None
     if found.members is not None:
         members = msgspec.Raw(found.members)
@@ -246,7 +250,7 @@ async def _resource(found: FoundGroup, want: Wanted, postern: Postern) -> dict[s
     return projected(group_resource(found.group, postern.foundation.public_url, members), want)
 
 
-def _in_part(members: bytes, want: Wanted) -> msgspec.Raw:
+def _in_part(members: bytes, want: WantedAttributes) -> msgspec.Raw:
     """Of each member what is wanted, as JSON. Piece by piece: while one is read, no other thread has its turn."""
     pieces: list[bytes] = []
     begin, last = 1, len(members) - 1

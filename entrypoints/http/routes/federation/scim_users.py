@@ -10,7 +10,15 @@ from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Conflict, Forbidden, NotFound, TeamLimitExceeded
 from core.domain.federation.scim.filters import OF_USERS
-from core.domain.federation.scim.resources import Wanted, is_known, list_response, projected, user_location, user_resource, user_version
+from core.domain.federation.scim.resources import (
+    WantedAttributes,
+    is_known,
+    list_response,
+    projected,
+    user_location,
+    user_resource,
+    user_version,
+)
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import USER_SCHEMA, ProvisionedUser, Stated
 from core.domain.identifiers import UserId
@@ -33,7 +41,7 @@ from entrypoints.http.routes.federation.scim_bodies import (
     ScimQuery,
     ScimText,
     SearchBody,
-    Shown,
+    ShownAttributes,
     count_of,
     declared,
     filter_of,
@@ -173,7 +181,9 @@ async def search_scim_users(call: Call[SearchBody, None, None, ScimHolder], post
 
 
 @endpoint.post(_USERS, **declared(*CHANGE_REFUSALS, Conflict, TeamLimitExceeded, status=201, sends={201: (ETAG, _CREATED)}))
-async def create_scim_user(call: Call[ScimUserBody, Shown, None, ScimHolder], postern: Postern) -> Answer[ScimUser] | Answer[bytes]:
+async def create_scim_user(
+    call: Call[ScimUserBody, ShownAttributes, None, ScimHolder], postern: Postern
+) -> Answer[ScimUser] | Answer[bytes]:
     """Create a user
 
     The person becomes a member of the organization and gets a mail. If the address has no account, one is made, and the mail has a link to
@@ -187,7 +197,7 @@ async def create_scim_user(call: Call[ScimUserBody, Shown, None, ScimHolder], po
 
 @endpoint.get(_USER, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
 async def scim_user(
-    call: Call[None, Shown, ScimUserPath, ScimHolder], postern: Postern
+    call: Call[None, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes] | Answer[NoBody]:
     """Get a user
 
@@ -205,7 +215,7 @@ async def scim_user(
     _USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)})
 )
 async def replace_scim_user(
-    call: Call[ScimUserBody, Shown, ScimUserPath, ScimHolder], postern: Postern
+    call: Call[ScimUserBody, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes]:
     """Replace a user
 
@@ -222,7 +232,9 @@ async def replace_scim_user(
 @endpoint.patch(
     _USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)})
 )
-async def change_scim_user(call: Call[PatchBody, Shown, ScimUserPath, ScimHolder], postern: Postern) -> Answer[ScimUser] | Answer[bytes]:
+async def change_scim_user(
+    call: Call[PatchBody, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
+) -> Answer[ScimUser] | Answer[bytes]:
     """Change a user
 
     All operations are carried out, or none. `active: false` ends the membership, and everything that the person has opened in the
@@ -247,12 +259,12 @@ async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], pos
     return NO_BODY
 
 
-async def _listed(holder: ScimHolder, search: Search, want: Wanted, postern: Postern) -> bytes:
+async def _listed(holder: ScimHolder, search: Search, want: WantedAttributes, postern: Postern) -> bytes:
     found = await postern.federation.scim_users.list(holder, search)
     return _encode(list_response(await encoded_users(found.items, want, postern), found.total, search.start))
 
 
-async def encoded_users(users: Sequence[ProvisionedUser], want: Wanted, postern: Postern) -> list[msgspec.Raw]:
+async def encoded_users(users: Sequence[ProvisionedUser], want: WantedAttributes, postern: Postern) -> list[msgspec.Raw]:
     """In parts, so that other tasks get their turn."""
     base_url = postern.foundation.public_url
     resources: list[msgspec.Raw] = []
@@ -263,7 +275,7 @@ async def encoded_users(users: Sequence[ProvisionedUser], want: Wanted, postern:
     return resources
 
 
-def _answer(user: ProvisionedUser, want: Wanted, postern: Postern, status: int = 200) -> Answer[bytes]:
+def _answer(user: ProvisionedUser, want: WantedAttributes, postern: Postern, status: int = 200) -> Answer[bytes]:
     base_url = postern.foundation.public_url
     headers = [(b"etag", user_version(user.profile).encode())]
     if status == 201:

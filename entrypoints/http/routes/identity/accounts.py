@@ -23,7 +23,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
 
 
-class Registration(msgspec.Struct, frozen=True):
+class NewRegistration(msgspec.Struct, frozen=True):
     """A new account."""
 
     email: EmailText
@@ -79,7 +79,7 @@ class ProfileChange(msgspec.Struct, frozen=True):
     refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded),
     tags=("registration",),
 )
-async def register(call: Call[Registration], postern: Postern) -> Message:
+async def register(call: Call[NewRegistration], postern: Postern) -> Message:
     """Register an account
 
     We send a mail with a link to a page that verifies the address, and asks for the password. Nobody can sign in before. An account that is

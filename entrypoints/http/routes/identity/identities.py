@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.upstream.identities import Identity
+from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.link_requests import may_leave_at_once
 from core.domain.identity.upstream.sign_in import OAuthError
 from entrypoints.bootstrap import Postern
@@ -126,7 +126,7 @@ def _browser(call: Call[Any, Any, Any], postern: Postern) -> tuple[Any, Any]:
     return made, keep_flow_secret(made, base_url)
 
 
-def _record(identity: Identity) -> IdentityRecord:
+def _record(identity: ConnectedIdentity) -> IdentityRecord:
     return IdentityRecord(
         provider=identity.provider,
         provider_user_id=identity.subject,

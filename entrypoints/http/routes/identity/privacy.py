@@ -10,7 +10,7 @@ import msgspec
 from core.domain.identifiers import PrivacyRequestId, UserId
 from core.domain.identity import privacy
 from core.domain.identity.callers import Caller
-from core.domain.identity.privacy import Asker, Belonging, ExportedLogin, PrivacyRequest
+from core.domain.identity.privacy import Belonging, ExportedLogin, PrivacyRequest, PrivacyRequester
 from core.domain.identity.proofs import StepUp
 from core.usecases.identity.privacy import Exported
 from entrypoints.bootstrap import Postern
@@ -77,7 +77,7 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The city of the address; null if that is not known."""
 
 
-class ExportedIdentity(msgspec.Struct, frozen=True):
+class IdentityExport(msgspec.Struct, frozen=True):
     """An account at an external provider that can sign in to this one."""
 
     provider: Annotated[str, example("codehost")]
@@ -99,7 +99,7 @@ class ExportedMfaEvent(msgspec.Struct, frozen=True):
     """Whether it succeeded."""
 
 
-class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):
+class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
     """A passkey, without its key."""
 
     id: Id
@@ -114,7 +114,7 @@ class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):
     """When it was last used; null if never."""
 
 
-class ExportedProfile(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     """What the directory of an organization says about the person."""
 
     organization_id: UUID
@@ -146,13 +146,13 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """How many attempts to sign in are kept."""
     login_events: Sequence[ExportedLoginEvent]
     """The newest of them, as many as the operator of this installation allows."""
-    oauth_identities: Sequence[ExportedIdentity]
+    oauth_identities: Sequence[IdentityExport]
     """Accounts at external providers."""
     mfa_events: Sequence[ExportedMfaEvent]
     """What happened with the second factor, the newest first."""
-    passkeys: Sequence[ExportedPasskey]
+    passkeys: Sequence[PasskeyExport]
     """Passkeys, the oldest first."""
-    directory_profiles: Sequence[ExportedProfile]
+    directory_profiles: Sequence[ProfileExport]
     """What directories of organizations say about the person, by SCIM."""
 
 
@@ -220,8 +220,8 @@ async def privacy_receipt(call: Call[None, None, PrivacyRequestPath, Caller], po
     return _receipt(found)
 
 
-def asker(caller: Caller) -> Asker:
-    return Asker(user=caller.user, session=caller.session, organization=caller.organization_id)
+def asker(caller: Caller) -> PrivacyRequester:
+    return PrivacyRequester(user=caller.user, session=caller.session, organization=caller.organization_id)
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -236,7 +236,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "created_at": export.created_at,
         "memberships": [_membership(one) for one in export.belongings],
         "login_events_count": export.login_events,
-        "oauth_identities": [ExportedIdentity(one.provider, one.subject, one.linked_at) for one in export.identities],
+        "oauth_identities": [IdentityExport(one.provider, one.subject, one.linked_at) for one in export.identities],
         "mfa_events": [ExportedMfaEvent(one.name, one.at, one.success) for one in export.mfa_events],
         "passkeys": [_passkey(one) for one in export.passkeys],
         "directory_profiles": [_profile(one) for one in export.profiles],
@@ -253,8 +253,8 @@ def _membership(one: Belonging) -> ExportedMembership:
     return ExportedMembership(one.organization, one.organization_slug, one.role, one.joined_at)
 
 
-def _passkey(one: privacy.ExportedPasskey) -> ExportedPasskey:
-    return ExportedPasskey(
+def _passkey(one: privacy.ExportedPasskey) -> PasskeyExport:
+    return PasskeyExport(
         id=one.id,
         name=one.name,
         aaguid=None if one.aaguid is None else str(one.aaguid),
@@ -264,8 +264,8 @@ def _passkey(one: privacy.ExportedPasskey) -> ExportedPasskey:
     )
 
 
-def _profile(one: privacy.ExportedProfile) -> ExportedProfile:
-    return ExportedProfile(
+def _profile(one: privacy.ExportedProfile) -> ProfileExport:
+    return ProfileExport(
         organization_id=one.organization,
         external_id=one.external_id,
         work_email=one.work_email,

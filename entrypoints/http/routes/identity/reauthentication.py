@@ -18,7 +18,7 @@ from entrypoints.http.machinery.limits import AUTH, LOGIN
 from entrypoints.http.passkeys import AssertionCredential, PasskeyRequestOptions, request_options
 
 
-class Reauthentication(msgspec.Struct, frozen=True):
+class FreshProof(msgspec.Struct, frozen=True):
     """Send the password, a code, or a passkey."""
 
     password: Password | None = None
@@ -37,7 +37,7 @@ class Reauthentication(msgspec.Struct, frozen=True):
     reads=(DEVICE_TOKEN, DEVICE_TRUST_TOKEN),
     tags=("sign-in",),
 )
-async def reauthenticate(call: Call[Reauthentication], postern: Postern) -> Message:
+async def reauthenticate(call: Call[FreshProof], postern: Postern) -> Message:
     """Prove again who you are
 
     Some changes need a recent proof of who you are. Without one they are answered with `REAUTHENTICATION_REQUIRED`. This renews the proof

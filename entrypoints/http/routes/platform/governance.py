@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, TierId
 from core.domain.identity.proofs import StepUp
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
-from core.domain.platform.governance import LARGEST_OFFSET, LARGEST_OVERRIDE, Authority, GovernedOrganization, Wanted
+from core.domain.platform.governance import LARGEST_OFFSET, LARGEST_OVERRIDE, Authority, GovernedOrganization, OrganizationFilter
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
@@ -53,7 +53,7 @@ class WantedOrganizations(msgspec.Struct, frozen=True):
     """How many to skip."""
 
 
-class Approval(msgspec.Struct, frozen=True):
+class ApprovalTerms(msgspec.Struct, frozen=True):
     """The tier to approve the organization with."""
 
     tier_id: UUID | None = None
@@ -135,7 +135,7 @@ class ApprovedOrganization(msgspec.Struct, frozen=True):
     """When it was approved."""
 
 
-class Approved(msgspec.Struct, frozen=True):
+class OrganizationApproved(msgspec.Struct, frozen=True):
     """The approval took effect."""
 
     organization: ApprovedOrganization
@@ -169,17 +169,17 @@ async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
 async def list_organizations_of_platform(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
     """List all organizations, the newest first"""
     asked = call.query
-    wanted = Wanted(asked.status, None if asked.tier_id is None else TierId(asked.tier_id))
+    wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id))
     found = await postern.platform.governance.list(wanted, asked.limit, asked.offset)
     return OrganizationList([_listed(one) for one in found.items], found.total)
 
 
 @endpoint.post("/api/platform/organizations/{org_id}/approve", caller=PLATFORM_OWNER, refuses=(BadRequest,), tags=_TAGS)
-async def approve_organization(call: Call[Approval, None, GovernedPath], postern: Postern) -> Approved:
+async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], postern: Postern) -> OrganizationApproved:
     """Approve a pending organization"""
     tier = None if call.body.tier_id is None else TierId(call.body.tier_id)
     approved = await postern.platform.governance.approve(OrganizationId(call.path.org_id), tier, Authority(call.actor))
-    return Approved(ApprovedOrganization(approved.id, approved.status, approved.approved_at))
+    return OrganizationApproved(ApprovedOrganization(approved.id, approved.status, approved.approved_at))
 
 
 @endpoint.post("/api/platform/organizations/{org_id}/reject", caller=PLATFORM_OWNER, tags=_TAGS)

@@ -122,7 +122,7 @@ class AuditLogPage(msgspec.Struct, frozen=True):
     """Where this page stands in the list."""
 
 
-class EventType(msgspec.Struct, frozen=True):
+class AuditEventType(msgspec.Struct, frozen=True):
     """An action that the audit log can hold."""
 
     value: Annotated[str, example("user.invited")]
@@ -158,9 +158,9 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
 
 
 @endpoint.get("/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), tags=_TAGS)
-def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[EventType]:
+def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
     """List the actions that the audit log can hold"""
-    return [EventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
+    return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
 
 
 def _pagination(query: Paging, found: Listed[AuditEntry]) -> WholePagination:

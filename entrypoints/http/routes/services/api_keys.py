@@ -34,7 +34,7 @@ class ApiKeyPath(msgspec.Struct, frozen=True):
     """The API key's id."""
 
 
-class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+class NewApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """What the key is called and what it may do."""
 
     name: Annotated[Name, example("Billing server")]
@@ -96,7 +96,7 @@ class ApiKeyList(msgspec.Struct, frozen=True):
 @endpoint.post(
     _KEYS, caller=able(Capability.SERVICES_MANAGE, impersonated=False), limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS
 )
-async def create_api_key(call: Call[NewKey, None, ServicePath, Member], postern: Postern) -> CreatedApiKey:
+async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], postern: Postern) -> CreatedApiKey:
     """Create an API key
 
     For the service's own servers, which send it as `X-Api-Key`. The key is shown only once: we keep just a digest of it. It can do what its

@@ -77,7 +77,7 @@ class Portal(msgspec.Struct, frozen=True, kw_only=True):
     """Send the person there soon: the link is short-lived and opens everything without a further sign-in."""
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class BillingNewsTaken(msgspec.Struct, frozen=True, kw_only=True):
     """The news are kept."""
 
     status: Literal["success"] = "success"
@@ -134,7 +134,7 @@ async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], p
     reads=_SIGNATURES,
     tags=("billing",),
 )
-async def take_billing_news(call: Call[bytes], postern: Postern) -> Taken:
+async def take_billing_news(call: Call[bytes], postern: Postern) -> BillingNewsTaken:
     """Take news from the payment provider
 
     Register this address with the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256 of
@@ -146,4 +146,4 @@ async def take_billing_news(call: Call[bytes], postern: Postern) -> Taken:
     news = await postern.services.billing.take(signature, call.body)
     if news is not None:
         await postern.services.billing_turns.apply(news)
-    return Taken()
+    return BillingNewsTaken()

@@ -6,7 +6,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.outbound.destinations import LONGEST_URL
-from core.domain.tenancy.branding import Look, LookChange
+from core.domain.tenancy.branding import LookChange, OrganizationLook
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -69,5 +69,5 @@ async def show_branding(call: Call[None, None, BrandingPath, Member], postern: P
     return _record(await postern.tenancy.branding.get(call.caller))
 
 
-def _record(look: Look) -> BrandingRecord:
+def _record(look: OrganizationLook) -> BrandingRecord:
     return BrandingRecord(logo_url=look.logo_url, primary_color=look.primary_color)

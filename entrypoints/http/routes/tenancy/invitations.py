@@ -48,7 +48,7 @@ class InvitationsPath(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
 
 
-class InvitationPath(msgspec.Struct, frozen=True):
+class OrganizationInvitationPath(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
     invitation_id: UUID
     """The invitation's id."""
@@ -175,7 +175,7 @@ async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, M
 
 
 @endpoint.post(_ONE, caller=_MANAGERS, tags=_TAGS)
-async def cancel_invitation(call: Call[None, None, InvitationPath, Member], postern: Postern) -> Nothing:
+async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
     """Cancel a pending invitation
 
     Its link stops working at once.
@@ -185,7 +185,7 @@ async def cancel_invitation(call: Call[None, None, InvitationPath, Member], post
 
 
 @endpoint.post(f"{_ONE}/accept", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=_REFUSED_ANSWERS, tags=_TAGS)
-async def accept_invitation_on_behalf(call: Call[None, None, InvitationPath, Member], postern: Postern) -> Nothing:
+async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
     """Accept an invitation for the person who was invited
 
     You must be allowed to give the role that it offers.

@@ -20,7 +20,7 @@ from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
-from ports.tenancy.siem import Shown
+from ports.tenancy.siem import ShownSiem
 
 _TAGS = ("siem",)
 _SIEM = "/api/organizations/{org_slug}/siem"
@@ -176,7 +176,7 @@ def _or_unchanged(value: str | msgspec.UnsetType | None) -> str | Unchanged | No
     return UNCHANGED if isinstance(value, msgspec.UnsetType) else value
 
 
-def _record(shown: Shown) -> SiemRecord:
+def _record(shown: ShownSiem) -> SiemRecord:
     configuration, health = shown.configuration, shown.health
     return SiemRecord(
         id=configuration.id,

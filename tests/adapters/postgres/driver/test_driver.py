@@ -8,7 +8,7 @@ import trio
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from tests.adapters.postgres.questions import one, open_descriptors
 from tests.adapters.postgres.wire import Wire
 from tests.conftest import _fresh
@@ -30,10 +30,10 @@ async def test_a_select_returns_its_row_and_costs_one_round_trip(bare_url: str) 
 
 
 async def test_round_trips_are_summed_over_the_tasks_of_one_context(bare_url: str) -> None:
-    counters: list[RoundTrips] = []
+    counters: list[TripCounter] = []
 
     async def request(statements: int) -> None:
-        counter = RoundTrips()
+        counter = TripCounter()
         round_trips.set(counter)
         counters.append(counter)
         async with await Connection.connect(bare_url) as connection, trio.open_nursery() as nursery:

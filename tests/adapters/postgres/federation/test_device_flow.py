@@ -8,11 +8,11 @@ import trio
 
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.upkeep.housekeeping import ExpiredDeviceCodes
-from core.domain.federation.clients import AuthenticationMethod, Credentials
+from core.domain.federation.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.device_flow import (
     LIFETIME,
-    Asker,
     AskingClient,
+    AskingDevice,
     DeviceCodeState,
     NewDeviceCode,
     PolledCode,
@@ -53,7 +53,7 @@ class DeviceFlowScene:
             digest=Token(text).digest(),
             user_code_hmac=user_code,
             scopes=("openid", "email"),
-            asker=Asker(address="192.0.2.1", user_agent="tv/1\0"),
+            asker=AskingDevice(address="192.0.2.1", user_agent="tv/1\0"),
             created_at=self.now,
         )
 
@@ -65,7 +65,7 @@ class DeviceFlowScene:
         return code
 
     async def polled(self, after: timedelta = timedelta(), client: ClientId | None = None) -> PolledCode | None:
-        shown = None if client is None else Credentials(client, AuthenticationMethod.NONE)
+        shown = None if client is None else ClientCredentials(client, AuthenticationMethod.NONE)
         found = await self.codes.poll(Token("d").digest(), shown, self.now + after)
         return None if found is None else found.code
 
@@ -174,7 +174,7 @@ async def test_another_client_finds_no_code_and_slows_nobody(house: DeviceFlowSc
     assert await house.store.query("select polled_at from device_codes") == [{"polled_at": None}]
     assert await house.polled(client=house.tv) is not None
     assert await house.codes.poll(b"another", None, house.now) is None
-    unknown = Credentials(ClientId(uuid4()), AuthenticationMethod.NONE)
+    unknown = ClientCredentials(ClientId(uuid4()), AuthenticationMethod.NONE)
     assert await house.codes.poll(Token("d").digest(), unknown, house.now) is None
 
 
@@ -186,7 +186,9 @@ async def test_a_poll_brings_the_client_and_looks_at_its_secret(house: DeviceFlo
         {"digest": Token("secret").digest()},
     )
     for secret, matches in (("secret", True), ("other", False)):
-        found = await house.codes.poll(Token("d").digest(), Credentials(house.tv, AuthenticationMethod.POST, Token(secret)), house.now)
+        found = await house.codes.poll(
+            Token("d").digest(), ClientCredentials(house.tv, AuthenticationMethod.POST, Token(secret)), house.now
+        )
         assert found is not None
         assert found.code is not None
         assert (found.client.client, found.client.has_secret, found.client.secret_matches) == (house.tv, True, matches)

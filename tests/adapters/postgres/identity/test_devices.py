@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.devices import KNOWLEDGE, PostgresDevices, knowledge_of, knowledge_parameters
 from adapters.postgres.upkeep.housekeeping import RevokedDevices, UnusedDevices
@@ -186,7 +186,7 @@ async def test_the_question_is_one_round_trip_and_a_part_of_any_statement_about_
     parameters = {"email_key": account.email.key, **knowledge_parameters(approach(device="kept"))}
     rows = await store.query(f"select email, {KNOWLEDGE} as knowledge from users where email_key = %(email_key)s", parameters)
     assert [knowledge_of(row["knowledge"]).by_token for row in rows] == [KnownDevice(known)]
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     async with store.unit_of_work() as uow:
         await uow.devices.knowledge(account.id, approach(device="kept"))
         assert trips.count == 1

@@ -10,7 +10,7 @@ import trio
 from adapters.postgres.identity.mfa import PostgresMfa
 from adapters.postgres.upkeep.housekeeping import ExpiredPreauthentications
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
-from core.domain.identity.mfa import MOST_WRONG_CODES, PREAUTHENTICATION_LIFETIME, MfaEvent, MfaStatus, Preauthentication
+from core.domain.identity.mfa import MOST_WRONG_CODES, PREAUTHENTICATION_LIFETIME, MfaEvent, Preauthentication, SecondFactorStatus
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM, Actor
 from ports.unit_of_work import UnitOfWork
@@ -56,7 +56,7 @@ async def winners(store: Store, act: Callable[[UnitOfWork], Awaitable[bool]]) ->
     return results.count(True)
 
 
-async def status(store: Store, user: UserId) -> MfaStatus:
+async def status(store: Store, user: UserId) -> SecondFactorStatus:
     return await PostgresMfa(store.pool).status(user)
 
 
@@ -69,7 +69,7 @@ async def test_a_secret_awaits_its_first_code_and_is_replaced_by_another(store: 
     assert found is not None
     assert (found.sealed_secret, found.created_at, found.enabled_at, found.last_step) == (b"newer", NOW + timedelta(minutes=1), None, 0)
     assert (found.session, found.awaits_code_in(ELSEWHERE), found.awaits_code_in(HERE)) == (ELSEWHERE, True, False)
-    assert await status(store, user) == MfaStatus(enabled=False, has_backup_codes=False)
+    assert await status(store, user) == SecondFactorStatus(enabled=False, has_backup_codes=False)
 
 
 async def test_an_enabled_secret_is_not_replaced(store: Store) -> None:
@@ -80,7 +80,7 @@ async def test_an_enabled_secret_is_not_replaced(store: Store) -> None:
     assert found is not None
     assert (found.sealed_secret, found.enabled_at, found.last_step, found.session) == (b"sealed", NOW, STEP, None)
     assert not found.awaits_code_in(HERE)
-    assert await status(store, user) == MfaStatus(enabled=True, has_backup_codes=True)
+    assert await status(store, user) == SecondFactorStatus(enabled=True, has_backup_codes=True)
 
 
 async def test_nothing_is_found_where_nothing_was_set_up(store: Store) -> None:
@@ -94,7 +94,7 @@ async def test_nothing_is_found_where_nothing_was_set_up(store: Store) -> None:
         assert not await uow.mfa.redeem_step(account.id, STEP)
         assert not await uow.mfa.redeem_backup_code(account.id, b"one", NOW)
         assert not await uow.mfa.disable(account.id)
-    assert await status(store, account.id) == MfaStatus(enabled=False, has_backup_codes=False)
+    assert await status(store, account.id) == SecondFactorStatus(enabled=False, has_backup_codes=False)
 
 
 async def test_of_a_crowd_that_enables_one_does(store: Store) -> None:

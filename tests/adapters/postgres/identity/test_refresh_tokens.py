@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
 from core.domain.identity.accounts import Account
-from core.domain.identity.refresh_tokens import PresentedToken
+from core.domain.identity.refresh_tokens import PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, NO_SUBSCRIPTION, Session, SubscriptionState
 from tests.adapters.postgres.conftest import Store
 
@@ -24,7 +24,7 @@ async def sign_in(store: Store, lifetime: timedelta = LONG) -> tuple[Account, Se
     return account, session
 
 
-async def rotate(store: Store, token: bytes = FIRST, successor: bytes = SECOND, at: datetime | None = None) -> PresentedToken:
+async def rotate(store: Store, token: bytes = FIRST, successor: bytes = SECOND, at: datetime | None = None) -> PresentedRefreshToken:
     presented = await PostgresRefreshTokens(store.pool).rotate(token, successor, BY, at or datetime.now(UTC))
     assert presented is not None
     return presented
@@ -163,14 +163,14 @@ async def test_in_a_service_nothing_is_exchanged_once_it_or_its_organization_is_
 async def test_it_is_one_round_trip(store: Store) -> None:
     await sign_in(store)
     await rotate(store)
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     await rotate(store, SECOND, THIRD)
     assert trips.count == 1
 
 
 async def test_of_fifty_at_once_one_exchanges_it(store: Store) -> None:
     await sign_in(store)
-    presented: list[PresentedToken] = []
+    presented: list[PresentedRefreshToken] = []
 
     async def present() -> None:
         presented.append(await rotate(store))
@@ -185,7 +185,7 @@ async def test_of_fifty_at_once_one_exchanges_it(store: Store) -> None:
 
 async def test_a_session_revoked_at_this_very_moment_is_no_longer_alive(store: Store) -> None:
     _, session = await sign_in(store)
-    presented: list[PresentedToken] = []
+    presented: list[PresentedRefreshToken] = []
 
     async def present() -> None:
         presented.append(await rotate(store))

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.presence import PostgresPresence
 from adapters.postgres.presence import WRITTEN_AT_ONCE
@@ -168,7 +168,7 @@ async def test_it_is_one_round_trip(store: Store) -> None:
     account, session = await store.sign_up()
     callers = PostgresCallers(store.pool)
     await callers.find(session.id, account.id)  # the first on a connection prepares the statement
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     await callers.find(session.id, account.id)
     assert trips.count == 1
 
@@ -212,7 +212,7 @@ async def test_marks_of_many_sessions_take_one_round_trip_and_no_marks_take_none
     presence = PostgresPresence(store.pool)
     now = datetime.now(UTC)
     await presence.mark_seen({SessionId(store.ids.new()): now})
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     await presence.mark_seen({SessionId(store.ids.new()): now for _ in range(100)})
     assert trips.count == 1
     await presence.mark_seen({})
@@ -229,7 +229,7 @@ async def test_marks_of_very_many_sessions_are_written_part_by_part(store: Store
     )
     marks = {SessionId(row["id"]): row["last_seen_at"] + timedelta(microseconds=place) for place, row in enumerate(rows, 1)}
     await PostgresPresence(store.pool).mark_seen({SessionId(store.ids.new()): datetime.now(UTC)})
-    round_trips.set(trips := RoundTrips())
+    round_trips.set(trips := TripCounter())
     await PostgresPresence(store.pool).mark_seen(marks)
     assert trips.count == ceil(number / WRITTEN_AT_ONCE)
     seen = await last_seen(store)

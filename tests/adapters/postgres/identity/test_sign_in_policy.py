@@ -18,7 +18,7 @@ from adapters.postgres.identity.sign_in_policy import admits
 from adapters.postgres.tenancy.callers import PostgresCallers
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.federation.authorization_steps import Progress, Step, next_step, require_open
+from core.domain.federation.authorization_steps import AuthorizationStep, Progress, next_step, require_open
 from core.domain.federation.authorizations import AuthorizationRequest
 from core.domain.federation.redirects import Recipient
 from core.domain.federation.scopes import OPENID
@@ -106,7 +106,7 @@ async def _is_asked_nothing(store: Store) -> bool:
     request = AuthorizationRequest(client_id=CLIENT, recipient=Recipient(CALLBACK), scopes=(OPENID,))
     progress = Progress(asked_membership=True)
     step = next_step(request, encounter.application, encounter.signed_in, progress, datetime.now(UTC))
-    return step is Step.DONE and _is_quiet(lambda: require_open(request, encounter.application))
+    return step is AuthorizationStep.DONE and _is_quiet(lambda: require_open(request, encounter.application))
 
 
 async def _redeems(store: Store) -> bool:

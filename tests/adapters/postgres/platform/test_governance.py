@@ -12,7 +12,7 @@ from adapters.postgres.platform.platform_users import _METRICS, _MFA, _NEWEST, _
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from core.domain.identifiers import TierId
 from core.domain.pages import MOST_COUNTED
-from core.domain.platform.governance import Wanted
+from core.domain.platform.governance import OrganizationFilter
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.tiers import FREE
 from tests.adapters.postgres.conftest import Store
@@ -74,14 +74,14 @@ def _rows_of(seen: Nodes, relation: str) -> float:
 async def test_the_questions_about_organizations(grown: Store) -> None:
     lists = PostgresOrganizationRegister(grown.pool)
     living = ORGANIZATIONS * 49 // 50
-    everything = await lists.list(Wanted(), 50, 0)
+    everything = await lists.list(OrganizationFilter(), 50, 0)
     assert everything.total == MOST_COUNTED < living
     assert (everything.items[0].organization.slug, everything.items[0].members) == ("o-1", 1)
-    assert (await lists.list(Wanted(), 50, living)).items == []
-    assert len((await lists.list(Wanted(), 50, living - 1)).items) == 1
-    waiting = await lists.list(Wanted(OrganizationStatus.PENDING), 2, 1)
+    assert (await lists.list(OrganizationFilter(), 50, living)).items == []
+    assert len((await lists.list(OrganizationFilter(), 50, living - 1)).items) == 1
+    waiting = await lists.list(OrganizationFilter(OrganizationStatus.PENDING), 2, 1)
     assert ([one.organization.slug for one in waiting.items], waiting.total) == (["o-40", "o-60"], 600)
-    professional = await lists.list(Wanted(OrganizationStatus.ACTIVE, TierId(FREE)), 100, 0)
+    professional = await lists.list(OrganizationFilter(OrganizationStatus.ACTIVE, TierId(FREE)), 100, 0)
     assert all(one.tier.name == "free" for one in professional.items)
     assert await lists.find("o-57") is None
     found = await lists.find("o-58")

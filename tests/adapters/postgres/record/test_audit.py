@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.audit import NEWEST, PostgresAuditLog, matching
 from adapters.postgres.record.audit_chains import LINKS, UNCHAINED, UNCHAINED_OF_ORGANIZATION, UNCHAINED_OF_PLATFORM
@@ -183,7 +183,7 @@ async def test_verifying_reads_in_parts_that_do_not_grow(grown: Store, since: in
 async def test_a_list_is_one_round_trip(grown: Store) -> None:
     log = PostgresAuditLog(grown.pool)
     for wanted in (None, AuditFilter(action="user.invited")):
-        token = round_trips.set(trips := RoundTrips())
+        token = round_trips.set(trips := TripCounter())
         found = await (log.newest(ACME, Page()) if wanted is None else log.matching(ACME, wanted, Page()))
         round_trips.reset(token)
         assert found.items

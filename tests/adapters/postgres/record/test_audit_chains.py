@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import Connection, RoundTrips, round_trips
+from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.record import audit_chains
 from adapters.postgres.record.audit import PostgresAuditLog
 from adapters.postgres.record.audit_chains import PostgresAuditChains
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from core.domain.errors import Unavailable
 from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, Fault, Finding, Head, Personal
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.usecases.record import audit as audit_usecase
 from core.usecases.record.audit import Audit, CheckedChain
@@ -68,13 +68,15 @@ class ChainScene:
             changed = await connection.execute(statement.encode(), parameters)
             assert changed.rowcount > 0, statement
 
-    async def verify(self, only: OrganizationId | None = None, noted: Head | None = None) -> tuple[list[Finding], list[CheckedChain]]:
-        findings: list[Finding] = []
+    async def verify(
+        self, only: OrganizationId | None = None, noted: ChainHead | None = None
+    ) -> tuple[list[ChainFinding], list[CheckedChain]]:
+        findings: list[ChainFinding] = []
         checked: list[CheckedChain] = []
         await self.audit.verify(lambda _name, finding: findings.append(finding), checked.append, only=only, noted=noted)
         return findings, checked
 
-    async def faults(self, only: OrganizationId | None = None, noted: Head | None = None) -> list[tuple[Fault, int | None]]:
+    async def faults(self, only: OrganizationId | None = None, noted: ChainHead | None = None) -> list[tuple[Fault, int | None]]:
         return [(finding.fault, finding.sequence) for finding in (await self.verify(only, noted))[0]]
 
 
@@ -221,7 +223,7 @@ async def test_what_linking_costs_in_round_trips(bench: ChainScene) -> None:
     measured = []
     for count in (50, 0):
         await bench.record(bench.acme, count)
-        token = round_trips.set(trips := RoundTrips())
+        token = round_trips.set(trips := TripCounter())
         await bench.audit.link()
         round_trips.reset(token)
         measured.append(trips.count)
@@ -247,7 +249,7 @@ async def test_a_part_of_many_chains_asks_for_their_heads_at_once(bench: ChainSc
     async with bench.store.unit_of_work() as uow:
         await uow.record_all([Event("role.created", SYSTEM, Target("role", "1"), organization) for organization in organizations])
         await uow.commit()
-    token = round_trips.set(trips := RoundTrips())
+    token = round_trips.set(trips := TripCounter())
     assert await bench.audit.link() == 150
     round_trips.reset(token)
     assert trips.count == 4
@@ -258,7 +260,7 @@ async def test_many_events_are_recorded_in_the_round_trips_of_one(bench: ChainSc
     events = [Event("invitation.expired", SYSTEM, Target("invitation", str(number)), bench.acme) for number in range(500)]
     measured = []
     for some in (events[:1], events):
-        token = round_trips.set(trips := RoundTrips())
+        token = round_trips.set(trips := TripCounter())
         async with bench.store.unit_of_work() as uow:
             await uow.record_all(some)
             await uow.commit()
@@ -318,7 +320,7 @@ async def test_entries_that_wait_are_no_fault(linked: ChainScene) -> None:
 async def test_an_empty_log_has_no_faults(bench: ChainScene) -> None:
     assert await bench.verify() == ([], [])
     findings, (checked,) = await bench.verify(bench.acme)
-    assert (findings, checked.links, checked.head) == ([], 0, Head())
+    assert (findings, checked.links, checked.head) == ([], 0, ChainHead())
 
 
 ALTERATIONS = {
@@ -630,7 +632,7 @@ async def test_whether_a_personal_part_is_there_is_told(linked: ChainScene) -> N
     await linked.link_all()
     await linked.store.query("delete from audit_personal where entry_id = %(entry)s", {"entry": (await linked.chain(linked.acme))[0][1]})
     links = await linked.chains.links(linked.acme, 0, 100)
-    assert [link.personal for link in links] == [Personal.FORGOTTEN, *[Personal.INTACT] * 4, Personal.NONE]
+    assert [link.personal for link in links] == [PersonalPart.FORGOTTEN, *[PersonalPart.INTACT] * 4, PersonalPart.NONE]
 
 
 async def test_the_migration_links_and_protects_what_was_there_before(fresh_store: Store) -> None:
@@ -649,4 +651,4 @@ async def test_the_migration_links_and_protects_what_was_there_before(fresh_stor
     await fresh_store.query(queue)
     chains = PostgresAuditChains(fresh_store.pool)
     assert await chains.link(KEY, 10) == 1
-    assert [link.personal for link in await chains.links(PLATFORM_CHAIN, 0, 10)] == [Personal.INTACT]
+    assert [link.personal for link in await chains.links(PLATFORM_CHAIN, 0, 10)] == [PersonalPart.INTACT]

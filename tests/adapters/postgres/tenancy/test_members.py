@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import trio
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.tenancy import members
 from adapters.postgres.tenancy.members import PostgresMembers
 from core.domain.identifiers import OrganizationId, UserId
@@ -177,7 +177,7 @@ async def test_holding_and_finding_is_one_round_trip(store: Store) -> None:
     counted: list[int] = []
     for _ in ("warm", "measured"):
         async with store.unit_of_work() as uow:
-            round_trips.set(trips := RoundTrips())
+            round_trips.set(trips := TripCounter())
             await uow.members.hold(acme, ada.id)
             counted.append(trips.count)
             await uow.members.enter("acme", ada.id)

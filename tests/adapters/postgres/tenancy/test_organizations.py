@@ -12,7 +12,7 @@ from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, LimitSource
 from core.frozen import replace
-from ports.tenancy.organizations import Added, Held
+from ports.tenancy.organizations import Added, HeldOrganization
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
 
@@ -41,7 +41,7 @@ async def add(store: Store, organization: Organization) -> Added | None:
     return added
 
 
-async def held(store: Store, organization: OrganizationId) -> Held | None:
+async def held(store: Store, organization: OrganizationId) -> HeldOrganization | None:
     async with store.unit_of_work() as uow:
         return await uow.organizations.hold(organization)
 
@@ -170,7 +170,7 @@ async def test_of_fifty_who_change_it_each_sees_what_the_one_before_did(store: S
 async def test_a_caller_who_waits_for_one_that_is_being_deleted_finds_none(store: Store) -> None:
     organization = acme(store)
     await add(store, organization)
-    found: list[Held | None] = []
+    found: list[HeldOrganization | None] = []
 
     async def wait() -> None:
         found.append(await held(store, organization.id))

@@ -10,7 +10,7 @@ from core.domain.email import Email
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
 from core.domain.tenancy.access import Related
-from core.domain.tenancy.members import Standing
+from core.domain.tenancy.members import OrganizationStanding
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import Capability, capabilities_of
 from tests.adapters.postgres.conftest import Store
@@ -19,7 +19,7 @@ from tests.adapters.postgres.tenants import StoredTenants
 ADA: Final = Email("ada@example.org")
 
 
-async def standing(store: Store, account: Account, session: Session, slug: str = "acme") -> Standing | None:
+async def standing(store: Store, account: Account, session: Session, slug: str = "acme") -> OrganizationStanding | None:
     """As the check of every request finds it."""
     found = await PostgresCallers(store.pool).find_member(session.id, account.id, slug)
     assert found is not None
@@ -38,7 +38,7 @@ async def test_a_built_in_role_is_a_relation_to_the_organization(store: Store) -
     acme, (ada, session) = await tenants.add(), await store.sign_up()
     for role in ("owner", "admin", "member"):
         await tenants.join(acme, ada, role)
-        assert await standing(store, ada, session) == Standing(acme, "acme", True, role, frozenset({role}))
+        assert await standing(store, ada, session) == OrganizationStanding(acme, "acme", True, role, frozenset({role}))
         assert await related(store) == [Related(role)]
         async with store.unit_of_work() as uow:
             assert await uow.members.remove(acme, ada.id)
@@ -52,7 +52,7 @@ async def test_an_own_role_brings_what_its_holders_may_and_without_that_membersh
     nothing = await tenants.add_role(acme, "nothing")
     await tenants.join(acme, ada, "auditor", auditor.id)
     found = await standing(store, ada, session)
-    assert found == Standing(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view", "services.view"}))
+    assert found == OrganizationStanding(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view", "services.view"}))
     assert await related(store) == [Related(one, "auditor") for one in ("holder", "audit_logs.view", "services.view")]
     await store.query("update memberships set role = 'nothing', role_id = %(id)s", {"id": nothing.id})
     await store.query("update relations set object_id = %(id)s where user_id is not null", {"id": nothing.id})
@@ -136,7 +136,7 @@ async def test_an_organization_that_goes_is_gone_for_the_check_and_its_name_is_f
     await store.query("update all_organizations set deleted_at = now()")
     assert await standing(store, ada, session) is None
     new = await tenants.add()
-    assert await standing(store, ada, session) == Standing(new, "acme", True, "", frozenset())
+    assert await standing(store, ada, session) == OrganizationStanding(new, "acme", True, "", frozenset())
 
 
 _FILL: Final = """
@@ -208,7 +208,9 @@ async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_row
             }
             read = [(node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in nodes]
             assert max(read) <= 3 * len(asked), [(node.get("Relation Name"), rows) for node, rows in zip(nodes, read, strict=True)]
-    assert (await standing(store, ada, session)) == Standing(acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view"}))
+    assert (await standing(store, ada, session)) == OrganizationStanding(
+        acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view"})
+    )
 
 
 def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:

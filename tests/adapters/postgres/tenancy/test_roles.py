@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import RoundTrips, round_trips
+from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.tenancy.roles import PostgresRoles
 from core.domain.identifiers import RoleId
 from core.domain.tenancy.roles import Assignable, Capability, Role, built_in
@@ -86,7 +86,7 @@ async def test_what_can_be_given_is_built_in_or_the_organizations_own(store: Sto
     acme, globex = await tenants.add(), await tenants.add("globex")
     role = await tenants.add_role(acme, permissions=[AUDITS])
     async with store.unit_of_work() as uow:
-        round_trips.set(trips := RoundTrips())
+        round_trips.set(trips := TripCounter())
         assert await uow.roles.assignable(globex, "admin") == built_in("admin")
         assert trips.count == 0
         assert await uow.roles.assignable(acme, "auditor") == Assignable("auditor", role.id, frozenset({AUDITS}))

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from core.domain.identifiers import IdentityId, ServiceId
-from core.domain.identity.upstream.provider_tokens import LEEWAY, IdentityGrant, Readiness, expiry, grant_id, readiness
-from core.domain.identity.upstream.sign_in import ProviderTokens
+from core.domain.identity.upstream.provider_tokens import LEEWAY, GrantReadiness, IdentityGrant, expiry, grant_id, readiness
+from core.domain.identity.upstream.sign_in import ReceivedTokens
 from core.domain.secrets import Secret
 from core.frozen import replace
 
@@ -29,17 +29,17 @@ SECOND: Final = timedelta(seconds=1)
 @pytest.mark.parametrize(
     ("grant", "expected"),
     [
-        (GOOD, Readiness.READY),
-        (replace(GOOD, expires_at=None), Readiness.READY),
-        (replace(GOOD, sealed_access_token=None), Readiness.LOST),
-        (replace(GOOD, expires_at=NOW + LEEWAY + SECOND), Readiness.READY),
-        (replace(GOOD, expires_at=NOW + LEEWAY), Readiness.REFRESH),
-        (replace(GOOD, expires_at=NOW, sealed_refresh_token=None), Readiness.LOST),
-        (replace(GOOD, expires_at=NOW, refreshing_until=NOW + SECOND), Readiness.WAIT),
-        (replace(GOOD, expires_at=NOW, refreshing_until=NOW), Readiness.REFRESH),
+        (GOOD, GrantReadiness.READY),
+        (replace(GOOD, expires_at=None), GrantReadiness.READY),
+        (replace(GOOD, sealed_access_token=None), GrantReadiness.LOST),
+        (replace(GOOD, expires_at=NOW + LEEWAY + SECOND), GrantReadiness.READY),
+        (replace(GOOD, expires_at=NOW + LEEWAY), GrantReadiness.REFRESH),
+        (replace(GOOD, expires_at=NOW, sealed_refresh_token=None), GrantReadiness.LOST),
+        (replace(GOOD, expires_at=NOW, refreshing_until=NOW + SECOND), GrantReadiness.WAIT),
+        (replace(GOOD, expires_at=NOW, refreshing_until=NOW), GrantReadiness.REFRESH),
     ],
 )
-def test_what_is_to_be_done(grant: IdentityGrant, expected: Readiness) -> None:
+def test_what_is_to_be_done(grant: IdentityGrant, expected: GrantReadiness) -> None:
     assert readiness(grant, NOW) is expected
 
 
@@ -51,5 +51,5 @@ def test_the_row_of_a_service_is_the_same_each_time_and_nobody_elses() -> None:
 
 def test_a_token_without_an_end_has_none() -> None:
     token = Secret("x")
-    assert expiry(ProviderTokens(access_token=token), NOW) is None
-    assert expiry(ProviderTokens(access_token=token, expires_in=60), NOW) == NOW + timedelta(minutes=1)
+    assert expiry(ReceivedTokens(access_token=token), NOW) is None
+    assert expiry(ReceivedTokens(access_token=token, expires_in=60), NOW) == NOW + timedelta(minutes=1)

@@ -26,8 +26,8 @@ from lxml import etree
 from adapters.saml import reading
 from adapters.saml.canonical import worded
 from adapters.saml.writing import write_assertion, write_response
-from core.domain.federation.saml.configurations import Binding, NameIdFormat
-from core.domain.federation.saml.messages import Assertion, Envelope, MessageRefused, NameId, RequestDeclined, Response, Status
+from core.domain.federation.saml.configurations import NameIdFormat, SamlBinding
+from core.domain.federation.saml.messages import Envelope, MessageRefused, NameId, RequestDeclined, Response, SamlAssertion, Status
 from core.domain.secrets import Secret
 from core.usecases.federation.saml.messages import OpenSigner
 from entrypoints.http.pages.saml import messages
@@ -432,8 +432,8 @@ def test_the_corpus_is_large() -> None:
 def _envelopes() -> Iterator[Envelope]:
     for _, attack in _POSTED:
         document = attack()
-        yield Envelope(Binding.POST, b64encode(document.encode() if isinstance(document, str) else document).decode())
-    yield Envelope(Binding.REDIRECT, _bomb())
+        yield Envelope(SamlBinding.POST, b64encode(document.encode() if isinstance(document, str) else document).decode())
+    yield Envelope(SamlBinding.REDIRECT, _bomb())
 
 
 def test_reading_hostile_documents_is_quick_and_leaves_no_memory() -> None:
@@ -531,7 +531,7 @@ def test_a_message_is_there_by_the_name_of_its_field(form: str, there: bool) -> 
 @given(email=_TEXT, name=_TEXT, value=st.text(max_size=50))
 def test_what_goes_out_is_exact_or_refused_in_words(email: str, name: str, value: str) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    assertion = Assertion(
+    assertion = SamlAssertion(
         id="_a",
         name_id=NameId(text=email, format=NameIdFormat.EMAIL),
         audience=SP,

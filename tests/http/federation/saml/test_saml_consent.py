@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from adapters.postgres.federation.saml.lookup import PostgresSaml
-from core.domain.federation.consents import Access
+from core.domain.federation.consents import ApplicationAccess
 from core.domain.federation.saml.sign_in import has_allowed
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, UserId
 from core.domain.identity.devices import Client
@@ -72,7 +72,7 @@ async def by_a_form(provider: Providing, browser: Tabs, **changes: Any) -> Tab:
     return await provider.opened(browser.tab(), answer.header("location") or "")
 
 
-async def revoke(provider: Providing, person: Person) -> Access:
+async def revoke(provider: Providing, person: Person) -> ApplicationAccess:
     user = UserId(person.user)
     return await provider.postern.federation.consents.revoke(user, ServiceId(provider.app.id), Actor(user))
 

@@ -7,8 +7,8 @@ import pytest
 
 from adapters.postgres.federation.saml.configurations import SamlRows
 from adapters.postgres.identity.flows import FlowRows
-from core.domain.federation.authorization_steps import Step
-from core.domain.federation.saml.messages import Remembered
+from core.domain.federation.authorization_steps import AuthorizationStep
+from core.domain.federation.saml.messages import RememberedRequest
 from core.domain.identity.flows import FlowOver
 from core.frozen import replace
 from core.usecases.federation.saml import sign_in as use_case
@@ -40,7 +40,7 @@ def _as_if(**changes: Any) -> Any:
     """Puts a sign-in on record as if something else were so by now."""
     enter = SamlRows.enter
 
-    async def changed(rows: SamlRows, entering: Entering, request: Remembered | None) -> Any:
+    async def changed(rows: SamlRows, entering: Entering, request: RememberedRequest | None) -> Any:
         return await enter(rows, replace(entering, **changes), request)
 
     return changed
@@ -104,13 +104,15 @@ async def test_of_two_sign_ins_for_one_request_the_second_is_refused(provider: P
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "saml_state")
 
 
-@pytest.mark.parametrize("step", [Step.SET_UP_SECOND_FACTOR, Step.SIGN_IN], ids=str)
-async def test_a_sign_in_from_here_asks_for_what_is_missing(provider: Providing, monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
+@pytest.mark.parametrize("step", [AuthorizationStep.SET_UP_SECOND_FACTOR, AuthorizationStep.SIGN_IN], ids=str)
+async def test_a_sign_in_from_here_asks_for_what_is_missing(
+    provider: Providing, monkeypatch: pytest.MonkeyPatch, step: AuthorizationStep
+) -> None:
     await provider.ready()
     token = await provider.people.token(provider.people.add())
     monkeypatch.setattr(use_case, "next_step", lambda *_given: step)
     answer = await provider.unlimited.get(LOGIN, token=token)
-    wanted = {Step.SET_UP_SECOND_FACTOR: (403, "MFA_REQUIRED"), Step.SIGN_IN: (401, "REAUTHENTICATION_REQUIRED")}
+    wanted = {AuthorizationStep.SET_UP_SECOND_FACTOR: (403, "MFA_REQUIRED"), AuthorizationStep.SIGN_IN: (401, "REAUTHENTICATION_REQUIRED")}
     assert (answer.status, answer.error_code) == wanted[step]
 
 
