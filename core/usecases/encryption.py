@@ -37,23 +37,22 @@ def reencryption_job(keyring: KeyRing) -> NewJob:
     return NewJob(REENCRYPTION_JOB, {"key": keyring.current_key_id()})
 
 
-class Reencryption:
-    def __init__(self, keyring: KeyRing, sealed_columns: SealedColumns) -> None:
-        self._keyring = keyring
-        self._sealed_columns = sealed_columns
+class Reencryption(Frozen):
+    keyring: KeyRing
+    sealed_columns: SealedColumns
 
     async def run(self, key: str) -> Sequence[Reencrypted]:
         """Seal everything under `key`, the ring's first. May be repeated, and by several processes at once: a value that changes meanwhile
         is left alone. Raises `RingIsBehind` when the ring of this process has another first key.
         """
-        if self._keyring.current_key_id() != key:
-            raise RingIsBehind(f"the first key of this process's ring is {self._keyring.current_key_id()!r}, not {key!r}")
-        return [await self._column(column) for column in self._sealed_columns.columns]
+        if self.keyring.current_key_id() != key:
+            raise RingIsBehind(f"the first key of this process's ring is {self.keyring.current_key_id()!r}, not {key!r}")
+        return [await self._column(column) for column in self.sealed_columns.columns]
 
     async def is_finished(self) -> bool:
         """Whether nothing is sealed under an older key any more, so that older keys can leave the ring."""
-        for column in self._sealed_columns.columns:
-            if await self._sealed_columns.outdated(column, 1):
+        for column in self.sealed_columns.columns:
+            if await self.sealed_columns.outdated(column, 1):
                 return False
         return True
 
@@ -62,16 +61,16 @@ class Reencryption:
         unreadable: list[str] = []
         # Values that could not be replaced come back with every batch. Asking for that many more keeps the loop from standing still.
         left: set[SealedValue] = set()
-        while batch := [value for value in await self._sealed_columns.outdated(column, BATCH + len(left)) if value not in left]:
+        while batch := [value for value in await self.sealed_columns.outdated(column, BATCH + len(left)) if value not in left]:
             for value in batch:
                 try:
-                    plaintext = self._keyring.open(value.sealed, value.context)
+                    plaintext = self.keyring.open(value.sealed, value.context)
                 except CannotOpen:
                     left.add(value)
                     unreadable.append(value.row)
                     continue
-                sealed = self._keyring.seal(plaintext, value.context)
-                if await self._sealed_columns.replace(column, value.row, value.sealed, sealed):
+                sealed = self.keyring.seal(plaintext, value.context)
+                if await self.sealed_columns.replace(column, value.row, value.sealed, sealed):
                     replaced += 1
                 else:
                     left.add(value)

@@ -5,36 +5,36 @@ from datetime import timedelta
 
 from core.domain.identifiers import KeyId
 from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, day_of_ring_key, in_state, sealing_context
+from core.frozen import Frozen
 from core.usecases.signing_keys import SigningKeys
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 
 
-class KeyCare:
-    def __init__(self, signing_keys: SigningKeys, keyring: KeyRing, clock: Clock) -> None:
-        self._signing_keys = signing_keys
-        self._keyring = keyring
-        self._clock = clock
+class KeyCare(Frozen):
+    signing_keys: SigningKeys
+    keyring: KeyRing
+    clock: Clock
 
     async def ages(self) -> Mapping[str, timedelta]:
         """How long the keys in force have been so, by purpose. An encryption key tells its day in its id, if we named it."""
-        now = self._clock.now()
-        keys = await self._signing_keys.list()
+        now = self.clock.now()
+        keys = await self.signing_keys.list()
         found = {purpose.value: in_state(keys, purpose, KeyState.CURRENT) for purpose in KeyPurpose}
         ages: dict[str, timedelta] = {purpose: key.age(now) for purpose, key in found.items() if key is not None}
-        since = day_of_ring_key(self._keyring.current_key_id())
+        since = day_of_ring_key(self.keyring.current_key_id())
         if since is not None:
             ages["encryption"] = max(now - since, timedelta(0))
         return ages
 
     async def unreadable(self) -> Sequence[KeyId]:
         """The signing keys, in force or to come, that no encryption key of ours opens. Outgoing ones verify by their public half."""
-        keys = await self._signing_keys.list()
+        keys = await self.signing_keys.list()
         return [key.id for key in keys if key.state is not KeyState.OUTGOING and not self._opens(key)]
 
     def _opens(self, key: SigningKey) -> bool:
         try:
-            self._keyring.open(key.sealed_private_key, sealing_context(key.id))
+            self.keyring.open(key.sealed_private_key, sealing_context(key.id))
         except CannotOpen:
             return False
         return True

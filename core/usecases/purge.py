@@ -8,6 +8,7 @@ from uuid import UUID
 import structlog
 
 from core.domain.jobs import NewJob
+from core.frozen import Frozen
 from ports.remains import Remains
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -20,36 +21,35 @@ PATIENCE: Final = timedelta(minutes=15)
 _MOST_STRANDED: Final = 100
 
 
-class Purge:
+class Purge(Frozen):
     """For one kind of thing. `job` makes the job that removes one."""
 
-    def __init__(self, unit_of_work: UnitOfWorkFactory, remains: Remains, job: Callable[[UUID], NewJob]) -> None:
-        self._unit_of_work = unit_of_work
-        self._remains = remains
-        self._job = job
+    unit_of_work: UnitOfWorkFactory
+    remains: Remains
+    job: Callable[[UUID], NewJob]
 
     async def run(self, owner: UUID, breathe: Callable[[], Awaitable[None]]) -> bool:
         """`breathe` is awaited after each batch and sets the pace. May be repeated, interrupted anywhere, and done by several at once.
         False when there was nothing to finish: the thing is gone already, or it was never deleted and stays untouched.
         """
         total = 0
-        for part in self._remains.parts:
-            swept = await self._remains.sweep(part, owner, None, BATCH)
+        for part in self.remains.parts:
+            swept = await self.remains.sweep(part, owner, None, BATCH)
             while swept.last is not None:
                 total += swept.rows
                 await breathe()
-                swept = await self._remains.sweep(part, owner, swept.last, BATCH)
-        finished = await self._remains.finish(owner)
+                swept = await self.remains.sweep(part, owner, swept.last, BATCH)
+        finished = await self.remains.finish(owner)
         if finished:
             log.info("purged", owner=str(owner), rows=total)
         return finished
 
     async def take_up_stranded(self) -> Sequence[UUID]:
         """Queue the removals that have no job: an operator deleted the job, or restored a table from a backup."""
-        stranded = await self._remains.stranded(PATIENCE, _MOST_STRANDED)
+        stranded = await self.remains.stranded(PATIENCE, _MOST_STRANDED)
         if stranded:
-            jobs = [self._job(owner) for owner in stranded]
-            async with self._unit_of_work() as uow:
+            jobs = [self.job(owner) for owner in stranded]
+            async with self.unit_of_work() as uow:
                 for job in jobs:
                     await uow.jobs.add(job)
                 await uow.commit()

@@ -6,28 +6,27 @@ from core.domain.errors import Conflict
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.signing_keys import OVERLAP, KeyPurpose, KeyState, Rotation, SigningKey, in_state, key_set, missing
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.signing_keys import KeyMaker, KnownSigningKeys
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class SigningKeys:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, key_maker: KeyMaker, clock: Clock, known: KnownSigningKeys) -> None:
-        self._unit_of_work = unit_of_work
-        self._key_maker = key_maker
-        self._clock = clock
-        self._known = known
+class SigningKeys(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    key_maker: KeyMaker
+    clock: Clock
+    known: KnownSigningKeys
 
     async def ensure(self) -> None:
         """A current and a next key for each purpose. May be repeated; of several first starts at once, one makes the keys."""
         needed = missing(await self.list())
         if not needed:
             return
-        now = self._clock.now()
+        now = self.clock.now()
         # Made before the transaction, so that nobody waits behind a lock for an RSA key. Another process may have been quicker.
-        made = {place: await self._key_maker.make(place[0], now) for place in needed}
-        async with self._unit_of_work() as uow:
+        made = {place: await self.key_maker.make(place[0], now) for place in needed}
+        async with self.unit_of_work() as uow:
             await uow.signing_keys.hold()
             for purpose, state in missing(await uow.signing_keys.all()):
                 # Between the two looks, a missing key can only have been added: rotation, which alone removes keys from `next` and
@@ -35,16 +34,16 @@ class SigningKeys:
                 key = made[purpose, state]
                 await uow.signing_keys.add(replace(key, state=KeyState.CURRENT, activated_at=now) if state is KeyState.CURRENT else key)
             await uow.commit()
-        self._known.expire()
+        self.known.expire()
 
     async def rotate(self, actor: Actor = SYSTEM) -> Sequence[Rotation]:
         """The next keys sign from now on, the current ones verify for `OVERLAP` longer, and new next ones are published. All purposes at
         once.
         """
-        now = self._clock.now()
-        made = [await self._key_maker.make(purpose, now) for purpose in KeyPurpose]
+        now = self.clock.now()
+        made = [await self.key_maker.make(purpose, now) for purpose in KeyPurpose]
         rotations = []
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.signing_keys.hold()
             keys = await uow.signing_keys.all()
             for added in made:
@@ -63,18 +62,18 @@ class SigningKeys:
             for rotation in rotations:
                 await uow.record(_rotated(rotation, actor))
             await uow.commit()
-        self._known.expire()
+        self.known.expire()
         return rotations
 
     async def published(self) -> Mapping[str, Json]:
         """The JSON Web Key Set. It comes from what the process already knows, so that a crowd of relying parties costs the database
         nothing.
         """
-        return key_set(await self._known.all(), self._clock.now())
+        return key_set(await self.known.all(), self.clock.now())
 
     async def list(self) -> Sequence[SigningKey]:
         """As stored at this moment, for the command line."""
-        return await stored(self._unit_of_work)()
+        return await stored(self.unit_of_work)()
 
 
 def stored(unit_of_work: UnitOfWorkFactory) -> Callable[[], Awaitable[Sequence[SigningKey]]]:

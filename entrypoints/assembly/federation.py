@@ -25,6 +25,7 @@ from core.domain.federation.device_flow import ACTIVATION_PAGE
 from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
 from core.domain.federation.logout_notices import DueNotice
 from core.domain.federation.metadata import assertion_audiences
+from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationCodes
@@ -90,7 +91,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         foundation.key_sets,
         PostgresKeptKeys(pool),
         clock=clock,
-        audiences=assertion_audiences(settings.public_url),
+        audiences=frozenset(assertion_audiences(settings.public_url)),
     )
     authorization_codes = AuthorizationCodes(
         new_unit_of_work, PostgresCodeRedemption(pool), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets
@@ -186,7 +187,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             clock=clock,
             ids=ids,
         ),
-        scim_groups=ScimGroups(scim_changes, provisioned_users, base_url=settings.public_url, clock=clock, ids=ids),
+        scim_groups=ScimGroups(scim_changes, provisioned_users, members_address=users_address(settings.public_url), clock=clock, ids=ids),
         scim_exchanges=ScimExchanges(scim_exchanges),
         scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=secrets.spread),
         saml=Saml(

@@ -137,7 +137,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
             secrets=foundation.secrets,
-            configured=with_client(installed_providers(settings)),
+            configured=frozenset(with_client(installed_providers(settings))),
         ),
         join_requests=JoinRequests(new_unit_of_work, PostgresJoinRequests(pool), templates=foundation.mail_templates, clock=clock, ids=ids),
         oauth_credentials=OrganizationOAuthCredentials(

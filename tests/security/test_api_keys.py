@@ -154,7 +154,7 @@ async def test_every_refused_key_gets_the_same_answer_for_every_fault(house: Key
 async def test_a_dump_of_the_database_has_no_key_in_it(house: KeyMisuseScene) -> None:
     """Of keys that are used, that were refused, and that are gone; in every table, as text and as bytes."""
     keys = [await house.made(f"Key {number}") for number in range(3)]
-    presence = house.postern.services.api_keys._presence
+    presence = house.postern.services.api_keys.presence
     assert isinstance(presence, PresenceWriter)
     async with trio.open_nursery() as nursery:
         await nursery.start(presence.run)

@@ -4,12 +4,12 @@ a crowd of sign-ins is answered in bounded memory or told to come back. Known de
 
 from collections import Counter
 
-import pytest
 import trio
 
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
+from tests.changed_fields import put
 from tests.http import conftest as http
 from tests.http.people import People
 from tests.http.signing_in import LOGIN, PASSWORD, Browser, unlimited
@@ -53,12 +53,10 @@ async def test_many_guesses_at_once_get_no_more_than_the_bucket_holds(postern: P
     assert Counter(statuses) == {401: 10, 429: 20}
 
 
-async def test_a_crowd_of_sign_ins_is_let_in_or_told_to_come_back(
-    postern: Postern, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_crowd_of_sign_ins_is_let_in_or_told_to_come_back(postern: Postern, people: People) -> None:
     persons = [await people.with_password(PASSWORD) for _ in range(20)]
     few = Argon2Passwords(Argon2Parameters(8192, 1, 1), 1, postern.foundation.metrics, most_queued=8)
-    monkeypatch.setattr(postern.identity.sign_in._passwords, "_passwords", few)
+    put(postern.identity.sign_in.passwords, passwords=few)
     client = unlimited(postern, UNLIMITED)
     told: list[tuple[int, bool]] = []
     inside: list[int] = []

@@ -12,6 +12,7 @@ import trio
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
+from tests.changed_fields import put
 from tests.http import conftest as http
 from tests.http.client import Client, Received
 from tests.http.people import People, Person
@@ -58,9 +59,9 @@ class Strangers:
 
 
 @pytest.fixture
-async def passwords(postern: Postern, monkeypatch: pytest.MonkeyPatch) -> Argon2Passwords:
+async def passwords(postern: Postern) -> Argon2Passwords:
     few = Argon2Passwords(Argon2Parameters(8192, 1, 1), 1, postern.foundation.metrics, most_queued=QUEUED)
-    monkeypatch.setattr(postern.identity.sign_in._passwords, "_passwords", few)
+    put(postern.identity.sign_in.passwords, passwords=few)
     return few
 
 

@@ -254,7 +254,7 @@ async def test_nor_with_what_was_under_way_when_the_operator_did(stolen: Stolen,
     people.change("update sessions set proved_at = now()")
     secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
     reset = partial(postern.platform.account_administration.reset_password, Email(stolen.ada.email), "grace", by_mail=False)
-    meanwhile(monkeypatch, accounts._buckets, "take", reset)
+    meanwhile(monkeypatch, accounts.buckets, "take", reset)
     meanwhile(monkeypatch, mfa, "_new_backup_codes", reset)
     for method, path, body in (
         ("PATCH", "/api/user", {"email": "thief@evil.example"}),

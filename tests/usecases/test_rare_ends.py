@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from types import SimpleNamespace, new_class
 from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import force_setattr
 
 from core.domain.errors import Unauthorized, Unavailable
 from core.domain.identity.flows import FlowOver
@@ -52,10 +53,11 @@ class Told:
 
 
 def of(kind: type[Any], **parts: Any) -> Any:
-    """One with these parts alone."""
-    made = object.__new__(kind)
+    """One with these fields and methods alone."""
+    partial: Any = new_class(kind.__name__, (kind,), {"frozen": True, "dict": True})
+    made = partial(**dict.fromkeys(names_of(kind)))
     for name, value in parts.items():
-        setattr(made, f"_{name}", value)
+        force_setattr(made, name, value)
     return made
 
 
@@ -97,7 +99,7 @@ async def test_a_warning_that_fails_keeps_no_other_from_being_told(mishap: Excep
         clock=SimpleNamespace(now=lambda: NOW),
         lookup=SimpleNamespace(expiring=answering([SimpleNamespace(certificate=certificate, warned_days=None)])),
         metrics=Told(),
-        warn=answering(mishap),
+        _warn=answering(mishap),
     )
     if told is None:
         with pytest.raises(Unavailable):
@@ -115,12 +117,15 @@ async def test_a_look_waits_for_what_is_away() -> None:
 async def test_a_sign_in_that_was_none_is_not_repeated() -> None:
     visit = SimpleNamespace(flow=SimpleNamespace(awaits_second_factor=False))
     with pytest.raises(FlowOver):
-        await of(BrowserSessions, repeated=answering(None)).sign_in_once_more(visit, Token("x"))
+        await of(BrowserSessions, _repeated=answering(None)).sign_in_once_more(visit, Token("x"))
 
 
 async def test_a_passkey_that_is_refused_was_not_just_added() -> None:
-    made = of(Passkeys, authenticators=SimpleNamespace(read_registration=answering(PasskeyRefused("odd"))))
-    made.require_relying_party = lambda: None
+    made = of(
+        Passkeys,
+        authenticators=SimpleNamespace(read_registration=answering(PasskeyRefused("odd"))),
+        require_relying_party=lambda: None,
+    )
     assert not await made.was_just_added(ID, SimpleNamespace())
 
 
@@ -131,7 +136,7 @@ async def test_an_identity_that_stays_contended_is_tried_again_later(monkeypatch
         Identities,
         devices=SimpleNamespace(observe=answering(None)),
         upstream=SimpleNamespace(meet=answering(met)),
-        connect=answering(False),
+        _connect=answering(False),
     )
     vouched = SimpleNamespace(upstream=SimpleNamespace(key="websuite", organization=None), asserted=None)
     with pytest.raises(Unavailable):

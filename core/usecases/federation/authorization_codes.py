@@ -26,6 +26,7 @@ from core.domain.identity.login_events import login_event
 from core.domain.identity.sessions import Application, OpenedSession
 from core.domain.record.events import SYSTEM, Actor
 from core.domain.secrets import Token
+from core.frozen import Frozen
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
@@ -43,33 +44,22 @@ class CodeNotIssued(Exception):
     """What the code would have rested on ended while the application was on its way to the code."""
 
 
-class AuthorizationCodes:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        redemption: CodeRedemption,
-        clients: Clients,
-        sessions: Sessions,
-        *,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._redemption = redemption
-        self._clients = clients
-        self._sessions = sessions
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class AuthorizationCodes(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    redemption: CodeRedemption
+    clients: Clients
+    sessions: Sessions
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def issue(self, uow: UnitOfWork, approved: ApprovedAuthorization, registered: Sequence[str], *, by_trust: bool = False) -> Token:
         """Runs within the caller's unit of work, with the account held. Raises `CodeNotIssued` when the account or the service has ended,
         when the service's addresses are no longer those that were `registered`, or when nothing permits the code: the person's consent or,
         `by_trust`, their own membership of an organization that trusts the service.
         """
-        code = self._secrets.token()
-        new = NewCode(id=AuthorizationCodeId(self._ids.new()), digest=code.digest(), approved=approved, created_at=self._clock.now())
+        code = self.secrets.token()
+        new = NewCode(id=AuthorizationCodeId(self.ids.new()), digest=code.digest(), approved=approved, created_at=self.clock.now())
         if not await uow.authorization_codes.add(new, registered, by_trust=by_trust):
             raise CodeNotIssued
         return code
@@ -81,7 +71,7 @@ class AuthorizationCodes:
         claim = claim_of(request, client.registered.client, is_public=client.is_public)
 
         async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
-            return client, await self._redemption.redeem(claim, client.registered, opening, at)
+            return client, await self.redemption.redeem(claim, client.registered, opening, at)
 
         # An application that keeps a secret sends this from its own servers: where they are says nothing about the person.
         granted, _ = await self._redeemed(claim, look, sender, sender.actor() if client.is_public else SYSTEM)
@@ -98,28 +88,28 @@ class AuthorizationCodes:
             claim = claim_of(request, shown.client, is_public=False)
         except BadRequest:
             # What its request lacks is told to the client, and to nobody who only names it.
-            await self._clients.authenticate(shown)
+            await self.clients.authenticate(shown)
             raise
 
         async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
-            met = await self._redemption.redeem_with_secret(claim, shown.client, secret_digest, opening, at)
+            met = await self.redemption.redeem_with_secret(claim, shown.client, secret_digest, opening, at)
             registered, found = (None, None) if met is None else met
             # The statement has asked for the same: of a client that is refused here, it has redeemed nothing.
-            return await self._clients.confirm(registered, shown), found
+            return await self.clients.confirm(registered, shown), found
 
         return await self._redeemed(claim, look, sender, SYSTEM)
 
     async def _redeemed(self, claim: Claim, look: _Look, sender: Client, actor: Actor) -> tuple[Granted, AuthenticatedClient]:
-        refresh_token = self._secrets.token()
+        refresh_token = self.secrets.token()
         opening = Opening(
-            session=SessionId(self._ids.new()),
+            session=SessionId(self.ids.new()),
             refresh_digest=refresh_token.digest(),
-            login=login_event(LoginEventId(self._ids.new()), actor, self._clock.now(), user=None, provider=""),
-            event=EventId(self._ids.new()),
-            lifetime=self._sessions.lifetime,
+            login=login_event(LoginEventId(self.ids.new()), actor, self.clock.now(), user=None, provider=""),
+            event=EventId(self.ids.new()),
+            lifetime=self.sessions.lifetime,
         )
         for _ in range(_LOOKS):
-            client, found = await look(opening, self._clock.now())
+            client, found = await look(opening, self.clock.now())
             match found:
                 case Redeemed():
                     application = Application(client.registered.client, found.session.scopes or ())
@@ -137,9 +127,9 @@ class AuthorizationCodes:
         raise Unavailable(retry_after=1, detail="a code stayed contended")
 
     async def _end_after(self, claim: Claim, client: AuthenticatedClient, earlier: EarlierUse, sender: Client) -> None:
-        if second_use(claim, client.registered.service, earlier, self._clock.now()) is not SecondUse.STOLEN:
+        if second_use(claim, client.registered.service, earlier, self.clock.now()) is not SecondUse.STOLEN:
             return
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(earlier.user)
             # When several requests bring the code again, one of them finds a session to end and reports it.
             if await uow.sessions.revoke(earlier.session, earlier.user):

@@ -73,29 +73,16 @@ class UnfinishedAuthorization(Frozen):
 Outcome = FinishedAuthorization | UnfinishedAuthorization
 
 
-class Authorizations:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        encounters: Encounters,
-        verifier: TokenVerifier,
-        codes: AuthorizationCodes,
-        sessions: Sessions,
-        *,
-        issuer: str,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._encounters = encounters
-        self._verifier = verifier
-        self._codes = codes
-        self._sessions = sessions
-        self._issuer = issuer
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class Authorizations(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    encounters: Encounters
+    verifier: TokenVerifier
+    codes: AuthorizationCodes
+    sessions: Sessions
+    issuer: str
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
         """A request as a browser brings it. Three round trips for one that gets its code at once: one for everything that it depends on,
@@ -103,10 +90,10 @@ class Authorizations:
         """
         client, secret = client_of(parameters), pushed(parameters)
         if secret is not None:
-            met = _found(await self._encounters.take_pushed(client, Token(secret).digest(), caller))
+            met = _found(await self.encounters.take_pushed(client, Token(secret).digest(), caller))
             request = _taken(met)
             return await self._settled(request, met, Progress(), caller=caller)
-        met = _found(await self._encounters.find(client, caller))
+        met = _found(await self.encounters.find(client, caller))
         answers_to = recipient(parameters, met.application.registered)
         try:
             request = await self.checked(parameters, met.application, answers_to)
@@ -141,7 +128,7 @@ class Authorizations:
         """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
         `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person is told.
         """
-        met = await self._encounters.find_named(organization, service)
+        met = await self.encounters.find_named(organization, service)
         if met is None:
             raise NotFound("There is no such service", words="service_unknown")
         request = checked_directly(asked, met.application.registered)
@@ -175,7 +162,7 @@ class Authorizations:
         hint = id_token_hint(parameters)
         if hint is None:
             return request
-        said = await read_hint(self._verifier, hint)
+        said = await read_hint(self.verifier, hint)
         if said is None or said.client != request.client_id:
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, NOT_OUR_HINT)
         if request.subject not in {None, said.user}:
@@ -184,7 +171,7 @@ class Authorizations:
 
     async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> AuthorizationEncounter:
         """For a request that a flow has kept. What the service has registered may have changed since. Raises `UnknownRecipient`."""
-        met = _found(await self._encounters.find(request.client_id, caller))
+        met = _found(await self.encounters.find(request.client_id, caller))
         _require_registered(request, met.application.registered)
         return met
 
@@ -203,7 +190,7 @@ class Authorizations:
         try:
             require_open(request, application)
             require_redeemable(request, application.registered)
-            step = next_step(request, application, signed_in, progress, self._clock.now())
+            step = next_step(request, application, signed_in, progress, self.clock.now())
             if step is not AuthorizationStep.DONE or signed_in is None:
                 return UnfinishedAuthorization(step, request, application, signed_in)
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
@@ -241,19 +228,19 @@ class Authorizations:
             authenticated_by=signed_in.authenticated_by,
             provider=_provider(flow, signed_in),
         )
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # Before the flow, as whoever ends both takes them.
             await uow.accounts.hold_shared(signed_in.user)
             if flow is not None:
-                await complete_once(uow, flow, self._clock.now())
+                await complete_once(uow, flow, self.clock.now())
             if actor is not None:
-                consent = Consent(signed_in.user, application.service, request.scopes, self._clock.now())
-                if not await give_consent(uow, ConsentId(self._ids.new()), consent, actor):
+                consent = Consent(signed_in.user, application.service, request.scopes, self.clock.now())
+                if not await give_consent(uow, ConsentId(self.ids.new()), consent, actor):
                     raise NotFound("This application does not exist any more", words="application_unknown")
             by_trust = actor is None and not relies_on_consent(application, signed_in)
-            code = await self._codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
+            code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
             await uow.commit()
-        return request.recipient.answered(self._issuer, {"code": code.reveal()})
+        return request.recipient.answered(self.issuer, {"code": code.reveal()})
 
     async def _with_tokens(
         self,
@@ -266,7 +253,7 @@ class Authorizations:
         sender: Client,
     ) -> Answered:
         """A code as for everybody else, which is exchanged here: by the same rules, and with the same entries in the logs."""
-        verifier = self._secrets.token()
+        verifier = self.secrets.token()
         answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, actor)
         grant = TokenRequest(
             grant_type=AUTHORIZATION_CODE,
@@ -274,25 +261,25 @@ class Authorizations:
             redirect_uri=request.recipient.redirect_uri,
             code_verifier=verifier,
         )
-        granted = await self._codes.redeem(grant, _as_client(application), sender)
-        tokens = await self._sessions.tokens(granted.opened)
+        granted = await self.codes.redeem(grant, _as_client(application), sender)
+        tokens = await self.sessions.tokens(granted.opened)
         fields = {
             "access_token": tokens.access_token.reveal(),
             "refresh_token": tokens.refresh_token.reveal(),
             "token_type": "Bearer",
             "expires_in": str(tokens.expires_in),
         }
-        return request.recipient.answered(self._issuer, fields)
+        return request.recipient.answered(self.issuer, fields)
 
     async def _complete(self, flow: Flow, *, refused: bool = False) -> None:
         if flow.repeats:
             return
-        async with self._unit_of_work() as uow:
-            await complete_once(uow, flow, self._clock.now(), refused=refused)
+        async with self.unit_of_work() as uow:
+            await complete_once(uow, flow, self.clock.now(), refused=refused)
             await uow.commit()
 
     def _refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:
-        return answers_to.answered(self._issuer, {"error": refusal.word.value, "error_description": refusal.message})
+        return answers_to.answered(self.issuer, {"error": refusal.word.value, "error_description": refusal.message})
 
 
 def _as_client(application: RequestingApplication) -> AuthenticatedClient:

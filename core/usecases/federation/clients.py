@@ -16,43 +16,34 @@ from core.domain.federation.clients import (
 from core.domain.federation.oauth_errors import client_refused
 from core.domain.json import Json
 from core.domain.secrets import Token
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.federation.clients import ClientAssertions, ClientLookup, UsedAssertions
 from ports.services.published_keys import KeptKeys, KeySets
 
 
-class Clients:
-    def __init__(
-        self,
-        lookup: ClientLookup,
-        assertions: ClientAssertions,
-        used: UsedAssertions,
-        key_sets: KeySets,
-        kept_keys: KeptKeys,
-        *,
-        clock: Clock,
-        audiences: Collection[str],
-    ) -> None:
-        """`audiences` are whom an assertion may be for."""
-        self._lookup = lookup
-        self._assertions = assertions
-        self._used = used
-        self._key_sets = key_sets
-        self._kept_keys = kept_keys
-        self._clock = clock
-        self._audiences = frozenset(audiences)
+class Clients(Frozen):
+    """`audiences` are whom an assertion may be for."""
+
+    lookup: ClientLookup
+    assertions: ClientAssertions
+    used: UsedAssertions
+    key_sets: KeySets
+    kept_keys: KeptKeys
+    clock: Clock
+    audiences: Collection[str]
 
     def credentials(
         self, *, basic: tuple[str, Token] | None, named: str | None, secret: Token | None, assertion: str | None, assertion_type: str | None
     ) -> ClientCredentials:
         """What a request shows of its client. Raises `BadRequest`, `Unauthorized`."""
-        claimed = None if assertion is None else self._assertions.claimed_client(assertion)
+        claimed = None if assertion is None else self.assertions.claimed_client(assertion)
         return credentials_of(basic=basic, named=named, secret=secret, assertion=assertion, assertion_type=assertion_type, claimed=claimed)
 
     async def authenticate(self, credentials: ClientCredentials) -> AuthenticatedClient:
         """In one round trip, and with an assertion in two. Raises `Unauthorized`; `OrganizationNotActive`."""
         secret = credentials.secret
-        found = await self._lookup.find(credentials.client, None if secret is None else secret.digest())
+        found = await self.lookup.find(credentials.client, None if secret is None else secret.digest())
         return await self.confirm(found, credentials)
 
     async def confirm(self, found: RegisteredClient | None, credentials: ClientCredentials) -> AuthenticatedClient:
@@ -60,9 +51,9 @@ class Clients:
         client = require_known(found, credentials)
         if credentials.assertion is not None and client.keys is not None:
             claims = await self._verified(credentials.assertion, client, client.keys)
-            assertion = used_assertion(claims, client.client, self._audiences, self._clock.now())
-            if not await self._used.use(client, assertion):
-                require_open(require_known(await self._lookup.find(client.client, None), credentials))
+            assertion = used_assertion(claims, client.client, self.audiences, self.clock.now())
+            if not await self.used.use(client, assertion):
+                require_open(require_known(await self.lookup.find(client.client, None), credentials))
                 raise client_refused("the assertion was used before, or the client has other keys since")
         require_open(client)
         return AuthenticatedClient(client, credentials.method)
@@ -70,22 +61,22 @@ class Clients:
     async def _verified(self, assertion: str, client: RegisteredClient, keys: Mapping[str, Json]) -> Mapping[str, Json]:
         """Published keys are read again when they are old, and when none of them verifies: the client may have a new one since."""
         if client.keys_uri is None:
-            return self._assertions.verify(assertion, keys)
-        if not client.has_old_keys(self._clock.now()):
+            return self.assertions.verify(assertion, keys)
+        if not client.has_old_keys(self.clock.now()):
             try:
-                return self._assertions.verify(assertion, keys)
+                return self.assertions.verify(assertion, keys)
             except Unauthorized:
                 renewed = await self._renewed(client, client.keys_uri)
                 if renewed is None or renewed == keys:
                     raise
-                return self._assertions.verify(assertion, renewed)
+                return self.assertions.verify(assertion, renewed)
         renewed = await self._renewed(client, client.keys_uri)
-        return self._assertions.verify(assertion, keys if renewed is None else renewed)
+        return self.assertions.verify(assertion, keys if renewed is None else renewed)
 
     async def _renewed(self, client: RegisteredClient, url: str) -> Mapping[str, Json] | None:
-        renewed = await self._key_sets.renewed(url)
+        renewed = await self.key_sets.renewed(url)
         if renewed is not None:
-            await self._kept_keys.keep(client.service, url, renewed, self._clock.now())
+            await self.kept_keys.keep(client.service, url, renewed, self.clock.now())
         return renewed
 
 

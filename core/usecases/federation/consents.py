@@ -6,24 +6,24 @@ from core.domain.errors import NotFound
 from core.domain.federation.consents import ApplicationAccess, Consent, consent_given, consent_revoked
 from core.domain.identifiers import ConsentId, ServiceId, UserId
 from core.domain.record.events import Actor
+from core.frozen import Frozen
 from ports.federation.consents import AccessLookup
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Consents:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: AccessLookup) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
+class Consents(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: AccessLookup
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         """The applications with access: those that the person has allowed something, and those that have a session of theirs."""
-        return await self._lookup.list(user)
+        return await self.lookup.list(user)
 
     async def revoke(self, user: UserId, service: ServiceId, actor: Actor) -> ApplicationAccess:
         """The application's sessions for this person, with their refresh tokens, and its codes end with the next request, and it has to ask
         again. Raises `NotFound` when it has no access.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             access = await uow.consents.revoke(user, service)
             if access is None:

@@ -47,7 +47,7 @@ from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Application
 from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.secrets import Secret, Token
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.sessions import Sessions
@@ -68,57 +68,40 @@ USER_CODES: Final = "device_user_codes"
 _TRIES: Final = 3
 
 
-class DeviceFlow:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        codes: DeviceCodeRequests,
-        *,
-        clients: Clients,
-        devices: Devices,
-        admission: Admission,
-        sessions: Sessions,
-        buckets: SharedBuckets,
-        server_secrets: ServerSecrets,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-        activation_page: str,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._codes = codes
-        self._clients = clients
-        self._devices = devices
-        self._admission = admission
-        self._sessions = sessions
-        self._buckets = buckets
-        self._server_secrets = server_secrets
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
-        self._activation_page = activation_page
+class DeviceFlow(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    codes: DeviceCodeRequests
+    clients: Clients
+    devices: Devices
+    admission: Admission
+    sessions: Sessions
+    buckets: SharedBuckets
+    server_secrets: ServerSecrets
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    activation_page: str
 
     async def ask(self, asking: AskingClient, scopes: tuple[str, ...], client: Client) -> DeviceAuthorization:
         """A code for a device, and one for its person. Raises `Unauthorized` when there is no such client, and `OrganizationNotActive`."""
         actor = client.actor()
         asker = AskingDevice(address=actor.address, user_agent=actor.user_agent)
-        key = await self._server_secrets.get(USER_CODES)
+        key = await self.server_secrets.get(USER_CODES)
         for _ in range(_TRIES):
-            device_code, user_code = self._secrets.token(), self._secrets.letters(USER_CODE_ALPHABET, USER_CODE_LENGTH)
+            device_code, user_code = self.secrets.token(), self.secrets.letters(USER_CODE_ALPHABET, USER_CODE_LENGTH)
             code = NewDeviceCode(
-                id=DeviceCodeId(self._ids.new()),
+                id=DeviceCodeId(self.ids.new()),
                 digest=device_code.digest(),
                 user_code_hmac=user_code_hmac(user_code, key),
                 scopes=scopes,
                 asker=asker,
-                created_at=self._clock.now(),
+                created_at=self.clock.now(),
             )
-            asked = _known(await self._codes.ask(code, asking))
+            asked = _known(await self.codes.ask(code, asking))
             if asked.is_added:
-                self._metrics.device_flow(DeviceStep.STARTED)
-                page = asked.activation_uri or self._activation_page
+                self.metrics.device_flow(DeviceStep.STARTED)
+                page = asked.activation_uri or self.activation_page
                 return DeviceAuthorization(
                     device_code=device_code,
                     user_code=Secret(as_shown(user_code)),
@@ -132,32 +115,32 @@ class DeviceFlow:
         many in a time. Raises `UserCodeUnknown`, `DeviceCodeExpired`, `OrganizationNotActive`, `RateLimited`.
         """
         if by is not None:
-            wait = await self._buckets.take(ENTRIES_OF_PERSON, str(by))
+            wait = await self.buckets.take(ENTRIES_OF_PERSON, str(by))
             if wait > 0:
                 raise RateLimited(retry_after=wait, detail=ENTRIES_OF_PERSON.name)
         user_code = read_user_code(text)
         if user_code is None:
             raise UserCodeUnknown
-        found = await self._codes.find_entered(user_code_hmac(user_code, await self._server_secrets.get(USER_CODES)))
+        found = await self.codes.find_entered(user_code_hmac(user_code, await self.server_secrets.get(USER_CODES)))
         return self._pending(found), user_code
 
     async def find(self, code: DeviceCodeId) -> EnteredCode:
         """The device that somebody is about to decide about. Raises the same, but for `RateLimited`."""
-        return self._pending(await self._codes.find(code))
+        return self._pending(await self.codes.find(code))
 
     async def approve(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
         """The device may come in as this person. The same person may repeat it. Raises what `find` does, `Forbidden` where only members are
         let in, `ReauthenticationRequired` after a sign-in that is too old for the organization, and `Unauthorized` when the caller's
         session has ended.
         """
-        found = await self._codes.find(code)
+        found = await self.codes.find(code)
         if _has_decided(found, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED):
             return found
         found = self._pending(found)
-        now = self._clock.now()
+        now = self.clock.now()
         if not found.outlasts(caller.proved, now):
             raise ReauthenticationRequired(max_age=found.session_lifetime or timedelta(0))
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # Whoever ends the person's sessions at this moment waits for this, or has ended the one that approves.
             confirmed = await uow.sign_ins.confirm(LastLook(user=caller.user, since=now, service=found.context.service))
             if confirmed is None:
@@ -166,21 +149,21 @@ class DeviceFlow:
             if await uow.device_codes.approve(code, caller.user, caller.session, now):
                 await uow.record(device_approved(found, client.actor(caller.user)))
                 await uow.commit()
-                self._metrics.device_flow(DeviceStep.APPROVED)
+                self.metrics.device_flow(DeviceStep.APPROVED)
                 return found
         return await self._decided(code, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED)
 
     async def deny(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
         """The device is turned away. The same person may repeat it. Raises what `find` does."""
-        found = await self._codes.find(code)
+        found = await self.codes.find(code)
         if _has_decided(found, caller, DeviceCodeState.DENIED):
             return found
         found = self._pending(found)
-        async with self._unit_of_work() as uow:
-            if await uow.device_codes.deny(code, caller.user, self._clock.now()):
+        async with self.unit_of_work() as uow:
+            if await uow.device_codes.deny(code, caller.user, self.clock.now()):
                 await uow.record(device_denied(found, client.actor(caller.user)))
                 await uow.commit()
-                self._metrics.device_flow(DeviceStep.DENIED)
+                self.metrics.device_flow(DeviceStep.DENIED)
                 return found
         return await self._decided(code, caller, DeviceCodeState.DENIED)
 
@@ -190,18 +173,18 @@ class DeviceFlow:
         `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client does not show the credential that it has, and
         `OrganizationNotActive`.
         """
-        found = await self._codes.poll(device_code.digest(), shown, self._clock.now())
+        found = await self.codes.poll(device_code.digest(), shown, self.clock.now())
         if found is None:
             raise InvalidGrant(detail="there is no such device code") if shown is None else client_refused("there is no such client")
         client = await self._authenticated(found.client, shown)
-        decision = approved(found.code, self._clock.now())
+        decision = approved(found.code, self.clock.now())
         # An application that keeps a secret asks from its own servers: where they are says nothing about the person.
         known = sender if client.is_public else replace(sender, address=None)
-        return await self._let_in(decision, client, await self._devices.observe(known)), client
+        return await self._let_in(decision, client, await self.devices.observe(known)), client
 
     async def _authenticated(self, found: RegisteredClient, shown: ClientCredentials | None) -> AuthenticatedClient:
         if shown is not None and shown.method is not AuthenticationMethod.NONE:
-            return await self._clients.confirm(found, shown)
+            return await self.clients.confirm(found, shown)
         if not may_show_nothing(found):
             raise client_refused("the client has a credential, and shows nothing")
         require_open(found)
@@ -209,7 +192,7 @@ class DeviceFlow:
 
     async def _let_in(self, decision: DeviceDecision, client: AuthenticatedClient, approach: Approach) -> Granted:
         user, service = decision.user, client.registered.service
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # It holds the account: before the code, as whoever ends both takes them.
             confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=decision.at, service=service))
             if confirmed is None:
@@ -218,12 +201,12 @@ class DeviceFlow:
                 context = open_context(confirmed.destination)
             except (Forbidden, NotFound) as refusal:
                 raise DeviceDenied(detail=refusal.message) from None
-            now = self._clock.now()
+            now = self.clock.now()
             approval = await uow.device_codes.consume(decision.code, now)
             if approval is None:
                 raise InvalidGrant(detail="another poll was quicker, or the approval was withdrawn or has become too old")
             knowledge = await uow.devices.knowledge(user, approach)
-            sighting = self._devices.judge(approach, knowledge)
+            sighting = self.devices.judge(approach, knowledge)
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
@@ -235,21 +218,21 @@ class DeviceFlow:
                 provider=PROVIDER,
             )
             # The session has no parent: signing out in the browser leaves the device signed in.
-            landing = WithTokens(self._sessions, Application(client.registered.client, approval.scopes))
-            admitted = await self._admission.let_in(uow, arrived, landing)
+            landing = WithTokens(self.sessions, Application(client.registered.client, approval.scopes))
+            admitted = await self.admission.let_in(uow, arrived, landing)
             await uow.commit()
-        self._metrics.device_flow(DeviceStep.LET_IN)
+        self.metrics.device_flow(DeviceStep.LET_IN)
         return Granted(admitted.kept, confirmed.account.email_verified_at is not None, approval.role)
 
     def _pending(self, found: EnteredCode | None) -> EnteredCode:
         if found is None:
             raise UserCodeUnknown
-        found.require_pending(self._clock.now())
+        found.require_pending(self.clock.now())
         return found
 
     async def _decided(self, code: DeviceCodeId, caller: Caller, *states: DeviceCodeState) -> EnteredCode:
         """Somebody else was quicker, or the same person, whose form was sent twice."""
-        found = await self._codes.find(code)
+        found = await self.codes.find(code)
         if _has_decided(found, caller, *states):
             return found
         self._pending(found)

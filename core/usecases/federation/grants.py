@@ -13,6 +13,7 @@ from core.domain.federation.scopes import LONGEST_SCOPES, OPENID, known, words
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
+from core.frozen import Frozen
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
 from ports.ids import Ids
@@ -26,41 +27,29 @@ class Grant(Protocol):
     async def __call__(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted: ...
 
 
-class Grants:
+class Grants(Frozen):
     """The token endpoint."""
 
-    def __init__(
-        self,
-        grants: Mapping[str, Grant],
-        sessions: Sessions,
-        signer: TokenSigner,
-        metrics: Metrics,
-        *,
-        clock: Clock,
-        ids: Ids,
-        issuer: str,
-        access_lifetime: timedelta,
-    ) -> None:
-        """`grants` by their types. That of a client itself is built in, as it opens no session."""
-        self._grants = grants
-        self._sessions = sessions
-        self._signer = signer
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
-        self._issuer = issuer
-        self._access_lifetime = access_lifetime
+    grants: Mapping[str, Grant]
+    """By their types. The grant of a client itself is built in, as it opens no session."""
+    sessions: Sessions
+    signer: TokenSigner
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+    issuer: str
+    access_lifetime: timedelta
 
     @property
     def types(self) -> tuple[str, ...]:
         """All that there are. Device codes are exchanged by `DeviceFlow`, which looks the client up together with the code."""
-        return (*self._grants, CLIENT_CREDENTIALS, DEVICE_CODE)
+        return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE)
 
     async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
         """Raises `UnsupportedGrantType` and what the grant raises."""
         if request.grant_type == CLIENT_CREDENTIALS:
             return await self._of_client(request, client)
-        grant = self._grants.get(request.grant_type)
+        grant = self.grants.get(request.grant_type)
         if grant is None:
             raise no_such_grant(request.grant_type)
         return await self.issue(await grant(request, client, sender), client)
@@ -68,20 +57,20 @@ class Grants:
     async def issue(self, granted: Granted, client: AuthenticatedClient) -> IssuedTokens:
         """Signed after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
         opened = granted.opened
-        pair = await self._sessions.tokens(opened)
+        pair = await self.sessions.tokens(opened)
         scopes = () if opened.application is None else opened.application.scopes
         id_token = None
         if OPENID in scopes:
-            now = self._clock.now()
+            now = self.clock.now()
             claims = id_claims(
                 granted,
                 client=client.registered.client,
                 access_token=pair.access_token,
-                issuer=self._issuer,
+                issuer=self.issuer,
                 now=now,
                 expires_at=now + timedelta(seconds=pair.expires_in),
             )
-            id_token = Token(await self._signer.sign_id(claims, client.registered.id_token_algorithm.value))
+            id_token = Token(await self.signer.sign_id(claims, client.registered.id_token_algorithm.value))
         return IssuedTokens(pair.access_token, pair.expires_in, " ".join(scopes) or None, pair.refresh_token, id_token)
 
     async def _of_client(self, request: TokenRequest, client: AuthenticatedClient) -> IssuedTokens:
@@ -92,28 +81,27 @@ class Grants:
             raise InvalidScope("There are no scopes for a client's own token")
         claims = client_claims(
             client.registered,
-            issuer=self._issuer,
-            token_id=str(self._ids.new()),
-            now=self._clock.now(),
-            lifetime=self._access_lifetime,
+            issuer=self.issuer,
+            token_id=str(self.ids.new()),
+            now=self.clock.now(),
+            lifetime=self.access_lifetime,
         )
-        token = Token(await self._signer.sign_for_application(claims))
-        self._metrics.token_issued()
-        return IssuedTokens(token, int(self._access_lifetime.total_seconds()))
+        token = Token(await self.signer.sign_for_application(claims))
+        self.metrics.token_issued()
+        return IssuedTokens(token, int(self.access_lifetime.total_seconds()))
 
 
-class RefreshGrant:
+class RefreshGrant(Frozen):
     """A session that goes on."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    sessions: Sessions
 
     async def __call__(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
         if request.refresh_token is None:
             raise BadRequest("refresh_token: send the refresh token that you got last")
         holder = Holder(client.registered.client, client.registered.service, asked_scopes(request.scope), client.is_public)
         try:
-            continued = await self._sessions.continued(request.refresh_token, sender, holder)
+            continued = await self.sessions.continued(request.refresh_token, sender, holder)
         except BeyondScopes:
             raise InvalidScope from None
         except (Unauthorized, Forbidden) as refusal:

@@ -20,10 +20,9 @@ class Farewell(Frozen):
     """Whether the person has to say first that they want this: anybody can make their browser come here."""
 
 
-class Logouts:
-    def __init__(self, encounters: Encounters, verifier: TokenVerifier) -> None:
-        self._encounters = encounters
-        self._verifier = verifier
+class Logouts(Frozen):
+    encounters: Encounters
+    verifier: TokenVerifier
 
     async def look(self, request: OidcLogoutRequest, caller: Caller | None) -> Farewell:
         """Changes nothing. Raises `WayBackUnknown`. A hint counts when it is an ID token of ours, expired or not, for this application and
@@ -31,11 +30,11 @@ class Logouts:
         """
         hint = None
         if request.id_token_hint is not None:
-            hint = await read_hint(self._verifier, request.id_token_hint)
+            hint = await read_hint(self.verifier, request.id_token_hint)
             if hint is None or request.client not in {None, hint.client}:
                 return Farewell(None, None, caller is not None)
         client = client_of_logout(request, hint)
-        met = None if client is None else await self._encounters.find(client, None)
+        met = None if client is None else await self.encounters.find(client, None)
         application = None if met is None else met.application
         is_theirs = caller is not None and hint is not None and application is not None and hint.user == caller.user
         return Farewell(application, way_back(request, application), caller is not None and not is_theirs)

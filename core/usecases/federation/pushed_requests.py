@@ -23,34 +23,24 @@ class PushedRequest(Frozen):
     lifetime: timedelta
 
 
-class PushedRequests:
-    def __init__(
-        self,
-        authorizations: Authorizations,
-        encounters: Encounters,
-        store: PushedRequestStore,
-        *,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._authorizations = authorizations
-        self._encounters = encounters
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class PushedRequests(Frozen):
+    authorizations: Authorizations
+    encounters: Encounters
+    store: PushedRequestStore
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def push(self, parameters: Parameters, client: ClientId) -> PushedRequest:
         """`client` has authenticated, if it has anything to authenticate with. Raises `AuthorizationRefused` and `UnknownRecipient`."""
         if "request_uri" in parameters:
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "request_uri: a pushed request cannot name another one")
-        met = await self._encounters.find(client, None)
+        met = await self.encounters.find(client, None)
         if met is None:
             raise unknown_application()
         application = met.application
-        request = await self._authorizations.checked(parameters, application, recipient(parameters, application.registered))
-        secret = self._secrets.token()
-        expires_at = self._clock.now() + LIFETIME
-        await self._store.add(PushedRequestId(self._ids.new()), secret.digest(), application.service, stored(request), expires_at)
+        request = await self.authorizations.checked(parameters, application, recipient(parameters, application.registered))
+        secret = self.secrets.token()
+        expires_at = self.clock.now() + LIFETIME
+        await self.store.add(PushedRequestId(self.ids.new()), secret.digest(), application.service, stored(request), expires_at)
         return PushedRequest(f"{PUSHED}{secret.reveal()}", LIFETIME)

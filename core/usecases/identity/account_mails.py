@@ -12,7 +12,7 @@ from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import mailed_token
 from core.domain.identity.sign_in import account_key, service_named
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.realms import HomeRealms
 from ports.branding import Brandings
 from ports.clock import Clock
@@ -23,29 +23,16 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class AccountMails:
-    def __init__(
-        self,
-        *,
-        unit_of_work: UnitOfWorkFactory,
-        brandings: Brandings,
-        templates: MailTemplates,
-        links: Links,
-        realms: HomeRealms,
-        buckets: SharedBuckets,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._brandings = brandings
-        self._templates = templates
-        self._links = links
-        self._realms = realms
-        self._buckets = buckets
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class AccountMails(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    brandings: Brandings
+    templates: MailTemplates
+    links: Links
+    realms: HomeRealms
+    buckets: SharedBuckets
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def send(self, asked: AskedMail) -> bool:
         """Issues a link and queues its mail, in one transaction. Returns False when nobody gets a mail: there is no account, it may not
@@ -53,31 +40,31 @@ class AccountMails:
         mails again, and the last link is the one that works.
         """
         kind, email, organization = asked.kind, asked.email, asked.organization
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
             # Without an account the id belongs to nobody, and the statements have no effect.
-            user = UserId(self._ids.new()) if account is None else account.id
+            user = UserId(self.ids.new()) if account is None else account.id
             onward = await self._onward(uow, asked)
             permitted = kind is not AccountMail.SIGN_IN_LINK or await uow.sign_in_links.are_permitted(user)
         # Of the domain, so it is asked for every address of it.
-        if kind.opens_a_way_of_ours and await self._realms.requires_provider(email):
+        if kind.opens_a_way_of_ours and await self.realms.requires_provider(email):
             permitted = permitted and account is not None and account.is_platform_owner
-        if await self._buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
+        if await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
-        branding = await self._brandings.find(organization) if organization else None
+        branding = await self.brandings.find(organization) if organization else None
         is_due = account is not None and permitted and kind.is_due(account)
         address, language = email, asked.language
         if account is not None and is_due:
             address, language = account.email, account.language or language
         else:
-            user = UserId(self._ids.new())
-        token = self._secrets.mailed_token()
+            user = UserId(self.ids.new())
+        token = self.secrets.mailed_token()
         # To the address on record, whose spelling may differ from the one in the request.
-        link = self._links.redeeming(kind.purpose, token, onward)
-        mail = self._templates.mail(kind.value, address.address, account=user, language=language, branding=branding or POSTERN, link=link)
-        async with self._unit_of_work() as uow:
+        link = self.links.redeeming(kind.purpose, token, onward)
+        mail = self.templates.mail(kind.value, address.address, account=user, language=language, branding=branding or POSTERN, link=link)
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            await uow.mailed_tokens.issue(mailed_token(token, kind.purpose, user, address, self._clock.now()))
+            await uow.mailed_tokens.issue(mailed_token(token, kind.purpose, user, address, self.clock.now()))
             await uow.jobs.add(replace(mail.as_job(), only_for=user, priority=asked.priority))
             await uow.commit()
         return is_due

@@ -11,7 +11,7 @@ from core.domain.identity.precedence import Precedence
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, end_second_factor, hand_over, require_living
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
@@ -24,81 +24,69 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 AlsoFirst = Callable[[UnitOfWork, UserId], Awaitable[None]]
 
 
-class PasswordRules:
+class PasswordRules(Frozen):
     """The rules for every new password, on every way in."""
 
-    def __init__(self, common_passwords: CommonPasswords) -> None:
-        self._common_passwords = common_passwords
+    common_passwords: CommonPasswords
 
     def require(self, password: Password, email: Email) -> None:
         """Raises `BadRequest`."""
         require_acceptable(password, email)
-        if self._common_passwords.contains(password):
+        if self.common_passwords.contains(password):
             raise BadRequest("The password is among the most common ones: choose another", words="password_common")
 
 
-class AccountPasswords:
-    def __init__(
-        self,
-        *,
-        unit_of_work: UnitOfWorkFactory,
-        rules: PasswordRules,
-        passwords: PasswordHasher,
-        realms: HomeRealms,
-        templates: MailTemplates,
-        buckets: SharedBuckets,
-        clock: Clock,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._rules = rules
-        self._passwords = passwords
-        self._realms = realms
-        self._templates = templates
-        self._buckets = buckets
-        self._clock = clock
+class AccountPasswords(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    rules: PasswordRules
+    passwords: PasswordHasher
+    realms: HomeRealms
+    templates: MailTemplates
+    buckets: SharedBuckets
+    clock: Clock
 
     async def set(self, user: UserId, session: SessionId, new: Password, actor: Actor) -> None:
         """A first password, for an account that signs in another way."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
         if found is None:
             raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is not None:
             raise BadRequest("The account already has a password: change it instead", words="has_password")
-        self._rules.require(new, found.email)
-        encoded = await self._passwords.hash(new, Precedence.PROVEN)
-        async with self._unit_of_work() as uow:
+        self.rules.require(new, found.email)
+        encoded = await self.passwords.hash(new, Precedence.PROVEN)
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             # An operator who has just ended all ways in leaves no password either.
             await require_living(uow, session)
-            if not await uow.account_passwords.replace(user, None, encoded, self._clock.now()):
+            if not await uow.account_passwords.replace(user, None, encoded, self.clock.now()):
                 raise BadRequest("The account already has a password: change it instead", words="has_password")
-            await end_access(uow, user, self._clock.now(), but=session)
+            await end_access(uow, user, self.clock.now(), but=session)
             await self._tell(uow, user, found, actor, how="set")
             await uow.commit()
 
     async def change(self, user: UserId, session: SessionId, current: Password, new: Password, actor: Actor) -> None:
         """All other sessions end, and so does the trust in devices. Guesses at the current password are limited."""
-        wait = await self._buckets.take(PASSWORD_GUESSES, str(user))
+        wait = await self.buckets.take(PASSWORD_GUESSES, str(user))
         if wait > 0:
             raise RateLimited(retry_after=wait)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
         if found is None:
             raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is None:
             raise BadRequest("The account has no password yet: set one first", words="no_password")
-        self._rules.require(new, found.email)
-        if not await self._passwords.verify(found.encoded, current, Precedence.PROVEN):
+        self.rules.require(new, found.email)
+        if not await self.passwords.verify(found.encoded, current, Precedence.PROVEN):
             await self._remember_wrong_password(user, actor)
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
-        encoded = await self._passwords.hash(new, Precedence.PROVEN)
-        async with self._unit_of_work() as uow:
+        encoded = await self.passwords.hash(new, Precedence.PROVEN)
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            if not await uow.account_passwords.replace(user, found.encoded, encoded, self._clock.now()):
+            if not await uow.account_passwords.replace(user, found.encoded, encoded, self.clock.now()):
                 # Another request was quicker: the password that was checked is no longer the current one.
                 raise Unauthorized("The current password is wrong", words="wrong_current_password")
-            await end_access(uow, user, self._clock.now(), but=session)
+            await end_access(uow, user, self.clock.now(), but=session)
             await self._tell(uow, user, found, actor, how="changed")
             await uow.commit()
 
@@ -106,28 +94,28 @@ class AccountPasswords:
         """Whether this password was set or changed a moment ago: a form that is sent twice is no error. Not longer, or it would be a second
         way to try passwords.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
-        if found is None or found.encoded is None or not found.is_new(self._clock.now()):
+        if found is None or found.encoded is None or not found.is_new(self.clock.now()):
             return False
-        return await self._passwords.verify(found.encoded, password, Precedence.PROVEN)
+        return await self.passwords.verify(found.encoded, password, Precedence.PROVEN)
 
     async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> None:
         """By a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second factor. A refused
         password leaves the link usable. `first` is done along with it if the account had no password.
         """
         found = await self.look_at_link(token)
-        self._rules.require(new, found.email)
-        encoded = await self._passwords.hash(new, Precedence.PROVEN)
+        self.rules.require(new, found.email)
+        encoded = await self.passwords.hash(new, Precedence.PROVEN)
         actor = replace(actor, user=found.user)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(found.user)
             if first is not None:
                 had = await uow.account_passwords.find(found.user)
                 if had is not None and had.encoded is None:
                     await first(uow, found.user)
             # Read only now: a sign-in under the old password that got in between must count as earlier than the change.
-            now = self._clock.now()
+            now = self.clock.now()
             if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:
                 raise refusal_of(await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD))
             asked = found.purpose is MailedTokenPurpose.RESET_PASSWORD
@@ -147,20 +135,20 @@ class AccountPasswords:
 
     async def was_just_reset(self, token: Token, new: Password) -> bool:
         """Whether this link has just been used to choose this password."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)
-        return found is not None and found.was_just_used(self._clock.now()) and await self.was_just_chosen(found.user, new)
+        return found is not None and found.was_just_used(self.clock.now()) and await self.was_just_chosen(found.user, new)
 
     async def look_at_link(self, token: Token) -> MailedToken:
         """What a link is for, without using it. Raises `BadRequest` when it can no longer be used, and `ProviderRequired` where a password
         would be of no use.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)
-        if found is None or not found.is_usable(self._clock.now()):
+        if found is None or not found.is_usable(self.clock.now()):
             raise refusal_of(found)
-        if await self._realms.requires_provider(found.email):
-            async with self._unit_of_work() as uow:
+        if await self.realms.requires_provider(found.email):
+            async with self.unit_of_work() as uow:
                 account = await uow.accounts.find(found.email)
             if account is None or not account.is_platform_owner:
                 raise ProviderRequired
@@ -168,15 +156,15 @@ class AccountPasswords:
 
     async def _tell(self, uow: UnitOfWork, user: UserId, account: Account | AccountPassword, actor: Actor, *, how: str) -> None:
         language = account.language or actor.language
-        mail = self._templates.mail(
-            "password_changed", account.email.address, account=user, language=language, when=self._clock.now(), address=actor.address
+        mail = self.templates.mail(
+            "password_changed", account.email.address, account=user, language=language, when=self.clock.now(), address=actor.address
         )
         await uow.jobs.add(mail.as_job())
         event = Event("security.password.changed", actor, Target("user", str(user)), details={"how": how})
         await uow.record_in_every_log(event, user)
 
     async def _remember_wrong_password(self, user: UserId, actor: Actor) -> None:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.record(
                 Event(
                     "security.password.changed",

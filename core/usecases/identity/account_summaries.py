@@ -3,17 +3,17 @@
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.identity.account_summaries import AccountSummary
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.account_summaries import AccountSummaryLookup
 
 
-class AccountSummaries:
-    def __init__(self, lookup: AccountSummaryLookup, clock: Clock) -> None:
-        self._lookup = lookup
-        self._clock = clock
+class AccountSummaries(Frozen):
+    lookup: AccountSummaryLookup
+    clock: Clock
 
     async def of(self, user: UserId) -> AccountSummary:
-        found = await self._lookup.find(user, self._clock.now())
+        found = await self.lookup.find(user, self.clock.now())
         if found is None:
             raise Unauthorized("There is no such account any more")
         return found

@@ -11,7 +11,7 @@ from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_second_factor, hand_over, require_living
 from core.usecases.identity.account_passwords import PasswordRules
 from ports.clock import Clock
@@ -24,33 +24,18 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Accounts:
-    def __init__(
-        self,
-        *,
-        unit_of_work: UnitOfWorkFactory,
-        rules: PasswordRules,
-        passwords: PasswordHasher,
-        destinations: Destinations,
-        templates: MailTemplates,
-        links: Links,
-        buckets: SharedBuckets,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-        immediate_email_changes: bool,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._rules = rules
-        self._passwords = passwords
-        self._destinations = destinations
-        self._templates = templates
-        self._links = links
-        self._buckets = buckets
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
-        self._immediate_email_changes = immediate_email_changes
+class Accounts(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    rules: PasswordRules
+    passwords: PasswordHasher
+    destinations: Destinations
+    templates: MailTemplates
+    links: Links
+    buckets: SharedBuckets
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    immediate_email_changes: bool
 
     async def register(
         self,
@@ -69,13 +54,13 @@ class Accounts:
         pages registers the account: in that browser nobody is asked for the password to prove the address. Raises `BadRequest`, `Conflict`,
         `NotFound` for a service that does not exist, `OrganizationNotActive`.
         """
-        self._rules.require(password, email)
-        context = context_in(service, None if service is None else await self._destinations.find(service))
-        encoded = await self._passwords.hash(password)
-        user = UserId(self._ids.new())
-        now = self._clock.now()
+        self.rules.require(password, email)
+        context = context_in(service, None if service is None else await self.destinations.find(service))
+        encoded = await self.passwords.hash(password)
+        user = UserId(self.ids.new())
+        now = self.clock.now()
         account = unverified_account(user, email, now, actor.language)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             registered_in = None if browser is None else browser.digest()
             if not await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
                 user = await self._take_over(uow, account, encoded, context.service, actor, registered_in=registered_in)
@@ -86,17 +71,17 @@ class Accounts:
 
     async def was_just_registered(self, email: Email, password: Password) -> bool:
         """Whether this account was registered a moment ago with this password: a form that is sent twice is no error."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
-            if account is None or not account.is_new(self._clock.now()):
+            if account is None or not account.is_new(self.clock.now()):
                 return False
             found = await uow.account_passwords.find(account.id)
-        return found is not None and found.encoded is not None and await self._passwords.verify(found.encoded, password)
+        return found is not None and found.encoded is not None and await self.passwords.verify(found.encoded, password)
 
     async def choose_language(self, user: UserId, language: Language | None) -> None:
         """For mails and pages. None: the browser's. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
-            if not await uow.accounts.choose_language(user, language, self._clock.now()):
+        async with self.unit_of_work() as uow:
+            if not await uow.accounts.choose_language(user, language, self.clock.now()):
                 raise NotFound("There is no such account", words="account_unknown")
             await uow.commit()
 
@@ -106,13 +91,13 @@ class Accounts:
         """The same for known and unknown addresses: one job. Nothing is looked up here. `language` is that of the request, for a person who
         has not chosen one.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.jobs.add(AskedMail(kind, email, organization, language, onward).as_job())
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:
         """Redeems the link of a verification mail or of a change of address, and asks for nothing else. Returns which of the two it was."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             if found is None:
                 raise refusal_of(None)
@@ -128,7 +113,7 @@ class Accounts:
             await uow.accounts.hold_to_move(link.user)
         else:
             await uow.accounts.hold(link.user)
-        if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self._clock.now()) is None:
+        if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self.clock.now()) is None:
             raise refusal_of(await uow.mailed_tokens.find(link.digest, PROVES_ADDRESS))
 
     async def settle(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
@@ -141,9 +126,9 @@ class Accounts:
 
     async def look_at_link(self, token: Token) -> MailedTokenPurpose:
         """What a link would do, without doing it. Raises `BadRequest` when it no longer does anything."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
-        if found is None or not found.is_usable(self._clock.now()):
+        if found is None or not found.is_usable(self.clock.now()):
             raise refusal_of(found)
         return found.purpose
 
@@ -152,12 +137,12 @@ class Accounts:
         installation says so. Asking for the current address withdraws a pending change. Raises `RateLimited`, `BadRequest` for the address,
         `NotFound` when the account has ended, and `Unauthorized` when the session has in which it is asked for.
         """
-        wait = await self._buckets.take(EMAIL_CHANGES, str(user))
+        wait = await self.buckets.take(EMAIL_CHANGES, str(user))
         if wait > 0:
             raise RateLimited(retry_after=wait)
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
-            await (uow.accounts.hold_to_move if self._immediate_email_changes else uow.accounts.hold)(user)
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
+            await (uow.accounts.hold_to_move if self.immediate_email_changes else uow.accounts.hold)(user)
             if await uow.accounts.email_is_taken(email, user):
                 raise BadRequest("email: this e-mail address cannot be used", words="email_unusable")
             current = await uow.accounts.await_email(user, email, now)
@@ -167,7 +152,7 @@ class Accounts:
             if current.email.address == email.address:
                 await self._withdraw(uow, user)
                 change = EmailChange(current.email, pending=None)
-            elif self._immediate_email_changes:
+            elif self.immediate_email_changes:
                 await self._change(uow, user, email, actor)
                 change = EmailChange(email, pending=None)
             else:
@@ -181,7 +166,7 @@ class Accounts:
         verification mail without the password of the registration. Everything that the person who registered it left behind is removed
         first. False when the account is verified; it then keeps what it has.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         await uow.accounts.hold(user)
         if not await uow.account_passwords.forget_unverified(user, now):
             return False
@@ -206,16 +191,16 @@ class Accounts:
         return taken_over
 
     async def _verify(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
-        account = await uow.accounts.verify_email(user, email, self._clock.now())
+        account = await uow.accounts.verify_email(user, email, self.clock.now())
         if account is None:
             raise refusal_of(None)
         language = account.language or actor.language
-        mail = self._templates.mail("welcome", email.address, account=user, language=language, link=self._links.frontend_url)
+        mail = self.templates.mail("welcome", email.address, account=user, language=language, link=self.links.frontend_url)
         await uow.jobs.add(mail.as_job())
         await uow.record(Event("user.email.verified", actor, _target(user)))
 
     async def _change(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         before = await uow.accounts.change_email(user, email, now)
         if before is None:
             raise refusal_of(None)
@@ -225,31 +210,31 @@ class Accounts:
         await uow.record(Event("user.email.changed", actor, _target(user)))
 
     async def _mail_both(self, uow: UnitOfWork, account: Account, wanted: Email, actor: Actor) -> None:
-        now, user = self._clock.now(), account.id
-        token = self._secrets.mailed_token()
+        now, user = self.clock.now(), account.id
+        token = self.secrets.mailed_token()
         await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.CHANGE_EMAIL, user, wanted, now))
-        link = self._links.redeeming(MailedTokenPurpose.CHANGE_EMAIL, token)
+        link = self.links.redeeming(MailedTokenPurpose.CHANGE_EMAIL, token)
         language = account.language or actor.language
-        mail = self._templates.mail("email_changed_new", wanted.address, account=user, language=language, link=link)
+        mail = self.templates.mail("email_changed_new", wanted.address, account=user, language=language, link=link)
         await uow.jobs.add(mail.as_job())
         await self._tell_old_address(uow, account, wanted, actor, done=False)
         await uow.record(Event("user.email.change_requested", actor, _target(user)))
 
     async def _tell_old_address(self, uow: UnitOfWork, before: Account, new: Email, actor: Actor, *, done: bool) -> None:
-        mail = self._templates.mail(
+        mail = self.templates.mail(
             "email_changed_old",
             before.email.address,
             account=before.id,
             language=before.language or actor.language,
             new_email=new.address,
             done=done,
-            when=self._clock.now(),
+            when=self.clock.now(),
             address=actor.address,
         )
         await uow.jobs.add(mail.as_job())
 
     async def _withdraw(self, uow: UnitOfWork, user: UserId) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         await uow.accounts.withdraw_email(user, now)
         await uow.mailed_tokens.end(user, MailedTokenPurpose.CHANGE_EMAIL, now)
 

@@ -22,7 +22,7 @@ from core.domain.identity.privacy import forget_job
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.realms import HomeRealms
@@ -34,27 +34,15 @@ from ports.passwords import PasswordHasher
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class AddressProofs:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        *,
-        accounts: Accounts,
-        proofs: PasswordProofs,
-        rules: PasswordRules,
-        passwords: PasswordHasher,
-        realms: HomeRealms,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._accounts = accounts
-        self._proofs = proofs
-        self._rules = rules
-        self._passwords = passwords
-        self._realms = realms
-        self._clock = clock
-        self._ids = ids
+class AddressProofs(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    accounts: Accounts
+    proofs: PasswordProofs
+    rules: PasswordRules
+    passwords: PasswordHasher
+    realms: HomeRealms
+    clock: Clock
+    ids: Ids
 
     async def look(self, token: Token, browser: Token | None, *, refusing: bool = False) -> Doubt:
         """What a link is about, and what its holder is asked for in this browser, unless they are `refusing`. Leaves it usable. Raises
@@ -70,12 +58,12 @@ class AddressProofs:
         `LinkRefused`, and what `PasswordProofs.of_registration` does.
         """
         link, asked = await self._find(token, browser)
-        checked = None if asked is AskedOnPage.NOTHING else await self._proofs.of_registration(link.email, password, client)
-        async with self._unit_of_work() as uow:
-            await self._accounts.redeem(uow, link)
+        checked = None if asked is AskedOnPage.NOTHING else await self.proofs.of_registration(link.email, password, client)
+        async with self.unit_of_work() as uow:
+            await self.accounts.redeem(uow, link)
             if checked is not None:
                 await _require_still(uow, link, checked)
-            await self._accounts.settle(uow, link, client.actor(link.user))
+            await self.accounts.settle(uow, link, client.actor(link.user))
             await uow.commit()
         return link.purpose
 
@@ -87,41 +75,41 @@ class AddressProofs:
         if link.purpose is not MailedTokenPurpose.VERIFY_EMAIL:
             raise refusal_of(None)
         await self._require_passwords(link)
-        self._rules.require(new, link.email)
-        encoded = await self._passwords.hash(new, Precedence.PROVEN)
+        self.rules.require(new, link.email)
+        encoded = await self.passwords.hash(new, Precedence.PROVEN)
         actor = replace(actor, user=link.user)
-        async with self._unit_of_work() as uow:
-            await self._accounts.redeem(uow, link)
-            if not await self._accounts.disown_unverified(uow, link.user, actor):
+        async with self.unit_of_work() as uow:
+            await self.accounts.redeem(uow, link)
+            if not await self.accounts.disown_unverified(uow, link.user, actor):
                 # Proved meanwhile, and nothing of that account is changed by this link.
                 raise link_used()
-            if await uow.account_passwords.reset(link.user, link.email, encoded, self._clock.now()) is None:
+            if await uow.account_passwords.reset(link.user, link.email, encoded, self.clock.now()) is None:
                 raise refusal_of(None)
             event = Event("security.password.changed", actor, Target("user", str(link.user)), details={"how": "set"})
             await uow.record_in_every_log(event, link.user)
-            await self._accounts.settle(uow, link, actor)
+            await self.accounts.settle(uow, link, actor)
             await uow.commit()
 
     async def refuse(self, token: Token, actor: Actor) -> MailedTokenPurpose:
         """The holder of the address says that somebody else named it. A change of address is dropped. An account that has never been
         anybody's goes; of any other, what its registration left. Raises `LinkRefused`.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             if link is None:
                 raise refusal_of(None)
             # It may be deleted.
             await uow.accounts.hold_to_move(link.user)
-            await self._accounts.redeem(uow, link)
+            await self.accounts.redeem(uow, link)
             if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
-                await uow.accounts.withdraw_email(link.user, self._clock.now())
+                await uow.accounts.withdraw_email(link.user, self.clock.now())
                 await uow.record(email_change_refused(link.user, actor))
             elif await uow.accounts.is_nobodys(link.user):
-                request = PrivacyRequestId(self._ids.new())
-                await uow.service_users.delete_account(link.user, request, self._clock.now())
+                request = PrivacyRequestId(self.ids.new())
+                await uow.service_users.delete_account(link.user, request, self.clock.now())
                 await uow.jobs.add(forget_job(request))
                 await uow.record(registration_refused(link.user, actor, removed=True))
-            elif await self._accounts.disown_unverified(uow, link.user, actor):
+            elif await self.accounts.disown_unverified(uow, link.user, actor):
                 await uow.record(registration_refused(link.user, actor, removed=False))
             else:
                 raise link_used()
@@ -130,24 +118,24 @@ class AddressProofs:
 
     async def just_settled(self, token: Token) -> tuple[MailedToken, Settled] | None:
         """What a link has done a moment ago: a form that is sent twice is no error. None: nothing."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             account = None if link is None else (await uow.accounts.find_all([link.user])).get(link.user)
-        if link is None or account is None or not link.was_just_used(self._clock.now()):
+        if link is None or account is None or not link.was_just_used(self.clock.now()):
             return None
         proved = account.email_verified_at is not None and account.email.key == link.email.key
         return link, Settled.PROVED if proved else Settled.REFUSED
 
     async def _find(self, token: Token, browser: Token | None) -> tuple[MailedToken, AskedOnPage]:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             registration = None if link is None else await uow.account_passwords.registration(link.user)
-        if link is None or not link.is_usable(self._clock.now()):
+        if link is None or not link.is_usable(self.clock.now()):
             raise refusal_of(link)
         return link, asked_of(link, registration, browser)
 
     async def _require_passwords(self, link: MailedToken) -> None:
-        if await self._realms.requires_provider(link.email):
+        if await self.realms.requires_provider(link.email):
             raise ProviderRequired
 
 

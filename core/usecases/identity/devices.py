@@ -10,7 +10,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client, Device, Remembered, device_name, device_renamed, device_revoked, trust_period
 from core.domain.identity.risk import Approach, Knowledge, Sighting, judge
 from core.domain.record.events import Actor
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.identity.devices import DeviceLookup, Locations, Proxies, UserAgents
 from ports.ids import Ids
@@ -18,7 +18,7 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Devices:
+class Devices(Frozen):
     """A sign-in calls `observe` before it looks the account up, `judge` with what that lookup brought, and `remember` when it succeeds:
 
     approach = await devices.observe(client)                      # no database
@@ -28,39 +28,27 @@ class Devices:
     remembered = await devices.remember(unit, user, sighting)     # no round trip of its own
     """
 
-    def __init__(
-        self,
-        *,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: DeviceLookup,
-        agents: UserAgents,
-        locations: Locations,
-        proxies: Proxies,
-        secrets: Secrets,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._agents = agents
-        self._locations = locations
-        self._proxies = proxies
-        self._secrets = secrets
-        self._clock = clock
-        self._ids = ids
+    unit_of_work: UnitOfWorkFactory
+    lookup: DeviceLookup
+    agents: UserAgents
+    locations: Locations
+    proxies: Proxies
+    secrets: Secrets
+    clock: Clock
+    ids: Ids
 
     async def observe(self, client: Client) -> Approach:
         """What a request tells about the device and its location. It does not ask the database and never refuses."""
         return Approach(
             client=client,
-            agent=await self._agents.parse(client.user_agent),
-            location=await self._locations.find(client.address),
-            through_proxy=self._proxies.contain(client.address),
+            agent=await self.agents.parse(client.user_agent),
+            location=await self.locations.find(client.address),
+            through_proxy=self.proxies.contain(client.address),
         )
 
     async def called(self, user_agent: str | None) -> str:
         """What a client is that called itself so. Empty when it did not say, or nothing that means anything."""
-        agent = await self._agents.parse(user_agent or "")
+        agent = await self.agents.parse(user_agent or "")
         return agent.name if agent.browser or agent.os else ""
 
     def judge(self, approach: Approach, known: Knowledge) -> Sighting:
@@ -70,7 +58,7 @@ class Devices:
         and mail a notice to a person without a second factor. `sighting.is_proven`: wrong guesses by a stranger must not lock this device
         out. The login event takes `risk.score`, `risk.factors` and `approach.location`.
         """
-        return judge(approach, known, self._clock.now())
+        return judge(approach, known, self.clock.now())
 
     async def remember(self, uow: UnitOfWork, user: UserId, sighting: Sighting, *, trust: bool = False) -> Remembered:
         """Records a sign-in that succeeded, with all its factors, on its device; a new device is added. It runs within the caller's unit of
@@ -80,43 +68,43 @@ class Devices:
         organizations trusts no device. The client keeps what the answer names. The answer returns a device token even when the request
         brought it, so that the cookie lasts longer.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         period = trust_period(sighting.trust_days) if trust else None
         if sighting.device is None:
-            device, token = DeviceId(self._ids.new()), self._secrets.token()
+            device, token = DeviceId(self.ids.new()), self.secrets.token()
             await uow.devices.add(_first_seen(device, user, sighting, now), token.digest())
             remembered = Remembered(device, is_new=True, device_token=token)
         else:
             device = sighting.device
             # Trust is bound to the token. A device that was recognised only by its looks has no token yet.
-            replacement = self._secrets.token() if sighting.needs_token or (period and not sighting.is_proven) else None
+            replacement = self.secrets.token() if sighting.needs_token or (period and not sighting.is_proven) else None
             await uow.devices.used(device, user, sighting, None if replacement is None else replacement.digest(), now)
             brought = sighting.approach.client.device_token if sighting.is_proven else None
             remembered = Remembered(device, is_new=False, device_token=replacement or brought)
         if not period:
             return remembered
-        trust_token = self._secrets.token()
+        trust_token = self.secrets.token()
         await uow.devices.trust(device, trust_token.digest(), now, now + period)
         return replace(remembered, trust_token=trust_token, trusted_for=period)
 
     async def list(self, user: UserId) -> Sequence[Device]:
         """The last used first."""
-        return await self._lookup.list(user)
+        return await self.lookup.list(user)
 
     async def get(self, user: UserId, device: DeviceId) -> Device:
         """Raises `NotFound`, or `Forbidden` when it is somebody else's."""
-        return _own(await self._lookup.get(device), user)
+        return _own(await self.lookup.get(device), user)
 
     async def rename(self, user: UserId, device: DeviceId, name: str, actor: Actor) -> Device:
         """Raises `BadRequest`, `NotFound`, or `Forbidden` when it is somebody else's."""
         name = device_name(name)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = _own(await uow.devices.hold(device), user)
             if held.revoked_at is not None:
                 raise NotFound(_UNKNOWN, words="device_unknown")
             if held.name == name:
                 return held
-            now = self._clock.now()
+            now = self.clock.now()
             await uow.devices.rename(device, name, now)
             await uow.record(device_renamed(held, name, actor))
             await uow.commit()
@@ -128,13 +116,13 @@ class Devices:
         """
         if caller.device == device:
             raise BadRequest("The current device cannot be revoked: sign out instead", words="device_in_use")
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # The account before the device, as everywhere; and a request that opens a session from one of the device's holds the account.
             await uow.accounts.hold(caller.user)
             held = _own(await uow.devices.hold(device), caller.user)
             if held.revoked_at is None:
                 # The device is held: a sign-in with it at the same time has added its session already, or waits with it.
-                await uow.devices.revoke(device, self._clock.now())
+                await uow.devices.revoke(device, self.clock.now())
                 sessions = await uow.sessions.revoke_of_device(device)
                 await uow.record(device_revoked(held, sessions, actor))
                 await uow.commit()

@@ -8,18 +8,18 @@ from core.domain.identifiers import FlowId, ServiceId
 from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.json import Json
 from core.domain.secrets import Token
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.flows import FlowLookup
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Flows:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: FlowLookup, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._clock = clock
-        self._ids = ids
+class Flows(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: FlowLookup
+    clock: Clock
+    ids: Ids
 
     async def begin(
         self,
@@ -38,7 +38,7 @@ class Flows:
 
     async def keep(self, flow: Flow, browser: Token) -> None:
         """One that was `made`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.flows.add(flow, browser.digest())
             await uow.commit()
 
@@ -53,26 +53,26 @@ class Flows:
         email: str = "",
     ) -> Flow:
         """For a unit of work of the caller's, which adds it."""
-        now = self._clock.now()
-        return Flow(FlowId(self._ids.new()), purpose, request, wanted, now, now + lifetime, service=service, email=email)
+        now = self.clock.now()
+        return Flow(FlowId(self.ids.new()), purpose, request, wanted, now, now + lifetime, service=service, email=email)
 
     async def find(self, flow: FlowId, browser: Token) -> Flow:
         """Raises `FlowOver` when it has expired, or is another browser's, or there is none."""
-        found = await self._lookup.find(flow, browser.digest())
+        found = await self.lookup.find(flow, browser.digest())
         if found is None:
             raise FlowOver
         return found
 
     async def name(self, flow: Flow, email: Email) -> None:
         """The address that the person signs in with. Whether an account has it is not looked up."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.flows.name(flow.id, email.address)
             await uow.commit()
 
     async def complete(self, flow: Flow) -> bool:
         """The flow has led where it should. Of two at once, one gets True."""
-        async with self._unit_of_work() as uow:
-            done = await uow.flows.complete(flow.id, self._clock.now())
+        async with self.unit_of_work() as uow:
+            done = await uow.flows.complete(flow.id, self.clock.now())
             await uow.commit()
         return done
 

@@ -31,11 +31,10 @@ class Impersonating(Frozen):
     audit_entry: AuditEntryId
 
 
-class Impersonations:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, sessions: Sessions, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._sessions = sessions
-        self._ids = ids
+class Impersonations(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    sessions: Sessions
+    ids: Ids
 
     async def begin(
         self, caller: Caller, user: UserId, reason: str, actor: Actor, *, organization: str = "", service: str = ""
@@ -44,7 +43,7 @@ class Impersonations:
         platform owner.
         """
         reason = reason_of(reason)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.impersonations.find_user(user, organization, service, by=caller.user, session=caller.session)
             if found is None:
                 raise NotFound("There is no such user")
@@ -59,8 +58,8 @@ class Impersonations:
                 # Its first request would refuse such a session.
                 raise BadRequest("The account is deactivated")
             context = _context(organization, service, found)
-            impersonated = Impersonated(ImpersonationId(self._ids.new()), caller.user)
-            opened = await self._sessions.open(
+            impersonated = Impersonated(ImpersonationId(self.ids.new()), caller.user)
+            opened = await self.sessions.open(
                 uow,
                 account,
                 device=None,
@@ -78,14 +77,14 @@ class Impersonations:
             entry = await uow.record(impersonation.started(context, actor))
             await uow.commit()
         assert entry is not None  # noqa: S101 - for the type checker: the start is audited
-        tokens = await self._sessions.tokens(opened)
+        tokens = await self.sessions.tokens(opened)
         return Impersonating(impersonated.id, account, tokens, session.ends_at, entry)
 
     async def witness(self, caller: Caller, method: str, path: str, actor: Actor, organization: OrganizationId | None = None) -> None:
         """Records a request in another person's name before it is answered: a request that cannot be recorded is not carried out. The entry
         stands in the log of the organization that the request is about, or otherwise of the session's organization.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.record(request_made(caller.user, organization or caller.organization_id, method, path, actor))
             await uow.commit()
 

@@ -32,30 +32,19 @@ class LoginOutcome(Frozen, kw_only=True):
     context: Context = PLATFORM
 
 
-class LoginEvents:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: LoginEventLookup,
-        *,
-        devices: Devices,
-        templates: MailTemplates,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._devices = devices
-        self._templates = templates
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
+class LoginEvents(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: LoginEventLookup
+    devices: Devices
+    templates: MailTemplates
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         """Newest first: the attempts to sign in to this account, also those that failed. With `before`, those that are older."""
-        listed = await self._lookup.list_own(user, before, limit)
-        return [one if one.device_name else replace(one, device_name=await self._devices.called(one.event.user_agent)) for one in listed]
+        listed = await self.lookup.list_own(user, before, limit)
+        return [one if one.device_name else replace(one, device_name=await self.devices.called(one.event.user_agent)) for one in listed]
 
     async def log(self, uow: UnitOfWork, outcome: LoginOutcome) -> None:
         """Within the caller's unit of work, and without a round trip of its own."""
@@ -63,9 +52,9 @@ class LoginEvents:
         actor = approach.client.actor(outcome.user if outcome.failure is None else None)
         device = outcome.remembered.device if outcome.remembered is not None else None if sighting is None else sighting.device
         tried = login_event(
-            LoginEventId(self._ids.new()),
+            LoginEventId(self.ids.new()),
             actor,
-            self._clock.now(),
+            self.clock.now(),
             user=outcome.user,
             provider=outcome.provider,
             context=outcome.context,
@@ -90,13 +79,13 @@ class LoginEvents:
         """In a unit of work of its own: a refusal follows."""
         user, sighting = None, None
         if named is not None:
-            user, sighting = named.account.id, self._devices.judge(approach, named.knowledge)
+            user, sighting = named.account.id, self.devices.judge(approach, named.knowledge)
         told = audience(context, has_been_there=named is not None and named.has_been_there)
         outcome = LoginOutcome(user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await self.log(uow, outcome)
             await uow.commit()
-        self._metrics.login_failed(failure.value)
+        self.metrics.login_failed(failure.value)
 
     async def log_wrong_code(self, uow: UnitOfWork, user: UserId, provider: str, sighting: Sighting, context: Context = PLATFORM) -> None:
         """The last step of the unit of work, which it commits: a guess that is rolled back would not count."""
@@ -106,7 +95,7 @@ class LoginEvents:
         )
         await self.log(uow, outcome)
         await uow.commit()
-        self._metrics.login_failed(failure.value)
+        self.metrics.login_failed(failure.value)
 
     async def warn_owner(
         self,
@@ -123,12 +112,12 @@ class LoginEvents:
             return
         approach = sighting.approach
         location = approach.location
-        mail = self._templates.mail(
+        mail = self.templates.mail(
             template,
             account.email.address,
             account=account.id,
             language=account.language or approach.client.language,
-            when=self._clock.now(),
+            when=self.clock.now(),
             address=approach.client.address,
             device=approach.agent.name,
             location=None if location is None else ", ".join(filter(None, (location.city, location.country))),

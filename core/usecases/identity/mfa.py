@@ -35,7 +35,7 @@ from core.domain.mail import Mail
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import require_living
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -44,41 +44,30 @@ from ports.mail_templates import MailTemplates
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Mfa:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        *,
-        lookup: MfaLookup,
-        totp: Totp,
-        backup_codes: BackupCodeMaker,
-        keyring: KeyRing,
-        templates: MailTemplates,
-        clock: Clock,
-        throttles: bool = True,
-    ) -> None:
-        """`throttles`: whether guesses at codes are limited per account."""
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._totp = totp
-        self._backup_codes = backup_codes
-        self._keyring = keyring
-        self._templates = templates
-        self._clock = clock
-        self._throttles = throttles
+class Mfa(Frozen):
+    """`throttles`: whether guesses at codes are limited per account."""
+
+    unit_of_work: UnitOfWorkFactory
+    lookup: MfaLookup
+    totp: Totp
+    backup_codes: BackupCodeMaker
+    keyring: KeyRing
+    templates: MailTemplates
+    clock: Clock
+    throttles: bool = True
 
     async def status(self, user: UserId) -> SecondFactorStatus:
-        return await self._lookup.status(user)
+        return await self.lookup.status(user)
 
     async def set_up(self, caller: Caller, actor: Actor, *, proved: bool = False) -> SetUp:
         """A new secret, to be confirmed by a code in the same session. It replaces one that is not confirmed yet. Raises `BadRequest` when
         an authenticator is enabled, and `BesidePasskeys` for somebody whose second factor is passkeys, unless they have `proved` it lately.
         """
-        secret = self._totp.new_secret()
+        secret = self.totp.new_secret()
         shown = await self._shown(secret, caller)
-        sealed = self._keyring.seal(secret.reveal().encode(), sealing_context(caller.user))
-        async with self._unit_of_work() as uow:
-            stored = await uow.mfa.put_pending(caller.user, caller.session, sealed, self._clock.now(), beside_passkeys=proved)
+        sealed = self.keyring.seal(secret.reveal().encode(), sealing_context(caller.user))
+        async with self.unit_of_work() as uow:
+            stored = await uow.mfa.put_pending(caller.user, caller.session, sealed, self.clock.now(), beside_passkeys=proved)
             if not stored and not await self._has_authenticator(uow, caller.user):
                 if not await uow.accounts.find_all({caller.user}):
                     raise Unauthorized("The session has ended", words="session_ended")
@@ -98,20 +87,20 @@ class Mfa:
         """The secret of a set-up that this session began a moment ago, once more: for a page that is loaded again. None when there is none,
         or it is too old to be shown.
         """
-        found = await self._lookup.find(caller.user)
-        if found is None or not found.awaits_code_in(caller.session) or not may_be_shown(found.created_at, self._clock.now()):
+        found = await self.lookup.find(caller.user)
+        if found is None or not found.awaits_code_in(caller.session) or not may_be_shown(found.created_at, self.clock.now()):
             return None
-        opened = self._keyring.open(found.sealed_secret, sealing_context(caller.user))
+        opened = self.keyring.open(found.sealed_secret, sealing_context(caller.user))
         return await self._shown(Secret(opened.decode()), caller)
 
     async def shown_codes(self, caller: Caller, form: UUID) -> Sequence[Secret] | None:
         """The backup codes that this form has just made in this session, once more: the answer to it may never have arrived. None when they
         have been used or replaced, or were made too long ago.
         """
-        if not is_recent(form, self._clock.now()):
+        if not is_recent(form, self.clock.now()):
             return None
         codes, digests = await self._new_backup_codes(caller, form)
-        return codes if await self._lookup.has_codes(caller.user, digests) else None
+        return codes if await self.lookup.has_codes(caller.user, digests) else None
 
     async def enable(self, caller: Caller, actor: Actor, code: str, form: UUID | None = None, *, proved: bool = False) -> Sequence[Secret]:
         """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once; with a `form`,
@@ -121,11 +110,11 @@ class Mfa:
         codes; `BesidePasskeys` as `set_up` does; and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # The codes name the account: before the secret, as whoever deletes or forgets it takes them.
             await uow.accounts.hold(caller.user)
             await require_living(uow, caller.session)
-            now = self._clock.now()
+            now = self.clock.now()
             refused = await self._try_to_enable(uow, caller, code, now, proved=proved)
             await self._log_check(uow, caller.user, actor, refused)
             if refused is None:
@@ -151,8 +140,8 @@ class Mfa:
         passkey, or a second factor already, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
-        user, now = caller.user, self._clock.now()
-        async with self._unit_of_work() as uow:
+        user, now = caller.user, self.clock.now()
+        async with self.unit_of_work() as uow:
             # Held, so that nobody removes the last passkey before the codes are stored.
             await uow.accounts.hold(user)
             await require_living(uow, caller.session)
@@ -171,7 +160,7 @@ class Mfa:
         """Deletes secret and codes, and a pending set-up too; passkeys stay, and are asked for no more. May be repeated. Raises
         `Unauthorized` when the session has ended.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             await require_living(uow, caller.session)
             await self.end(uow, caller, actor)
@@ -190,7 +179,7 @@ class Mfa:
         """For a person who lost their second factor. The caller has checked who may do this. False when it was not enabled. `operator` is
         the name that an operator uses on the command line.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             disabled = await self.force_end(uow, user, email, actor, reason=reason, operator=operator, language=language)
             await uow.commit()
         return disabled
@@ -222,7 +211,7 @@ class Mfa:
         `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             await require_living(uow, caller.session)
             # Held, so that nobody disables it before the codes are stored.
@@ -240,7 +229,7 @@ class Mfa:
         """What `check` needs besides its unit of work. It is called before that is entered, so that no check waits for a second connection
         while it holds one.
         """
-        await self._backup_codes.prepare()
+        await self.backup_codes.prepare()
 
     async def check(
         self, uow: UnitOfWork, user: UserId, code: str, actor: Actor, client: Client | None = None, *, limit: RateLimit = CODES_AT_SIGN_IN
@@ -279,7 +268,7 @@ class Mfa:
 
     async def _guess(self, uow: UnitOfWork, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
         guess = await uow.mfa.begin_guess(user, limit, client)
-        if self._throttles and guess.wait > 0:
+        if self.throttles and guess.wait > 0:
             raise RateLimited(retry_after=guess.wait, detail=limit.name)
         return guess
 
@@ -310,28 +299,28 @@ class Mfa:
         bare = backup_code(code)
         if bare is None:
             return Refused.WRONG_CODE
-        digest = await self._backup_codes.digest(user, bare)
+        digest = await self.backup_codes.digest(user, bare)
         # Looked up by its digest under a secret key: the time that this takes tells nothing about a code.
-        return None if await uow.mfa.redeem_backup_code(user, digest, self._clock.now()) else Refused.WRONG_CODE
+        return None if await uow.mfa.redeem_backup_code(user, digest, self.clock.now()) else Refused.WRONG_CODE
 
     def _step_of(self, secret: MfaSecret, code: str) -> int | None:
         bare = time_based_code(code)
         if bare is None:
             return None
-        opened = self._keyring.open(secret.sealed_secret, sealing_context(secret.user))
-        return self._totp.step_of(Secret(opened.decode()), bare, self._clock.now())
+        opened = self.keyring.open(secret.sealed_secret, sealing_context(secret.user))
+        return self.totp.step_of(Secret(opened.decode()), bare, self.clock.now())
 
     async def _shown(self, secret: Secret, caller: Caller) -> SetUp:
-        uri = self._totp.uri(secret, caller.email.address)
-        return SetUp(secret, uri, await self._totp.qr_code(uri))
+        uri = self.totp.uri(secret, caller.email.address)
+        return SetUp(secret, uri, await self.totp.qr_code(uri))
 
     async def _new_backup_codes(self, caller: Caller, form: UUID | None) -> tuple[Sequence[Secret], Sequence[bytes]]:
         """As they are shown, and as they are stored. Called before any unit of work."""
-        if form is not None and is_recent(form, self._clock.now()):
-            codes = await self._backup_codes.derived(caller.user, f"{caller.session} {form}")
+        if form is not None and is_recent(form, self.clock.now()):
+            codes = await self.backup_codes.derived(caller.user, f"{caller.session} {form}")
         else:
-            codes = self._backup_codes.new()
-        return codes, [await self._backup_codes.digest(caller.user, backup_code(code.reveal()) or "") for code in codes]
+            codes = self.backup_codes.new()
+        return codes, [await self.backup_codes.digest(caller.user, backup_code(code.reveal()) or "") for code in codes]
 
     @staticmethod
     async def _log_check(uow: UnitOfWork, user: UserId, actor: Actor, refused: Refused | None) -> None:
@@ -367,12 +356,12 @@ class Mfa:
     def _mail(
         self, template: str, user: UserId, to: Email, language: Language | None, actor: Actor, *, by_passkeys: bool | None = None
     ) -> Mail:
-        return self._templates.mail(
+        return self.templates.mail(
             template,
             to.address,
             account=user,
             language=language or actor.language,
-            when=self._clock.now(),
+            when=self.clock.now(),
             address=actor.address,
             by_passkeys=by_passkeys,
         )

@@ -11,24 +11,24 @@ from core.domain.identity.own_sessions import OwnSessionList as Listed
 from core.domain.identity.sessions import session_revoked
 from core.domain.pages import Page
 from core.domain.record.events import Actor
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.own_sessions import OwnSessionLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class OwnSessions:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: OwnSessionLookup, clock: Clock) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._clock = clock
+class OwnSessions(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: OwnSessionLookup
+    clock: Clock
 
     async def list(self, caller: Caller, page: Page) -> Listed:
         """The caller's own session comes first, then the last used."""
-        return await self._lookup.list(caller.user, caller.session, self._clock.now(), page)
+        return await self.lookup.list(caller.user, caller.session, self.clock.now(), page)
 
     async def tree(self, caller: Caller, session: SessionId) -> Sequence[OwnSession]:
         """What ends with this session: itself first. Raises `NotFound`, also when it is somebody else's or has ended."""
-        found = await self._lookup.tree(caller.user, session, caller.session, self._clock.now())
+        found = await self.lookup.tree(caller.user, session, caller.session, self.clock.now())
         if not found:
             raise NotFound(_UNKNOWN)
         return found
@@ -39,14 +39,14 @@ class OwnSessions:
         """
         if session == caller.session:
             raise BadRequest("This is the session that you are using: sign out instead")
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # A request that opens a session from this one waits and finds it ended, or has added the new one already.
             await uow.accounts.hold(caller.user)
             if await uow.sessions.revoke(session, caller.user):
                 await uow.record(session_revoked(caller.user, actor, session))
                 await uow.commit()
                 return
-        if not await self._lookup.was_there(caller.user, session):
+        if not await self.lookup.was_there(caller.user, session):
             raise NotFound(_UNKNOWN)
 
 

@@ -26,7 +26,7 @@ from core.domain.identity.passkeys import (
 )
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.upstream.providers import UpstreamProviders
@@ -40,54 +40,38 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class Passkeys:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: PasskeyLookup,
-        *,
-        relying_party: RelyingParty | Obstacle,
-        authenticators: Authenticators,
-        mfa: Mfa,
-        providers: UpstreamProviders,
-        agents: UserAgents,
-        templates: MailTemplates,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._relying_party = relying_party
-        self._authenticators = authenticators
-        self._mfa = mfa
-        self._providers = providers
-        self._agents = agents
-        self._templates = templates
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class Passkeys(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: PasskeyLookup
+    relying_party: RelyingParty | Obstacle
+    authenticators: Authenticators
+    mfa: Mfa
+    providers: UpstreamProviders
+    agents: UserAgents
+    templates: MailTemplates
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     @property
     def obstacle(self) -> Obstacle | None:
         """Why this installation has none. None: it can have them."""
-        return self._relying_party if isinstance(self._relying_party, Obstacle) else None
+        return self.relying_party if isinstance(self.relying_party, Obstacle) else None
 
     def require_relying_party(self) -> RelyingParty:
         """Raises `PasskeysUnavailable`."""
-        if isinstance(self._relying_party, Obstacle):
-            raise PasskeysUnavailable(self._relying_party)
-        return self._relying_party
+        if isinstance(self.relying_party, Obstacle):
+            raise PasskeysUnavailable(self.relying_party)
+        return self.relying_party
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
         """Oldest first."""
-        return await self._lookup.list(user)
+        return await self.lookup.list(user)
 
     async def get(self, user: UserId, passkey: PasskeyId) -> Passkey:
         """Raises `NotFound`."""
-        found = await self._lookup.get(user, passkey)
+        found = await self.lookup.get(user, passkey)
         if found is None:
             raise _unknown()
         return found
@@ -95,13 +79,13 @@ class Passkeys:
     async def begin(self, caller: Caller) -> CreationOptions:
         """What a browser needs to make a passkey. Raises `PasskeysUnavailable`, and `BadRequest` for a person who has too many."""
         relying_party = self.require_relying_party()
-        excluded = await self._lookup.list(caller.user)
+        excluded = await self.lookup.list(caller.user)
         if len(excluded) >= MOST_PASSKEYS:
             raise _too_many()
-        challenge = self._secrets.token().reveal()
+        challenge = self.secrets.token().reveal()
         digest = challenge_digest(challenge, Ceremony.REGISTER, bound_to_session(caller.session))
-        async with self._unit_of_work() as uow:
-            await uow.passkeys.add_challenge(digest, self._clock.now() + CHALLENGE_LIFETIME)
+        async with self.unit_of_work() as uow:
+            await uow.passkeys.add_challenge(digest, self.clock.now() + CHALLENGE_LIFETIME)
             await uow.commit()
         return CreationOptions(relying_party, challenge, caller.user, caller.email.address, excluded)
 
@@ -110,21 +94,21 @@ class Passkeys:
         cannot be a passkey here, and `Conflict` for one that somebody has already.
         """
         relying_party = self.require_relying_party()
-        named = passkey_name(name) if name.strip() else (await self._agents.parse(actor.user_agent or "")).name
+        named = passkey_name(name) if name.strip() else (await self.agents.parse(actor.user_agent or "")).name
         try:
-            read = await self._authenticators.read_registration(given, relying_party)
+            read = await self.authenticators.read_registration(given, relying_party)
         except PasskeyRefused as refusal:
             raise _unfit(refusal.detail) from None
         digest = challenge_digest(read.challenge, Ceremony.REGISTER, bound_to_session(caller.session))
         made = read.made
         if made is None:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.passkeys.end_challenge(digest)
                 await uow.commit()
             raise _unfit(read.fault)
-        now = self._clock.now()
+        now = self.clock.now()
         passkey = Passkey(
-            id=PasskeyId(self._ids.new()),
+            id=PasskeyId(self.ids.new()),
             user=caller.user,
             credential_id=made.credential_id,
             public_key=made.public_key,
@@ -136,7 +120,7 @@ class Passkeys:
             backed_up=made.backed_up,
             created_at=now,
         )
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             if not await uow.passkeys.add(passkey, digest, caller.session):
                 refused = _too_many() if await uow.passkeys.count(caller.user) >= MOST_PASSKEYS else _not_added()
@@ -146,7 +130,7 @@ class Passkeys:
             await uow.mfa.log(MfaEvent.PASSKEY_ADDED, caller.user, actor, success=True, details={"passkey_id": str(passkey.id)})
             await uow.record(passkey_added(passkey, actor))
             await uow.jobs.add(
-                self._templates.mail(
+                self.templates.mail(
                     "passkey_added",
                     caller.email.address,
                     account=caller.user,
@@ -157,24 +141,22 @@ class Passkeys:
                 ).as_job()
             )
             await uow.commit()
-        self._metrics.passkeys_changed("added")
+        self.metrics.passkeys_changed("added")
         return passkey
 
     async def was_just_added(self, user: UserId, given: PasskeyRegistration) -> bool:
         """Whether the person has added it a moment ago: a form that is sent twice is no error."""
         try:
-            made = (await self._authenticators.read_registration(given, self.require_relying_party())).made
+            made = (await self.authenticators.read_registration(given, self.require_relying_party())).made
         except PasskeyRefused:
             return False
-        now = self._clock.now()
-        return made is not None and any(
-            one.credential_id == made.credential_id and one.is_new(now) for one in await self._lookup.list(user)
-        )
+        now = self.clock.now()
+        return made is not None and any(one.credential_id == made.credential_id and one.is_new(now) for one in await self.lookup.list(user))
 
     async def rename(self, user: UserId, passkey: PasskeyId, name: str, actor: Actor) -> Passkey:
         """Raises `BadRequest` for the name, and `NotFound`."""
         name = passkey_name(name)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             before = await uow.passkeys.rename(user, passkey, name)
             if before is None:
                 raise _unknown()
@@ -188,17 +170,17 @@ class Passkeys:
         last passkey of somebody whose second factor is passkeys alone, that is off. The person is told by mail. Raises `NotFound` and
         `LastWayIn`; and `Unauthorized` when the session has ended.
         """
-        user, now = caller.user, self._clock.now()
-        async with self._unit_of_work() as uow:
+        user, now = caller.user, self.clock.now()
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             await require_living(uow, caller.session)
             held = await uow.passkeys.find_held(user, passkey)
             if held is None:
                 raise _unknown()
-            others = await uow.accounts.other_ways_in(user, caller.email, but=passkey, shared=self._providers.shared)
+            others = await uow.accounts.other_ways_in(user, caller.email, but=passkey, shared=self.providers.shared)
             require_another(others)
             if held.ends_second_factor:
-                await self._mfa.end(uow, caller, actor)
+                await self.mfa.end(uow, caller, actor)
             await uow.passkeys.remove(user, passkey)
             # Nor what was asked for in a session that it opened: another address, say.
             await uow.accounts.withdraw_email(user, now)
@@ -207,7 +189,7 @@ class Passkeys:
             await uow.mfa.log(MfaEvent.PASSKEY_REMOVED, user, actor, success=True, details={"passkey_id": str(passkey)})
             await uow.record(passkey_removed(held.passkey, actor))
             await uow.jobs.add(
-                self._templates.mail(
+                self.templates.mail(
                     "passkey_removed",
                     caller.email.address,
                     account=caller.user,
@@ -218,7 +200,7 @@ class Passkeys:
                 ).as_job()
             )
             await uow.commit()
-        self._metrics.passkeys_changed("removed")
+        self.metrics.passkeys_changed("removed")
 
 
 # Web Authentication, section 5.8.4. Others would be of no use to the next browser.

@@ -40,27 +40,26 @@ class Exported(Frozen):
     logins: AsyncGenerator[Sequence[ExportedLogin], None]
 
 
-class Privacy:
+class Privacy(Frozen):
     """`most_logins` is how many sign-ins an export names."""
 
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: PrivacyLookup, *, most_logins: int, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._most_logins = most_logins
-        self._clock = clock
-        self._ids = ids
+    unit_of_work: UnitOfWorkFactory
+    lookup: PrivacyLookup
+    most_logins: int
+    clock: Clock
+    ids: Ids
 
     async def export(self, user: UserId, asker: PrivacyRequester, actor: Actor) -> Exported:
         """The first page is read here; the others only when they are wanted, so a slow reader holds nothing. Put on record unless the
         person asks for their own data. Raises `NotFound`, `Forbidden`.
         """
-        found = await self._lookup.export(user, asker, self._clock.now(), self._most_logins)
+        found = await self.lookup.export(user, asker, self.clock.now(), self.most_logins)
         if found is None:
             raise NotFound(_UNKNOWN)
         subject, export, logins = found
         scope = export_scope(subject, asker)
         if asker.user != user:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.record_all(exported(subject, scope, actor, asker.operator))
                 await uow.commit()
         return Exported(export, self._pages(user, scope, logins))
@@ -78,29 +77,29 @@ class Privacy:
 
     async def request(self, request: PrivacyRequestId, asker: PrivacyRequester, *, governs: bool) -> PrivacyRequest:
         """For those who asked for it, and for platform owners. Raises `NotFound` for everybody else."""
-        found = await self._lookup.request(request)
+        found = await self.lookup.request(request)
         if found is None or not (governs or found.requested_by == asker.user):
             raise NotFound("There is no such request")
         return found
 
     async def find(self, email: Email) -> UserId:
         """Whose address it is. Raises `NotFound`."""
-        found = await self._lookup.user(email)
+        found = await self.lookup.user(email)
         if found is None:
             raise NotFound("There is no account with this e-mail")
         return found
 
     async def _forget(self, user: UserId, asker: PrivacyRequester, actor: Actor, attempt: int) -> PrivacyRequest:
-        async with self._unit_of_work() as uow:
-            subject = await uow.privacy.hold(user, asker, self._clock.now())
+        async with self.unit_of_work() as uow:
+            subject = await uow.privacy.hold(user, asker, self.clock.now())
             if subject is None:
                 raise NotFound(_UNKNOWN)
             require_may_forget(subject)
             if subject.request is not None:
                 return subject.request
             # Read after `hold`, so that it is later than everything others did to the account.
-            now = self._clock.now()
-            request = PrivacyRequest(PrivacyRequestId(self._ids.new()), user, asker.user, now, None)
+            now = self.clock.now()
+            request = PrivacyRequest(PrivacyRequestId(self.ids.new()), user, asker.user, now, None)
             await uow.privacy.anonymize(request, placeholder(now, attempt))
             await uow.jobs.add(forget_job(request.id))
             await uow.record_in_every_log(forgotten(user, actor, asker.operator), user, listed=True)
@@ -109,11 +108,11 @@ class Privacy:
         return request
 
     async def _pages(self, user: UserId, scope: Scope, first: Sequence[ExportedLogin]) -> AsyncGenerator[Sequence[ExportedLogin], None]:
-        page, left = first, self._most_logins
+        page, left = first, self.most_logins
         while page:
             yield page
             left -= len(page)
             if left <= 0 or len(page) < PAGE:
                 return
             before: LoginEventId = page[-1].id
-            page = await self._lookup.logins(user, scope, before, min(PAGE, left))
+            page = await self.lookup.logins(user, scope, before, min(PAGE, left))

@@ -3,13 +3,13 @@
 from core.domain.email import Email, mail_domain
 from core.domain.identity.accounts import Account
 from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word
+from core.frozen import Frozen
 from ports.identity.realms import RealmLookup, RealmProviders
 
 
-class HomeRealms:
-    def __init__(self, lookup: RealmLookup, providers: RealmProviders) -> None:
-        self._lookup = lookup
-        self._providers = providers
+class HomeRealms(Frozen):
+    lookup: RealmLookup
+    providers: RealmProviders
 
     async def way_in(self, email: Email) -> WayIn:
         """The domain alone decides: it is the same for every address of it."""
@@ -29,7 +29,7 @@ class HomeRealms:
     async def of(self, account: Account) -> Realm | None:
         """For somebody whose account was not found by its address."""
         domain = mail_domain(account.email)
-        return await self._lookup.of_user(account.id, domain) if domain else None
+        return await self.lookup.of_user(account.id, domain) if domain else None
 
     async def require(self, realm: Realm, word: Word, *, is_platform_owner: bool, person: Email | None = None) -> None:
         """Raises `ProviderRequired`, which names the `person` to whoever leads them to the provider. No organization decides how the owners
@@ -42,7 +42,7 @@ class HomeRealms:
 
     async def _find(self, email: Email) -> Realm | None:
         domain = mail_domain(email)
-        return await self._lookup.find(domain) if domain else None
+        return await self.lookup.find(domain) if domain else None
 
     async def _way_into(self, realm: Realm) -> WayIn:
-        return WayIn(realm, await self._providers.find(realm) if realm.provider else None)
+        return WayIn(realm, await self.providers.find(realm) if realm.provider else None)

@@ -43,47 +43,33 @@ class Missing(Frozen):
     """Whether the code may come from an authenticator app; otherwise it is a backup code."""
 
 
-class Reauthentication:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: ProofLookup,
-        *,
-        passwords: PasswordProofs,
-        passkeys: PasskeyProofs,
-        mfa: Mfa,
-        devices: Devices,
-        login_events: LoginEvents,
-        realms: HomeRealms,
-        metrics: Metrics,
-        clock: Clock,
-        window: timedelta,
-    ) -> None:
-        """`window` is how old a proof may be."""
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._passwords = passwords
-        self._passkeys = passkeys
-        self._mfa = mfa
-        self._devices = devices
-        self._login_events = login_events
-        self._realms = realms
-        self._metrics = metrics
-        self._clock = clock
-        self._window = window
+class Reauthentication(Frozen):
+    """`window` is how old a proof may be."""
+
+    unit_of_work: UnitOfWorkFactory
+    lookup: ProofLookup
+    passwords: PasswordProofs
+    passkeys: PasskeyProofs
+    mfa: Mfa
+    devices: Devices
+    login_events: LoginEvents
+    realms: HomeRealms
+    metrics: Metrics
+    clock: Clock
+    window: timedelta
 
     async def require(self, caller: Caller, asked: StepUp) -> None:
         """Raises `ReauthenticationRequired` when the caller's session has no fresh proof."""
-        require_fresh(await self._standing(caller), asked, self._clock.now(), self._window)
+        require_fresh(await self._standing(caller), asked, self.clock.now(), self.window)
 
     def has_proved(self, caller: Caller, second_factor_since: datetime | None, asked: StepUp) -> bool:
         """Whether a caller from a browser, whose proofs are known, has a fresh one. The second factor is what the page has read anyway."""
-        return missing_proof(Standing(caller.proved, second_factor_since), asked, self._clock.now(), self._window) is None
+        return missing_proof(Standing(caller.proved, second_factor_since), asked, self.clock.now(), self.window) is None
 
     async def missing(self, caller: Caller, asked: StepUp) -> Missing | None:
         """What the caller has to show first. None: nothing."""
         standing = await self._standing(caller)
-        method = missing_proof(standing, asked, self._clock.now(), self._window)
+        method = missing_proof(standing, asked, self.clock.now(), self.window)
         if method is None:
             return None
         possible = method is ProofMethod.CODE or (standing.has_password and await self._takes_passwords(caller))
@@ -91,40 +77,40 @@ class Reauthentication:
 
     async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
         """It counts as an attempt to sign in: limited, and logged when it fails. Raises what `PasswordProofs.make` does."""
-        arrival = await self._passwords.make(caller.email, password, client, precedence=Precedence.PROVEN)
+        arrival = await self.passwords.make(caller.email, password, client, precedence=Precedence.PROVEN)
         if arrival.named.account.id != caller.user:
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the address now belongs to another account")
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await arrival.proof.use(uow, await arrival.last_look(uow))
             await self._renew(uow, caller, ProofMethod.PASSWORD, Proved(arrival.proof.at), actor)
-        self._metrics.reauthenticated(ProofMethod.PASSWORD.value)
+        self.metrics.reauthenticated(ProofMethod.PASSWORD.value)
 
     async def with_code(self, caller: Caller, code: str, client: Client, actor: Actor) -> None:
         """A code of the authenticator, or a backup code; each works once. Raises `Unauthorized` for a wrong one, also for a person without
         a second factor, and `RateLimited` after too many within sessions of theirs.
         """
-        approach = await self._devices.observe(client)
-        await self._mfa.prepare()
-        async with self._unit_of_work() as uow:
+        approach = await self.devices.observe(client)
+        await self.mfa.prepare()
+        async with self.unit_of_work() as uow:
             # The account before its second factor, as everywhere.
             await uow.accounts.hold_shared(caller.user)
-            if await self._mfa.check(uow, caller.user, code, actor, client, limit=CODES_IN_SESSION) is None:
-                sighting = self._devices.judge(approach, await uow.devices.knowledge(caller.user, approach))
-                await self._login_events.log_wrong_code(uow, caller.user, PASSWORD_PROVIDER, sighting)
+            if await self.mfa.check(uow, caller.user, code, actor, client, limit=CODES_IN_SESSION) is None:
+                sighting = self.devices.judge(approach, await uow.devices.knowledge(caller.user, approach))
+                await self.login_events.log_wrong_code(uow, caller.user, PASSWORD_PROVIDER, sighting)
                 raise Unauthorized("The code is not valid", words="wrong_code")
-            await self._renew(uow, caller, ProofMethod.CODE, Proved(second_factor_at=self._clock.now()), actor)
-        self._metrics.reauthenticated(ProofMethod.CODE.value)
+            await self._renew(uow, caller, ProofMethod.CODE, Proved(second_factor_at=self.clock.now()), actor)
+        self.metrics.reauthenticated(ProofMethod.CODE.value)
 
     async def with_passkey(self, caller: Caller, given: Assertion, client: Client, actor: Actor) -> None:
         """A passkey of the caller's, which proves both factors. Raises what `PasskeyProofs.use` does."""
-        used = await self._passkeys.use(given, Ceremony.PROVE, bound_to_session(caller.session), client, caller.user)
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        used = await self.passkeys.use(given, Ceremony.PROVE, bound_to_session(caller.session), client, caller.user)
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold_shared(caller.user)
-            await self._passkeys.keep(uow, used)
-            await self._mfa.log_passkey(uow, caller.user, actor)
+            await self.passkeys.keep(uow, used)
+            await self.mfa.log_passkey(uow, caller.user, actor)
             await self._renew(uow, caller, ProofMethod.PASSKEY, Proved(now, now), actor)
-        self._metrics.reauthenticated(ProofMethod.PASSKEY.value)
+        self.metrics.reauthenticated(ProofMethod.PASSKEY.value)
 
     async def with_app(self, caller: Caller, change: Callable[[bool], Awaitable[Changed]]) -> Changed:
         """A step of `change` towards an authenticator app, which is told whether the caller has proved their second factor lately; that is
@@ -137,10 +123,10 @@ class Reauthentication:
             return await change(True)
 
     async def _takes_passwords(self, caller: Caller) -> bool:
-        return caller.is_platform_owner or not await self._realms.requires_provider(caller.email)
+        return caller.is_platform_owner or not await self.realms.requires_provider(caller.email)
 
     async def _standing(self, caller: Caller) -> Standing:
-        standing = await self._lookup.find(caller.session, caller.user)
+        standing = await self.lookup.find(caller.session, caller.user)
         if standing is None:
             raise Unauthorized("The session has ended")
         return standing

@@ -41,6 +41,7 @@ from core.domain.identity.sessions import (
 )
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.refresh_tokens import RefreshTokens
 from ports.ids import Ids
@@ -57,39 +58,20 @@ SUCCESSORS: Final = "refresh_tokens"
 _LOOKS: Final = 3
 
 
-class Sessions:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        refresh_tokens: RefreshTokens,
-        signer: TokenSigner,
-        server_secrets: ServerSecrets,
-        metrics: Metrics,
-        *,
-        issuer: str,
-        access_lifetime: timedelta,
-        lifetime: timedelta,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        """`lifetime` is the longest that a session lasts, even while it is used."""
-        self._unit_of_work = unit_of_work
-        self._refresh_tokens = refresh_tokens
-        self._signer = signer
-        self._server_secrets = server_secrets
-        self._metrics = metrics
-        self._issuer = issuer
-        self._access_lifetime = access_lifetime
-        self._lifetime = lifetime
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class Sessions(Frozen):
+    """`lifetime` is the longest that a session lasts, even while it is used."""
 
-    @property
-    def lifetime(self) -> timedelta:
-        """The longest that a session lasts, even while it is used."""
-        return self._lifetime
+    unit_of_work: UnitOfWorkFactory
+    refresh_tokens: RefreshTokens
+    signer: TokenSigner
+    server_secrets: ServerSecrets
+    metrics: Metrics
+    issuer: str
+    access_lifetime: timedelta
+    lifetime: timedelta
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def open(
         self,
@@ -122,7 +104,7 @@ class Sessions:
             scopes=None if application is None else application.scopes,
             session_id=session_id,
         )
-        token = self._secrets.token()
+        token = self.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
         return OpenedSession(session, account.email, account.is_platform_owner, token, subscription, application)
 
@@ -141,8 +123,8 @@ class Sessions:
         session_id: SessionId | None = None,
     ) -> Session:
         """`open` without a credential: the caller gives the session one of another kind, such as a cookie."""
-        now = self._clock.now()
-        ends_at = now + (self._lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self._lifetime))
+        now = self.clock.now()
+        ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
         expires_at = now + IDLE_LIFETIME
         if parent is not None:
             parent.require_room()
@@ -150,7 +132,7 @@ class Sessions:
             # to look for it.
             ends_at, expires_at = min(ends_at, parent.ends_at), min(expires_at, parent.expires_at)
         session = Session(
-            id=session_id or SessionId(self._ids.new()),
+            id=session_id or SessionId(self.ids.new()),
             user=account.id,
             created_at=now,
             last_seen_at=now,
@@ -172,14 +154,14 @@ class Sessions:
         """Signed after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
         claims = access_claims(
             opened,
-            issuer=self._issuer,
-            token_id=str(self._ids.new()),
-            now=self._clock.now(),
-            lifetime=self._access_lifetime,
+            issuer=self.issuer,
+            token_id=str(self.ids.new()),
+            now=self.clock.now(),
+            lifetime=self.access_lifetime,
         )
-        sign = self._signer.sign_access if opened.application is None else self._signer.sign_for_application
+        sign = self.signer.sign_access if opened.application is None else self.signer.sign_for_application
         access_token = Token(await sign(claims))
-        self._metrics.token_issued()
+        self.metrics.token_issued()
         return TokenPair(access_token, opened.refresh_token, _seconds(claims["exp"]) - _seconds(claims["iat"]))
 
     async def refresh(self, token: Token, client: Client) -> TokenPair:
@@ -195,11 +177,11 @@ class Sessions:
         more than the session was opened with.
         """
         _require_plausible(token)
-        following = successor(token, await self._server_secrets.get(SUCCESSORS))
+        following = successor(token, await self.server_secrets.get(SUCCESSORS))
         by = fingerprint(client)
         for _ in range(_LOOKS):
-            now = self._clock.now()
-            presented = await self._refresh_tokens.rotate(token.digest(), following.digest(), by, now, holder)
+            now = self.clock.now()
+            presented = await self.refresh_tokens.rotate(token.digest(), following.digest(), by, now, holder)
             if presented is None:
                 raise Unauthorized(_REFUSED)
             match refresh_outcome(presented, by, now, holder):
@@ -236,7 +218,7 @@ class Sessions:
         user = actor.user
         if user is None:
             raise Unauthorized
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # A request that opens a session from this one waits and finds it ended, or has added the new one already.
             await uow.accounts.hold(user)
             if await uow.sessions.revoke(session, user):
@@ -247,7 +229,7 @@ class Sessions:
         """Ends all sessions of this person except one and its line: those that it was opened from, and those opened from it. Returns how
         many ended.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # A request that opens a session from one of theirs waits and finds that one ended, or has added the new one already.
             await uow.accounts.hold(user)
             await uow.sessions.end_codes(user)
@@ -262,12 +244,12 @@ class Sessions:
         """The audit log records every act in another person's name; this request has no caller that such an entry could name."""
         if session.impersonated is not None:
             actor = client.actor(session.user, session.impersonated.by)
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.record(request_made(session.user, session.context.organization, "POST", "/api/auth/refresh", actor))
                 await uow.commit()
 
     async def _revoke_after_reuse(self, session: Session, client: Client) -> None:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(session.user)
             # When several requests bring the same old token, one of them finds a session to end and reports it.
             if await uow.sessions.revoke(session.id, session.user):

@@ -48,43 +48,31 @@ class AccessReset(Frozen):
     link: Secret | None
 
 
-class AccountAdministration:
+class AccountAdministration(Frozen):
     """Each method raises `NotFound` when no account has this e-mail address."""
 
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        *,
-        overviews: AccountOverviews,
-        mfa: Mfa,
-        realms: HomeRealms,
-        templates: MailTemplates,
-        links: Links,
-        clock: Clock,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._overviews = overviews
-        self._mfa = mfa
-        self._realms = realms
-        self._templates = templates
-        self._links = links
-        self._clock = clock
-        self._secrets = secrets
+    unit_of_work: UnitOfWorkFactory
+    overviews: AccountOverviews
+    mfa: Mfa
+    realms: HomeRealms
+    templates: MailTemplates
+    links: Links
+    clock: Clock
+    secrets: Secrets
 
     async def show(self, email: Email, operator: str) -> AccountOverview:
-        found = await self._overviews.find(email)
+        found = await self.overviews.find(email)
         if found is None:
             raise NotFound(_UNKNOWN)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await _record(uow, "user.viewed", found.account, operator, {})
             await uow.commit()
         return found
 
     async def deactivate(self, email: Email, operator: str) -> AdministeredAccount:
         """Nobody can sign in to it any more, and all its sessions, links and trusted devices end. What it owns stays. May be repeated."""
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             # Taken before the account. Of two owners who are deactivated at once, the second must see that the first is gone.
             await uow.platform_owners.hold()
             account = await _find(uow, email)
@@ -101,9 +89,9 @@ class AccountAdministration:
 
     async def activate(self, email: Email, operator: str) -> AdministeredAccount:
         """It can sign in again, from the beginning. May be repeated. Raises `Conflict` for what is left of a person who was forgotten."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             account = await _find(uow, email)
-            now = self._clock.now()
+            now = self.clock.now()
             changed = await uow.accounts.activate(account.id, now)
             if not changed and account.deactivated_at is not None:
                 # Somebody else may have activated it meanwhile.
@@ -123,9 +111,9 @@ class AccountAdministration:
         An authenticator app stays, since it lets nobody in by itself. A deactivated account loses the same and gets no link. The owner is
         told by mail.
         """
-        requires_provider = await self._realms.requires_provider(email)
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        requires_provider = await self.realms.requires_provider(email)
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             account = await _find(uow, email)
             user = account.id
             await uow.accounts.hold(user)
@@ -135,16 +123,16 @@ class AccountAdministration:
             await uow.account_passwords.forget(user, now)
             if by_passkeys:
                 # Before the sessions, as whoever turns one on takes them.
-                await self._mfa.force_end(
+                await self.mfa.force_end(
                     uow, user, account.email, SYSTEM, reason="command line", operator=operator, language=account.language
                 )
             sessions = await hand_over_counting(uow, user, now)
             at_provider = requires_provider and not account.is_platform_owner
             link = None
             if account.deactivated_at is None and not at_provider:
-                token = self._secrets.mailed_token()
+                token = self.secrets.mailed_token()
                 await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now))
-                link = self._links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
+                link = self.links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
             if account.deactivated_at is None:
                 await uow.jobs.add(self._told_of_reset(account, link if by_mail else None, at_provider=at_provider))
             details: dict[str, Json] = {
@@ -159,20 +147,20 @@ class AccountAdministration:
         return AccessReset(account, ways_in, sessions, by_passkeys, app_since, None if link is None else Secret(link))
 
     def _told_of_reset(self, account: Account, link: str | None, *, at_provider: bool) -> NewJob:
-        mail = self._templates.mail(
+        mail = self.templates.mail(
             "access_reset",
             account.email.address,
             account=account.id,
             language=account.language,
             link=link,
             at_provider=at_provider,
-            when=self._clock.now(),
+            when=self.clock.now(),
         )
         return mail.as_job()
 
     async def revoke_sessions(self, email: Email, operator: str) -> AdministeredAccount:
         """Signed out everywhere from the next request on. Trusted devices stay trusted. May be repeated."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             account = await _find(uow, email)
             await uow.accounts.hold(account.id)
             await uow.sessions.end_codes(account.id)
@@ -184,9 +172,9 @@ class AccountAdministration:
 
     async def disable_mfa(self, email: Email, operator: str) -> AdministeredAccount:
         """For people who have lost the second factor. They are told by mail. May be repeated."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             account = await _find(uow, email)
-        changed = await self._mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator, language=account.language)
+        changed = await self.mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator, language=account.language)
         return AdministeredAccount(account, changed)
 
 

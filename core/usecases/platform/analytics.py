@@ -15,46 +15,46 @@ from core.domain.platform.analytics import (
     day_of,
     span,
 )
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.platform.analytics import AnalyticsLookup
 from ports.turns import Turns
 
 
-class Analytics:
+class Analytics(Frozen):
     """The counts of one organization are read one after the other, so that many questions at once hold up nobody else."""
 
-    def __init__(self, lookup: AnalyticsLookup, turns: Turns, clock: Clock) -> None:
-        self._lookup = lookup
-        self._turns = turns
-        self._clock = clock
+    lookup: AnalyticsLookup
+    turns: Turns
+    clock: Clock
 
     async def by_day(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfDay]:
         """Raises `BadRequest`, `Overloaded`."""
         wanted = self._span(first, last)
-        async with self._turns.take(organization):
-            return await self._lookup.by_day(organization, wanted)
+        async with self.turns.take(organization):
+            return await self.lookup.by_day(organization, wanted)
 
     async def by_service(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfService]:
         """Raises `BadRequest`, `Overloaded`."""
         wanted = self._span(first, last)
-        async with self._turns.take(organization):
-            return await self._lookup.by_service(organization, wanted)
+        async with self.turns.take(organization):
+            return await self.lookup.by_service(organization, wanted)
 
     async def by_provider(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfProvider]:
         """Raises `BadRequest`, `Overloaded`."""
         wanted = self._span(first, last)
-        async with self._turns.take(organization):
-            return await self._lookup.by_provider(organization, wanted)
+        async with self.turns.take(organization):
+            return await self.lookup.by_provider(organization, wanted)
 
     async def recent(self, organization: OrganizationId, limit: int) -> AsyncGenerator[Sequence[RecentLogin], None]:
         """Page by page, of which the first is read here and the others when they are wanted. Raises `BadRequest`."""
         if limit < 1:
             raise BadRequest("limit: must be at least 1")
-        first = await self._lookup.recent(organization, None, min(PAGE, limit))
+        first = await self.lookup.recent(organization, None, min(PAGE, limit))
         return self._pages(organization, first, limit)
 
     async def overview(self) -> Overview:
-        return await self._lookup.overview(self._clock.now())
+        return await self.lookup.overview(self.clock.now())
 
     async def _pages(
         self, organization: OrganizationId, first: Sequence[RecentLogin], limit: int
@@ -65,7 +65,7 @@ class Analytics:
             left -= len(page)
             if left <= 0 or len(page) < PAGE:
                 return
-            page = await self._lookup.recent(organization, page[-1].id, min(PAGE, left))
+            page = await self.lookup.recent(organization, page[-1].id, min(PAGE, left))
 
     def _span(self, first: str | None, last: str | None) -> Span:
-        return span(day_of(first, "start_date"), day_of(last, "end_date"), self._clock.now().date())
+        return span(day_of(first, "start_date"), day_of(last, "end_date"), self.clock.now().date())

@@ -11,7 +11,7 @@ from core.domain.platform import governance
 from core.domain.platform.governance import Authority, GovernanceDecision, GovernedOrganization, OrganizationFilter, Override, Terms
 from core.domain.tenancy.organizations import Organization, organization_deleted, purge_job
 from core.domain.tenancy.tiers import FREE, Tier
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.platform.governance import OrganizationRegister
 from ports.tenancy.organizations import HeldOrganization
@@ -21,34 +21,33 @@ from ports.unit_of_work import UnitOfWorkFactory
 _UNKNOWN: Final = "There is no such organization"
 
 
-class Governance:
+class Governance(Frozen):
     """The caller has checked that a platform owner or the operator asks. Each decision holds the organization, so of two that exclude each
     other the second is refused.
     """
 
-    def __init__(self, unit_of_work: UnitOfWorkFactory, register: OrganizationRegister, tiers: Tiers, clock: Clock) -> None:
-        self._unit_of_work = unit_of_work
-        self._register = register
-        self._tiers = tiers
-        self._clock = clock
+    unit_of_work: UnitOfWorkFactory
+    register: OrganizationRegister
+    tier_lookup: Tiers
+    clock: Clock
 
     async def tiers(self) -> Sequence[Tier]:
-        return await self._tiers.list()
+        return await self.tier_lookup.list()
 
     async def tier(self, name: str) -> Tier:
         """Raises `NotFound`, which names the tiers that exist."""
-        tiers = await self._tiers.list()
+        tiers = await self.tier_lookup.list()
         for one in tiers:
             if one.name == name:
                 return one
         raise NotFound(f"There is no such tier; the tiers are {', '.join(one.name for one in tiers)}")
 
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
-        return await self._register.list(wanted, limit, offset)
+        return await self.register.list(wanted, limit, offset)
 
     async def show(self, slug: str) -> GovernedOrganization:
         """Raises `NotFound`."""
-        found = await self._register.find(slug)
+        found = await self.register.find(slug)
         if found is None:
             raise NotFound(_UNKNOWN)
         return found
@@ -58,7 +57,7 @@ class Governance:
         and `BadRequest` when it does not wait for approval.
         """
         given = await self._found(FREE if tier is None else tier)
-        now = self._clock.now()
+        now = self.clock.now()
 
         def approved(held: HeldOrganization) -> GovernanceDecision:
             keeps = tier is None and held.owner_governs
@@ -68,19 +67,19 @@ class Governance:
 
     async def reject(self, organization: OrganizationId, reason: str, by: Authority) -> Organization:
         """Raises `NotFound`, and `BadRequest` without a reason or when the organization is not waiting for approval."""
-        now = self._clock.now()
+        now = self.clock.now()
         return await self._decide(organization, by, lambda held: governance.reject(held.organization, reason, now))
 
     async def suspend(self, organization: OrganizationId, reason: str | None, by: Authority) -> Organization:
         """Its members and the users of its services are refused from their next request on. Raises `NotFound`, and `BadRequest` when it is
         not active.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         return await self._decide(organization, by, lambda held: governance.suspend(held.organization, reason, now))
 
     async def activate(self, organization: OrganizationId, by: Authority) -> Organization:
         """Ends a suspension. Raises `NotFound`, and `BadRequest` when it is not suspended."""
-        now = self._clock.now()
+        now = self.clock.now()
         return await self._decide(organization, by, lambda held: governance.activate(held.organization, now))
 
     async def change_tier(
@@ -94,15 +93,15 @@ class Governance:
     ) -> Organization:
         """Numbers that are given replace the tier's. May be repeated. Raises `NotFound`, also for the tier."""
         terms = Terms(await self._found(tier), max_services, max_users)
-        now = self._clock.now()
+        now = self.clock.now()
         return await self._decide(organization, by, lambda held: governance.change_tier(held.organization, held.tier, terms, now))
 
     async def delete(self, organization: OrganizationId, by: Authority) -> Organization:
         """The organization disappears from every answer at once; its data is removed in the background. Returns what it was. Raises
         `NotFound`.
         """
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             held = await uow.organizations.hold(organization)
             if held is None:
                 raise NotFound(_UNKNOWN)
@@ -114,7 +113,7 @@ class Governance:
         return held.organization
 
     async def _found(self, tier: TierId) -> Tier:
-        found = await self._tiers.find(tier)
+        found = await self.tier_lookup.find(tier)
         if found is None:
             raise NotFound("There is no such tier")
         return found
@@ -122,7 +121,7 @@ class Governance:
     async def _decide(
         self, organization: OrganizationId, by: Authority, decide: Callable[[HeldOrganization], GovernanceDecision | None]
     ) -> Organization:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await uow.organizations.hold(organization)
             if held is None:
                 raise NotFound(_UNKNOWN)

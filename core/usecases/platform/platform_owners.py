@@ -11,7 +11,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account, require_acceptable
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Password
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import hand_over
 from ports.clock import Clock
 from ports.ids import Ids
@@ -19,29 +19,21 @@ from ports.passwords import CommonPasswords, PasswordHasher
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class PlatformOwners:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        passwords: PasswordHasher,
-        common_passwords: CommonPasswords,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._passwords = passwords
-        self._common_passwords = common_passwords
-        self._clock = clock
-        self._ids = ids
+class PlatformOwners(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    passwords: PasswordHasher
+    common_passwords: CommonPasswords
+    clock: Clock
+    ids: Ids
 
     async def exist(self) -> bool:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             return await uow.platform_owners.exist()
 
     async def create_first(self, email: Email, password: Password) -> UserId | None:
         """The first platform owner of this installation. None when there is one already: of many first starts, one makes it."""
         encoded = await self._hash(email, password)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.platform_owners.hold_first()
             if await uow.platform_owners.exist():
                 return None
@@ -54,14 +46,14 @@ class PlatformOwners:
         password only if its address is verified; otherwise a stranger may have chosen the password.
         """
         encoded = await self._hash(email, password)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             user = await self._make(uow, email, encoded)
             await uow.commit()
         return user
 
     async def promote(self, email: Email) -> UserId | None:
         """Make an existing, active and verified account a platform owner. Impersonations of it end. None when there is no such account."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             user = await self._promote(uow, email)
             await uow.commit()
         return user
@@ -71,8 +63,8 @@ class PlatformOwners:
         vouched for. May be repeated. Raises `NotFound`, `BadRequest` for an account that cannot be trusted with it, and `Forbidden` when
         the asking owner has been removed meanwhile.
         """
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             account = await _held(uow, user, by)
             if account.is_platform_owner:
                 return account
@@ -94,8 +86,8 @@ class PlatformOwners:
         """
         if user == by:
             raise BadRequest("You cannot demote yourself or the last platform owner: another platform owner has to do it")
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             account = await _held(uow, user, by)
             if not account.is_platform_owner:
                 raise NotFound(_UNKNOWN_OWNER)
@@ -108,14 +100,14 @@ class PlatformOwners:
 
     async def _hash(self, email: Email, password: Password) -> str:
         require_acceptable(password, email)
-        if self._common_passwords.contains(password):
+        if self.common_passwords.contains(password):
             raise BadRequest("The password is among the most common ones: choose another")
-        return await self._passwords.hash(password)
+        return await self.passwords.hash(password)
 
     async def _make(self, uow: UnitOfWork, email: Email, encoded: str) -> UserId:
-        now = self._clock.now()
+        now = self.clock.now()
         # A person who controls the command line or the settings of the installation need not prove an address to it.
-        user = UserId(self._ids.new())
+        user = UserId(self.ids.new())
         account = Account(user, email, is_platform_owner=True, email_verified_at=now, deactivated_at=None, created_at=now)
         if await uow.accounts.add(account, encoded):
             await uow.record(_created(user, promoted=False))

@@ -9,28 +9,28 @@ from core.domain.identity.alerts import LOOKED_BACK, Alert
 from core.domain.identity.impersonation import reason_of
 from core.domain.platform.platform_users import COUNTED_BACK, FoundUser, MfaMetrics, MfaOverview
 from core.domain.record.events import Actor
+from core.frozen import Frozen
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
 from ports.platform.platform_users import AlertLookup, UserDirectory
 
 
-class PlatformUsers:
+class PlatformUsers(Frozen):
     """The caller has checked that a platform owner asks."""
 
-    def __init__(self, directory: UserDirectory, activity: AlertLookup, mfa: Mfa, clock: Clock) -> None:
-        self._directory = directory
-        self._activity = activity
-        self._mfa = mfa
-        self._clock = clock
+    directory: UserDirectory
+    activity: AlertLookup
+    second_factors: Mfa
+    clock: Clock
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
         """Accounts whose address contains this text, in any case. With `user`, at most that one."""
         # Normalized as addresses are for comparison, so that what people see finds it.
-        return await self._directory.search(Email(part.strip()).key, user, limit)
+        return await self.directory.search(Email(part.strip()).key, user, limit)
 
     async def mfa(self, user: UserId) -> MfaOverview:
         """Raises `NotFound`."""
-        found = await self._directory.mfa(user)
+        found = await self.directory.mfa(user)
         if found is None:
             raise NotFound("There is no such user")
         return found
@@ -43,11 +43,11 @@ class PlatformUsers:
         if user == by:
             raise BadRequest("Another platform owner has to do it: your own second factor you disable with DELETE /api/user/mfa")
         found = await self.mfa(user)
-        return await self._mfa.force_disable(user, found.email, actor, reason, language=found.language)
+        return await self.second_factors.force_disable(user, found.email, actor, reason, language=found.language)
 
     async def mfa_metrics(self) -> MfaMetrics:
-        return await self._directory.mfa_metrics(self._clock.now() - COUNTED_BACK)
+        return await self.directory.mfa_metrics(self.clock.now() - COUNTED_BACK)
 
     async def alerts(self) -> Sequence[Alert]:
         """Latest first."""
-        return await self._activity.alerts(self._clock.now() - LOOKED_BACK)
+        return await self.activity.alerts(self.clock.now() - LOOKED_BACK)

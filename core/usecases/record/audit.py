@@ -34,17 +34,16 @@ class CheckedChain(Frozen):
     """Entries whose address, user agent and names have been forgotten, which is allowed."""
 
 
-class Audit:
-    def __init__(self, log: AuditLog, chains: AuditChains, server_secrets: ServerSecrets) -> None:
-        self._log = log
-        self._chains = chains
-        self._server_secrets = server_secrets
+class Audit(Frozen):
+    log: AuditLog
+    chains: AuditChains
+    server_secrets: ServerSecrets
 
     async def list(self, organization: OrganizationId, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         if wanted.is_empty:
-            return await self._log.newest(organization, page)
+            return await self.log.newest(organization, page)
         require_reachable(page)
-        return await self._log.matching(organization, wanted, page)
+        return await self.log.matching(organization, wanted, page)
 
     @staticmethod
     def actions() -> Sequence[EventType]:
@@ -53,10 +52,10 @@ class Audit:
 
     async def link(self) -> int | None:
         """Puts a batch of the waiting entries into their chains. Returns how many; None when another process is doing it."""
-        return await self._chains.link(await self._server_secrets.get(CHAIN_KEY), LINKED_AT_ONCE)
+        return await self.chains.link(await self.server_secrets.get(CHAIN_KEY), LINKED_AT_ONCE)
 
     async def backlog(self) -> Backlog:
-        return await self._chains.backlog()
+        return await self.chains.backlog()
 
     async def chain_of(self, name: str, noted: ChainHead | None = None) -> OrganizationId:
         """By the organization's id, which is all that is left of a deleted one, or by its slug. The id comes first: anyone may found an
@@ -67,7 +66,7 @@ class Audit:
         chain = _id(name)
         if chain is not None and await self._is_known(chain):
             return chain
-        found = await self._chains.find(name)
+        found = await self.chains.find(name)
         if found is None and noted is not None:
             found = chain
         if found is None:
@@ -76,8 +75,8 @@ class Audit:
 
     async def _is_known(self, chain: OrganizationId) -> bool:
         """Whether any of its entries exist, in the chain, waiting for it or outside it, or the organization itself."""
-        listed = await self._log.newest(chain, Page(limit=1))
-        return listed.total > 0 or bool(await self._chains.unchained(chain, 1)) or chain in await self._chains.slugs()
+        listed = await self.log.newest(chain, Page(limit=1))
+        return listed.total > 0 or bool(await self.chains.unchained(chain, 1)) or chain in await self.chains.slugs()
 
     async def verify(
         self,
@@ -92,27 +91,27 @@ class Audit:
         chain. `noted` is where that one chain ended at an earlier time.
         """
         names = await self._names() if only is None else {only: name or str(only)}
-        key = await self._server_secrets.get(CHAIN_KEY)
+        key = await self.server_secrets.get(CHAIN_KEY)
 
         def told(findings: Sequence[ChainFinding]) -> None:
             for finding in findings:
                 found(_name(names, finding.chain), finding)
 
-        chain = await self._chains.next_chain(None) if only is None else only
+        chain = await self.chains.next_chain(None) if only is None else only
         while chain is not None:
             check = ChainCheck(key, chain, noted)
             since = 0
-            while links := await self._chains.links(chain, since, READ_AT_ONCE):
+            while links := await self.chains.links(chain, since, READ_AT_ONCE):
                 for link in links:
                     told(check.take(link))
                 since = links[-1].sequence + 1
             told(check.end())
             checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
-            chain = await self._chains.next_chain(chain) if only is None else None
-        told(await self._chains.unchained(only, MOST_UNCHAINED))
+            chain = await self.chains.next_chain(chain) if only is None else None
+        told(await self.chains.unchained(only, MOST_UNCHAINED))
 
     async def _names(self) -> Mapping[OrganizationId, str]:
-        return {**(await self._chains.slugs()), PLATFORM_CHAIN: PLATFORM}
+        return {**(await self.chains.slugs()), PLATFORM_CHAIN: PLATFORM}
 
 
 def _id(name: str) -> OrganizationId | None:

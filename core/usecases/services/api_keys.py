@@ -21,6 +21,7 @@ from core.domain.services.api_keys import (
 from core.domain.tenancy.machine_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
@@ -34,29 +35,19 @@ from ports.unit_of_work import UnitOfWorkFactory
 _NO_SUCH_KEY = "The service has no such API key"
 
 
-class ApiKeys:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: ApiKeyLookup,
-        presence: Presence[ApiKeyId],
-        *,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._presence = presence
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class ApiKeys(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ApiKeyLookup
+    presence: Presence[ApiKeyId]
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def resolve(self, key: Token) -> KeyHolder:
         """The key's holder. Raises `Unauthorized` when there is no such key or it has expired, and `OrganizationNotActive`."""
-        now = self._clock.now()
-        holder = holder_of(await self._lookup.find(key.digest()), key, now, "The API key is not valid")
-        self._presence.seen(holder.key, now)
+        now = self.clock.now()
+        holder = holder_of(await self.lookup.find(key.digest()), key, now, "The API key is not valid")
+        self.presence.seen(holder.key, now)
         return holder
 
     async def create(
@@ -71,16 +62,16 @@ class ApiKeys:
     ) -> NewMachineKey[ApiKey]:
         """Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission that the member may not use themselves."""
         name, permissions = key_name(name), key_permissions(permissions)
-        now = self._clock.now()
+        now = self.clock.now()
         expires_at = key_expiry(expires_in_days, now)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             require_grantable(permissions, await hold_rights(uow, member, Capability.SERVICES_MANAGE))
             service = found(await uow.services.hold(member.organization, service_slug))
             made, count = await add_key(
                 uow.api_keys.add,
-                lambda: self._secrets.key(KIND),
+                lambda: self.secrets.key(KIND),
                 lambda prefix: ApiKey(
-                    id=ApiKeyId(self._ids.new()),
+                    id=ApiKeyId(self.ids.new()),
                     service=service.id,
                     name=name,
                     prefix=prefix,
@@ -98,18 +89,18 @@ class ApiKeys:
 
     async def list(self, member: Member, service_slug: str, limit: int, offset: int) -> Listed[ApiKey]:
         """Newest first, expired keys included. Raises `NotFound`."""
-        return found(await self._lookup.list(member.organization, service_slug, limit, offset))
+        return found(await self.lookup.list(member.organization, service_slug, limit, offset))
 
     async def get(self, member: Member, service_slug: str, key: ApiKeyId) -> ApiKey:
         """Raises `NotFound`."""
-        known = await self._lookup.get(member.organization, service_slug, key)
+        known = await self.lookup.get(member.organization, service_slug, key)
         if known is None:
             raise NotFound(_NO_SUCH_KEY)
         return known
 
     async def delete(self, member: Member, service_slug: str, key: ApiKeyId, actor: Actor) -> None:
         """The key is refused from the next request on. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             deleted = await uow.api_keys.delete(member.organization, service_slug, key)
             if deleted is None:
                 raise NotFound(_NO_SUCH_KEY)
@@ -118,7 +109,7 @@ class ApiKeys:
 
     async def revoke(self, prefix: str, operator: str) -> PlacedKey:
         """The same for an operator, who knows only how the key begins. The caller has checked that they may. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             deleted = await uow.api_keys.revoke(prefix)
             if deleted is None:
                 raise NotFound("There is no API key with this prefix")

@@ -72,46 +72,35 @@ class _Moved(Exception):
     pass
 
 
-class Billing:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        inbox: BillingInbox,
-        receiving: Receiving,
-        *,
-        templates: MailTemplates,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._inbox = inbox
-        self._receiving = receiving
-        self._templates = templates
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
+class Billing(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    inbox: BillingInbox
+    receiving: Receiving
+    templates: MailTemplates
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
 
     async def take(self, signature: str | None, body: bytes) -> News | None:
         """The news, once they are kept. None when there is nothing left to do about them. Raises `BadRequest` and `Unauthorized`."""
-        now = self._clock.now()
+        now = self.clock.now()
         signature = require_header(signature)
         require_text(body)
-        if not self._receiving.secrets:
+        if not self.receiving.secrets:
             raise Unauthorized("Billing is not set up on this installation")
-        require_signature(signature, body, self._receiving.secrets, now)
+        require_signature(signature, body, self.receiving.secrets, now)
         news = news_of(body)
         outcome = self._outcome_at_once(news)
-        if not await self._inbox.take(news, outcome, now):
-            self._metrics.billing_event(news.label, "repeated")
+        if not await self.inbox.take(news, outcome, now):
+            self.metrics.billing_event(news.label, "repeated")
             return None
         if outcome is not None:
-            self._metrics.billing_event(news.label, outcome.value)
+            self.metrics.billing_event(news.label, outcome.value)
             return None
         return news
 
     def _outcome_at_once(self, news: News) -> BillingOutcome | None:
-        if self._receiving.livemode not in {None, news.livemode}:
+        if self.receiving.livemode not in {None, news.livemode}:
             log.info("billing_event_of_other_mode", event_id=news.id, livemode=news.livemode)
             return BillingOutcome.IGNORED
         return BillingOutcome.IGNORED if news.subject is None else None
@@ -129,7 +118,7 @@ class Billing:
             raise
         except Exception as error:
             log.exception("billing_event_failed", subject=subject)
-            await self._inbox.failed(subject, type(error).__name__, self._clock.now() + _PAUSE)
+            await self.inbox.failed(subject, type(error).__name__, self.clock.now() + _PAUSE)
 
     async def observe(self, subject: str, look: Snapshot | None, looked_at: int) -> bool:
         """Applies what waits and, if there is one, a look at the provider. True when that changed a record of ours."""
@@ -140,13 +129,13 @@ class Billing:
             return await self._observe(subject, look, looked_at, again=False)
 
     async def _observe(self, subject: str, look: Snapshot | None, looked_at: int, *, again: bool) -> bool:
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             candidate = await uow.billing.candidate(subject, look)
             place: Customer | None = None
             if candidate is not None and candidate.new_customer is not None:
                 # Held, so that of two at once one is the first.
-                place = await uow.billing.customer(candidate.buyer.organization, self._ids.new(), now)
+                place = await uow.billing.customer(candidate.buyer.organization, self.ids.new(), now)
                 if place is None or place.external_id not in {None, candidate.new_customer}:
                     candidate = place = None
             buyer = None if candidate is None else candidate.buyer
@@ -180,7 +169,7 @@ class Billing:
 
     async def _write(self, uow: UnitOfWork, buyer: Buyer, held: HeldSubscription, own: Managed, *, current: Subscription | None) -> bool:
         """Our records of all subscriptions of this person and service, those that end before the one that begins."""
-        now = self._clock.now()
+        now = self.clock.now()
         together = [own, *held.others]
         leader = leading(together)
         plans = {plan.id: plan for plan in held.plans}
@@ -209,7 +198,7 @@ class Billing:
         before = wish.of.record
         if before is None:
             made = Subscription(
-                id=SubscriptionId(self._ids.new()),
+                id=SubscriptionId(self.ids.new()),
                 service=buyer.service,
                 user=buyer.user,
                 plan=wish.plan,
@@ -243,7 +232,7 @@ class Billing:
             return
         plan = next(plan.name for plan in step.held.plans if plan.id == own.plan)
         for name in dict.fromkeys(names):
-            mail = self._templates.mail(
+            mail = self.templates.mail(
                 name,
                 reader.email.address,
                 account=step.buyer.user,
@@ -255,9 +244,9 @@ class Billing:
             await uow.jobs.add(mail.as_job())
 
     async def _apply_to_customer(self, subject: str) -> None:
-        now = self._clock.now()
-        waiting = await self._inbox.customer_news(subject)
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        waiting = await self.inbox.customer_news(subject)
+        async with self.unit_of_work() as uow:
             for news in waiting:
                 if news.handled is NewsType.CUSTOMER_CREATED and news.key is not None:
                     # We asked for it and were never answered. The mark is random and known to nobody else.
@@ -267,24 +256,24 @@ class Billing:
             await uow.billing.settle([SettledBillingEvent(news.id, BillingOutcome.APPLIED) for news in waiting], now)
             await uow.commit()
         for news in waiting:
-            self._metrics.billing_event(news.label, BillingOutcome.APPLIED.value)
+            self.metrics.billing_event(news.label, BillingOutcome.APPLIED.value)
 
     def _report(self, step: "_Step") -> None:
         labels = {news.id: news.label for news in step.held.news}
         for settled in step.settled:
-            self._metrics.billing_event(labels[settled.event], settled.outcome.value)
+            self.metrics.billing_event(labels[settled.event], settled.outcome.value)
             if settled.outcome is BillingOutcome.REFUSED:
                 log.warning("billing_event_refused", event_id=settled.event, subject=step.held.own.external_id, reason=settled.reason)
 
     async def events(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
         """Newest first; only those that have not been applied, or all."""
-        return await self._inbox.list(waiting=waiting, limit=limit)
+        return await self.inbox.list(waiting=waiting, limit=limit)
 
     async def retry(self, event: str | None) -> int:
-        return await self._inbox.retry(event)
+        return await self.inbox.retry(event)
 
     async def waiting(self) -> WaitingBillingEvents:
-        return await self._inbox.waiting()
+        return await self.inbox.waiting()
 
 
 class _Step:

@@ -53,16 +53,14 @@ class Wish(Frozen):
         return digest_of(str(self.plan), price, self.success_url, self.cancel_url)
 
 
-class Checkouts:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, provider: PaymentProvider | None, pages: Sequence[str], *, clock: Clock, ids: Ids
-    ) -> None:
-        """`pages` are our own addresses, to which people may also come back: to the last where they do not say where to."""
-        self._unit_of_work = unit_of_work
-        self._provider = provider
-        self._pages = pages
-        self._clock = clock
-        self._ids = ids
+class Checkouts(Frozen):
+    """`pages` are our own addresses, to which people may also come back: to the last where they do not say where to."""
+
+    unit_of_work: UnitOfWorkFactory
+    provider: PaymentProvider | None
+    pages: Sequence[str]
+    clock: Clock
+    ids: Ids
 
     async def open(self, wish: Wish) -> OpenedCheckout:
         """A repeated wish gets the same checkout. Raises `NotFound`, `BadRequest`, `OrganizationNotActive`, and `BillingFailed`."""
@@ -77,7 +75,7 @@ class Checkouts:
                 # Deleted at the provider, and the news have not come.
                 await self._forget(wish, offer, checkout, customer)
                 continue
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 is_last = await uow.billing.answer_checkout(offer.service, wish.user, checkout.id, opened.id)
                 await uow.commit()
             if not is_last:
@@ -98,22 +96,22 @@ class Checkouts:
             log.info("checkout_left_open", session_id=opened.id, reason=str(failure))
 
     async def _require_still_offered(self, wish: Wish) -> None:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             _require_offered(await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user), wish)
 
     async def _begun(self, wish: Wish) -> tuple[PlanOffer, BegunCheckout | None, str]:
         """The checkout is None when it is to be tried again."""
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             offer = await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user)
             offer, price = _require_offered(offer, wish)
-            if self._provider is None:
+            if self.provider is None:
                 raise BillingFailed(NOT_SET_UP)
             last = offer.last
             if last is not None and not last.has_led_somewhere and is_repeated(wish.digest(price), last.digest, last.asked_at, now):
                 return offer, last, price
             if last is None or last.external_id is None or not last.digest or now - last.asked_at >= LIFETIME:
-                checkout = BegunCheckout(self._ids.new(), wish.digest(price), None, now)
+                checkout = BegunCheckout(self.ids.new(), wish.digest(price), None, now)
                 instead_of = None if last is None else last.id
                 if not await uow.billing.begin_checkout(offer.service, wish.user, checkout, instead_of=instead_of):
                     return offer, None, price
@@ -176,19 +174,19 @@ class Checkouts:
             raise _unavailable(away) from None
 
     async def _forget(self, wish: Wish, offer: PlanOffer, checkout: BegunCheckout, customer: str | None) -> None:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.billing.forget_checkout(offer.service, wish.user, checkout.id)
             if customer is not None:
-                await uow.billing.end_customer(customer, self._clock.now())
+                await uow.billing.end_customer(customer, self.clock.now())
             await uow.commit()
 
     async def _customer(self, organization: OrganizationId) -> str:
         """Made once for each organization, by whoever comes first. Two who come at once ask under the same key, and one whose answer was
         lost is found again.
         """
-        provider, now = self._required(), self._clock.now()
-        async with self._unit_of_work() as uow:
-            known = await uow.billing.customer(organization, self._ids.new(), now)
+        provider, now = self._required(), self.clock.now()
+        async with self.unit_of_work() as uow:
+            known = await uow.billing.customer(organization, self.ids.new(), now)
             if known is None:
                 raise NotFound(_UNKNOWN)
             if known.external_id is not None:
@@ -214,7 +212,7 @@ class Checkouts:
             if away.answered:
                 await self._note_attempt(known.id, attempt, None)
             raise _unavailable(away) from None
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             linked = await uow.billing.link_customer(known.id, external_id)
             await uow.commit()
         log.info("billing_customer_made", organization=str(organization), customer=external_id)
@@ -222,16 +220,16 @@ class Checkouts:
         return linked or external_id
 
     async def _note_attempt(self, customer: UUID, attempt: int, at: datetime | None) -> None:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.billing.ask_for_customer(customer, attempt, at)
             await uow.commit()
 
     async def portal(self, member: Member, return_url: str | None) -> str:
         """Where the owner is sent. Raises `BadRequest`, also when the organization has never bought anything, and `BillingFailed`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             portal = await uow.billing.portal(member.organization)
-        return_url = return_url or self._pages[-1]
-        return_address(return_url, "return_url", [*portal.redirect_uris, *self._pages])
+        return_url = return_url or self.pages[-1]
+        return_address(return_url, "return_url", [*portal.redirect_uris, *self.pages])
         provider = self._required()
         if portal.customer is None:
             raise BadRequest("The organization is not a customer of the payment provider yet: nobody has begun a checkout")
@@ -243,9 +241,9 @@ class Checkouts:
             raise _unavailable(away) from None
 
     def _required(self) -> PaymentProvider:
-        if self._provider is None:
+        if self.provider is None:
             raise BillingFailed(NOT_SET_UP)
-        return self._provider
+        return self.provider
 
 
 class _CustomerGone(Exception):

@@ -29,31 +29,30 @@ class Reconciled(Frozen):
     changed: int = 0
 
 
-class BillingReconciliation:
-    def __init__(self, billing: Billing, inbox: BillingInbox, provider: PaymentProvider | None, *, clock: Clock, metrics: Metrics) -> None:
-        self._billing = billing
-        self._inbox = inbox
-        self._provider = provider
-        self._clock = clock
-        self._metrics = metrics
+class BillingReconciliation(Frozen):
+    billing: Billing
+    inbox: BillingInbox
+    provider: PaymentProvider | None
+    clock: Clock
+    metrics: Metrics
 
     @property
     def is_set_up(self) -> bool:
-        return self._provider is not None
+        return self.provider is not None
 
     async def check_one(self) -> bool:
         """Asks about one subscription of which news are overdue. False when there is none. Raises `PaymentUnavailable`."""
-        if self._provider is None:
+        if self.provider is None:
             return False
-        claimed = await self._inbox.claim_checks(1, self._clock.now() + LEASE)
+        claimed = await self.inbox.claim_checks(1, self.clock.now() + LEASE)
         for subject in claimed:
             try:
-                look = await self._provider.subscription(subject)
+                look = await self.provider.subscription(subject)
             except PaymentRefused as refused:
                 # A key of another account knows none of them. Nobody is shut out because of that.
                 log.warning("billing_subscription_unknown", subject=subject, code=refused.code)
-                self._metrics.billing_check("refused")
-                await self._inbox.checked(subject, self._clock.now() + AGAIN)
+                self.metrics.billing_check("refused")
+                await self.inbox.checked(subject, self.clock.now() + AGAIN)
             else:
                 # Also where it is as we know it: that settles doubts, and when to ask again.
                 for found, snapshot in look.subscriptions.items():
@@ -62,48 +61,48 @@ class BillingReconciliation:
 
     async def cancel_one(self) -> bool:
         """Ends one subscription whose person, service or record is gone. False when there is none. Raises `PaymentUnavailable`."""
-        if self._provider is None:
+        if self.provider is None:
             return False
-        claimed = await self._inbox.claim_cancellations(1, self._clock.now() + LEASE)
+        claimed = await self.inbox.claim_cancellations(1, self.clock.now() + LEASE)
         for subject in claimed:
             try:
-                await self._provider.cancel(subject)
+                await self.provider.cancel(subject)
             except PaymentRefused as refused:
                 # Claimed again later, and later each time.
                 log.warning("billing_cancellation_refused", subject=subject, code=refused.code)
             else:
-                await self._inbox.cancelled(subject)
+                await self.inbox.cancelled(subject)
                 log.info("billing_subscription_cancelled", subject=subject)
         return bool(claimed)
 
     async def sweep_page(self) -> bool:
         """One page of the daily look at all of them. False when it is not due. Raises `PaymentUnavailable`."""
-        if self._provider is None:
+        if self.provider is None:
             return False
-        claimed = await self._inbox.claim_sweep(LEASE)
+        claimed = await self.inbox.claim_sweep(LEASE)
         if claimed is None:
             return False
         (cursor,) = claimed
         try:
-            look = await self._provider.subscriptions(cursor)
+            look = await self.provider.subscriptions(cursor)
         except PaymentRefused as refused:
             # The page before may have ended with one that is gone: begin again.
             log.warning("billing_sweep_refused", code=refused.code)
-            await self._inbox.swept(None, self._clock.now() + AGAIN)
+            await self.inbox.swept(None, self.clock.now() + AGAIN)
             return False
         await self._take_in(look)
-        now = self._clock.now()
-        await self._inbox.swept(look.cursor, now if look.cursor is not None else now + SWEEP)
+        now = self.clock.now()
+        await self.inbox.swept(look.cursor, now if look.cursor is not None else now + SWEEP)
         return True
 
     async def reconcile(self) -> Reconciled:
         """All of them, now. Raises `PaymentRefused` and `PaymentUnavailable`."""
-        if self._provider is None:
+        if self.provider is None:
             return Reconciled()
         looked_at = changed = 0
         cursor: str | None = None
         while True:
-            look = await self._provider.subscriptions(cursor)
+            look = await self.provider.subscriptions(cursor)
             looked_at += len(look.subscriptions)
             changed += await self._take_in(look)
             cursor = look.cursor
@@ -113,13 +112,13 @@ class BillingReconciliation:
     async def _take_in(self, look: ProviderSubscriptions) -> int:
         """How many of our records changed."""
         changed = 0
-        again = await self._inbox.cancel_again([subject for subject, snapshot in look.subscriptions.items() if not snapshot.is_over])
+        again = await self.inbox.cancel_again([subject for subject, snapshot in look.subscriptions.items() if not snapshot.is_over])
         if again:
             log.warning("billing_cancellation_lost", subscriptions=again)
-        differing = set(await self._inbox.differs(look.subscriptions))
+        differing = set(await self.inbox.differs(look.subscriptions))
         for subject, snapshot in look.subscriptions.items():
             if subject not in differing:
-                self._metrics.billing_check("same")
+                self.metrics.billing_check("same")
                 continue
             changed += await self._observe(subject, snapshot, look)
         return changed
@@ -127,16 +126,16 @@ class BillingReconciliation:
     async def _observe(self, subject: str, snapshot: Snapshot, look: ProviderSubscriptions) -> bool:
         """True when a record of ours changed. What nobody has foreseen about one of them is no reason to look at no others."""
         try:
-            changed = await self._billing.observe(subject, snapshot, int(look.at.timestamp()))
+            changed = await self.billing.observe(subject, snapshot, int(look.at.timestamp()))
         except (Unavailable, Overloaded):
             raise
         except Exception:
             log.exception("billing_look_failed", subject=subject)
-            self._metrics.billing_check("failed")
+            self.metrics.billing_check("failed")
             return False
         if not changed:
-            self._metrics.billing_check("same")
+            self.metrics.billing_check("same")
             return False
-        self._metrics.billing_check("drifted")
+        self.metrics.billing_check("drifted")
         log.warning("billing_drift", subject=subject, status=snapshot.status)
         return True

@@ -34,25 +34,24 @@ class NewClientSecret(Frozen):
     text: Token
 
 
-class ClientSecrets:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: ClientSecretLookup, clock: Clock, ids: Ids, secrets: Secrets) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class ClientSecrets(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ClientSecretLookup
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def create(self, member: Member, service_slug: str, actor: Actor) -> NewClientSecret:
         """Raises `NotFound`, `BadRequest` when the service cannot keep a secret or has two already, and `Forbidden` when the caller may no
         longer do this.
         """
-        text = self._secrets.key(KIND)
-        async with self._unit_of_work() as uow:
+        text = self.secrets.key(KIND)
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
             require_confidential(service)
             require_room(await uow.client_secrets.count(service.id))
-            secret = ClientSecret(ClientSecretId(self._ids.new()), service.id, prefix_of(text), member.user, self._clock.now())
+            secret = ClientSecret(ClientSecretId(self.ids.new()), service.id, prefix_of(text), member.user, self.clock.now())
             await uow.client_secrets.add(secret, text.digest())
             await uow.record(client_secret_created(secret, service, actor))
             await uow.commit()
@@ -60,11 +59,11 @@ class ClientSecrets:
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ClientSecret]:
         """Oldest first. Raises `NotFound`."""
-        return found(await self._lookup.list(member.organization, service_slug))
+        return found(await self.lookup.list(member.organization, service_slug))
 
     async def delete(self, member: Member, service_slug: str, secret: ClientSecretId, actor: Actor) -> None:
         """The secret is refused from the next request on. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             service = found(await uow.services.hold(member.organization, service_slug))
             deleted = await uow.client_secrets.delete(service.id, secret)
             if deleted is None:

@@ -8,16 +8,16 @@ from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed, Page
 from core.domain.record.events import Actor
 from core.domain.services.end_users import EndUser, EndUserDetail, is_dear, require_reachable, searched, sessions_in_services_ended
+from core.frozen import Frozen
 from ports.services.end_users import EndUserLookup
 from ports.turns import Turns
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class EndUsers:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: EndUserLookup, turns: Turns) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._turns = turns
+class EndUsers(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: EndUserLookup
+    turns: Turns
 
     async def list(
         self, organization: OrganizationId, page: Page, *, search: str = "", service: ServiceId | None = None
@@ -29,15 +29,15 @@ class EndUsers:
         require_reachable(page, wanted)
         # Every member may search, and among many end users a search takes long. Nobody else should have to wait for a connection because of
         # that.
-        async with self._turns.take(organization) if is_dear(page, wanted) else nullcontext():
-            found = await self._lookup.list(organization, page, search=wanted, service=service)
+        async with self.turns.take(organization) if is_dear(page, wanted) else nullcontext():
+            found = await self.lookup.list(organization, page, search=wanted, service=service)
         if found is None:
             raise NotFound("The organization has no such service")
         return found
 
     async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail:
         """Raises `NotFound` for a person who uses none of the organization's services."""
-        found = await self._lookup.get(organization, user)
+        found = await self.lookup.get(organization, user)
         if found is None:
             raise NotFound(_UNKNOWN)
         return found
@@ -46,7 +46,7 @@ class EndUsers:
         """Sign the person out of the organization's services, from their next request on; codes and devices that wait for a session there
         get none. Sessions elsewhere, and in the organization itself, stay. May be repeated. Raises `NotFound`.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # A request that exchanges a code waits and finds it gone, or has added its session already.
             await uow.accounts.hold(user)
             ended = await uow.end_users.end_sessions(organization, user)

@@ -21,7 +21,7 @@ from core.domain.services.plans import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
@@ -29,16 +29,15 @@ from ports.services.plans import PlanLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class Plans:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: PlanLookup, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._clock = clock
-        self._ids = ids
+class Plans(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: PlanLookup
+    clock: Clock
+    ids: Ids
 
     async def list(self, member: Member, service: str) -> Sequence[PlanOverview]:
         """Cheapest first. Raises `NotFound`."""
-        found = await self._lookup.list(member.organization, service)
+        found = await self.lookup.list(member.organization, service)
         if found is None:
             raise NotFound("There is no such service")
         return found
@@ -59,16 +58,16 @@ class Plans:
         name, price_cents, currency = plan_name(name), plan_price(price_cents), plan_currency(currency)
         kept_features = plan_features(features)
         price_id = None if billing_price_id is None else plan_price_id(billing_price_id)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             found = await uow.services.hold(member.organization, service)
             if found is None:
                 raise NotFound("There is no such service")
             if await uow.plans.count(found.id) >= MOST_PLANS:
                 raise BadRequest(f"A service has at most {MOST_PLANS} plans: delete one first")
-            now = self._clock.now()
+            now = self.clock.now()
             plan = Plan(
-                id=PlanId(self._ids.new()),
+                id=PlanId(self.ids.new()),
                 service=found.id,
                 name=name,
                 price_cents=price_cents,
@@ -106,7 +105,7 @@ class Plans:
         wanted_currency = None if currency is None else plan_currency(currency)
         wanted_features = None if features is None else plan_features(features)
         wanted_price_id = plan_price_id(billing_price_id) if isinstance(billing_price_id, str) else billing_price_id
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             held = _found(await uow.plans.hold(member.organization, service, plan))
             before = held.plan
@@ -120,7 +119,7 @@ class Plans:
             )
             if after == before:
                 return held
-            after = replace(after, updated_at=self._clock.now())
+            after = replace(after, updated_at=self.clock.now())
             await uow.plans.save(after)
             await uow.record(plan_updated(before, after, member.organization, service, actor))
             await uow.commit()
@@ -128,12 +127,12 @@ class Plans:
 
     async def delete(self, member: Member, service: str, plan: PlanId, actor: Actor) -> None:
         """Raises `NotFound`, `BadRequest` while anybody is subscribed to it, and `Forbidden` when the caller may no longer do this."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             held = _found(await uow.plans.hold(member.organization, service, plan))
             if held.subscription_count:
                 raise BadRequest("The plan has active subscriptions")
-            await uow.plans.delete(plan, self._clock.now())
+            await uow.plans.delete(plan, self.clock.now())
             await uow.record(plan_deleted(held.plan, member.organization, service, actor))
             await uow.commit()
 

@@ -3,17 +3,17 @@
 from core.domain.errors import Unauthorized
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.service_analytics import LOOKED_BACK, ServiceAnalytics
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.services.service_analytics import ServiceAnalyticsLookup
 
 
-class ServiceAnalysis:
-    def __init__(self, lookup: ServiceAnalyticsLookup, clock: Clock) -> None:
-        self._lookup = lookup
-        self._clock = clock
+class ServiceAnalysis(Frozen):
+    lookup: ServiceAnalyticsLookup
+    clock: Clock
 
     async def get(self, holder: KeyHolder) -> ServiceAnalytics:
-        found = await self._lookup.find(holder.service, self._clock.now() - LOOKED_BACK)
+        found = await self.lookup.find(holder.service, self.clock.now() - LOOKED_BACK)
         if found is None:
             # The service, and its keys with it, was deleted since the request came in.
             raise Unauthorized("The API key is not valid")

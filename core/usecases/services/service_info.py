@@ -4,23 +4,22 @@ from core.domain.errors import Unauthorized
 from core.domain.record.events import Actor
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.services import Service, ServiceChange, changed, service_updated
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class ServiceInfo:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, clock: Clock) -> None:
-        self._unit_of_work = unit_of_work
-        self._clock = clock
+class ServiceInfo(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    clock: Clock
 
     async def rename(self, holder: KeyHolder, name: str | None, actor: Actor) -> Service:
         """None leaves the name as it is. Raises `BadRequest`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             before = _own(await uow.services.hold(holder.organization, holder.service_slug), holder)
             if name is None:
                 return before
-            after = changed(before, ServiceChange(name=name), self._clock.now())
+            after = changed(before, ServiceChange(name=name), self.clock.now())
             if after == before:
                 return before
             await uow.services.save(after)

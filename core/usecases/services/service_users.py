@@ -20,7 +20,7 @@ from core.domain.services.service_users import (
     user_deleted,
     user_joined,
 )
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, leave_to_another
 from ports.clock import Clock
 from ports.ids import Ids
@@ -30,31 +30,21 @@ from ports.services.service_users import ServiceUserLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class ServiceUsers:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: ServiceUserLookup,
-        *,
-        buckets: SharedBuckets,
-        templates: MailTemplates,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._buckets = buckets
-        self._templates = templates
-        self._clock = clock
-        self._ids = ids
+class ServiceUsers(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ServiceUserLookup
+    buckets: SharedBuckets
+    templates: MailTemplates
+    clock: Clock
+    ids: Ids
 
     async def list(self, holder: KeyHolder, limit: int, offset: int) -> Listed[ServiceUser]:
         """In the order in which they became users of the service."""
-        return await self._lookup.list(holder.service, limit, offset)
+        return await self.lookup.list(holder.service, limit, offset)
 
     async def get(self, holder: KeyHolder, user: UserId) -> ServiceUser:
         """Raises `NotFound` for a person who is not a user of the service."""
-        found = await self._lookup.get(holder.service, user)
+        found = await self.lookup.get(holder.service, user)
         if found is None:
             raise NotFound(_UNKNOWN)
         return found
@@ -63,12 +53,12 @@ class ServiceUsers:
         """The account with this address becomes a user of the service. If there is none, one is made, without a password and without any
         mail. May be repeated: of many calls at once, all get the same account. Raises `RateLimited` when the key adds too many.
         """
-        wait = await self._buckets.take(ADDITIONS, str(holder.key))
+        wait = await self.buckets.take(ADDITIONS, str(holder.key))
         if wait > 0:
             raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
-        now = self._clock.now()
-        account = unverified_account(UserId(self._ids.new()), email, now)
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        account = unverified_account(UserId(self.ids.new()), email, now)
+        async with self.unit_of_work() as uow:
             is_new = await uow.accounts.add(account, None, holder.service)
             if is_new:
                 await uow.record(user_created(account.id, holder, actor))
@@ -87,20 +77,20 @@ class ServiceUsers:
         leaves it as it is. Raises `NotFound`, `Forbidden` for an account whose owner has proved its address or that is held elsewhere too,
         and `BadRequest` for an address that is taken.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))
             if email is None or email.address == held.account.email.address:
                 return held.user
             held.require_belonging()
             # Read after `hold`, so that it is later than everything others did to the account.
-            now = self._clock.now()
+            now = self.clock.now()
             await uow.service_users.change_email(user, email, now)
             # Everything that was opened, mailed or half begun belonged to the holder of the earlier address.
             if email.key == held.account.email.key:
                 await end_access(uow, user, now)
             else:
                 await leave_to_another(uow, user, actor, holder.organization)
-            mail = self._templates.mail(
+            mail = self.templates.mail(
                 "email_changed_old",
                 held.account.email.address,
                 account=user,
@@ -119,12 +109,12 @@ class ServiceUsers:
         """Remove everything that the service has about them, and the account itself if it belongs to this service alone. Raises `NotFound`,
         and `Forbidden` for owners of an organization or of the platform.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))
             fate = held.fate()
             if fate is AccountFate.DELETED:
-                request = PrivacyRequestId(self._ids.new())
-                await uow.service_users.delete_account(user, request, self._clock.now())
+                request = PrivacyRequestId(self.ids.new())
+                await uow.service_users.delete_account(user, request, self.clock.now())
                 await uow.jobs.add(forget_job(request))
             else:
                 await uow.service_users.leave(holder.service, holder.organization, user)

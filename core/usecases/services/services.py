@@ -48,28 +48,25 @@ class CreatedService(Frozen):
     usage: ServiceUsage
 
 
-class OrganizationServices:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, lookup: ServiceLookup, outbound: Outbound, key_sets: KeySets, *, clock: Clock, ids: Ids
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._outbound = outbound
-        self._key_sets = key_sets
-        self._clock = clock
-        self._ids = ids
+class OrganizationServices(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ServiceLookup
+    outbound: Outbound
+    key_sets: KeySets
+    clock: Clock
+    ids: Ids
 
     async def create(self, member: Member, wanted: NewService, actor: Actor) -> CreatedService:
         """Comes with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, `Conflict` when the organization has a service with this
         slug, and `Forbidden` when the caller may no longer do this: a person who was removed must not leave a service behind.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         if wanted.jwks_uri is not None:
             wanted = wanted.with_published(await self._published(wanted.jwks_uri))
-        service = wanted.service(ServiceId(self._ids.new()), member.organization, ClientId(self._ids.new()), now)
+        service = wanted.service(ServiceId(self.ids.new()), member.organization, ClientId(self.ids.new()), now)
         self._require_callable(service)
-        plan = default_plan(PlanId(self._ids.new()), service.id, now)
-        async with self._unit_of_work() as uow:
+        plan = default_plan(PlanId(self.ids.new()), service.id, now)
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_CREATE)
             organization, usage = await uow.services.usage(member.organization)
             if not organization.is_active:
@@ -86,7 +83,7 @@ class OrganizationServices:
         self, member: Member, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
     ) -> ServiceList:
         """Oldest first; all of them unless a limit is given. Raises `NotFound`."""
-        listed = await self._lookup.list(member.organization, service_type=service_type, limit=limit, offset=offset)
+        listed = await self.lookup.list(member.organization, service_type=service_type, limit=limit, offset=offset)
         if listed is None:
             # Deleted since the request came in.
             raise NotFound("There is no such organization")
@@ -94,7 +91,7 @@ class OrganizationServices:
 
     async def get(self, member: Member, slug: str) -> Service:
         """Raises `NotFound`."""
-        return found(await self._lookup.get(member.organization, slug))
+        return found(await self.lookup.get(member.organization, slug))
 
     async def change(self, member: Member, slug: str, change: ServiceChange, actor: Actor) -> Service:
         """Raises `NotFound`; `BadRequest`, also for something the service has that its new type may not have; and `Forbidden` when the
@@ -105,10 +102,10 @@ class OrganizationServices:
         require_nothing_lasting(change, actor)
         if isinstance(change.jwks_uri, str):
             change = change.with_published(await self._published(change.jwks_uri))
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             before = found(await uow.services.hold(member.organization, slug))
-            after = changed(before, change, self._clock.now())
+            after = changed(before, change, self.clock.now())
             if after == before:
                 return before
             if after.backchannel_logout_uri != before.backchannel_logout_uri:
@@ -124,12 +121,12 @@ class OrganizationServices:
         """The service disappears from every answer at once; its data is removed in batches. Raises `NotFound`, and `Forbidden` when the
         caller is no longer the owner.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # Nothing brings it back, so a person who has just handed the organization over must not be able to delete it.
             acting, _ = await hold_members(uow, member)
             require_owner(acting)
             service = found(await uow.services.hold(member.organization, slug))
-            await uow.services.delete(service.id, self._clock.now())
+            await uow.services.delete(service.id, self.clock.now())
             await uow.jobs.add(purge_job(service.id))
             await uow.record(service_deleted(service, actor))
             await uow.commit()
@@ -137,29 +134,28 @@ class OrganizationServices:
     async def _published(self, url: str) -> Mapping[str, Json]:
         """Fetched whenever the address is sent. Raises `BadRequest`."""
         try:
-            return await self._key_sets.fetch(url)
+            return await self.key_sets.fetch(url)
         except OutboundFailed as failed:
             raise not_fetched(failed, "jwks_uri", "the keys", PATIENCE) from None
 
     def _require_callable(self, service: Service) -> None:
         uri = service.backchannel_logout_uri
-        if uri is not None and not self._outbound.may_call(logout_destination(uri)):
+        if uri is not None and not self.outbound.may_call(logout_destination(uri)):
             raise BadRequest("backchannel_logout_uri: this address is not public, and the operator of this installation has not allowed it")
 
 
-class RegisteredServices:
+class RegisteredServices(Frozen):
     """For operators. The caller has checked that they may ask."""
 
-    def __init__(self, register: ServiceRegister) -> None:
-        self._register = register
+    register: ServiceRegister
 
     async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
         """Newest first; of one organization, or of all."""
-        return await self._register.list(organization_slug, limit, offset)
+        return await self.register.list(organization_slug, limit, offset)
 
     async def show(self, organization_slug: str, slug: str) -> RegisteredService:
         """Raises `NotFound`."""
-        return found(await self._register.find(organization_slug, slug))
+        return found(await self.register.find(organization_slug, slug))
 
 
 def found(of_service: Found | None) -> Found:

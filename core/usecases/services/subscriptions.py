@@ -21,25 +21,24 @@ from core.domain.services.subscriptions import (
     subscription_created,
     subscription_deleted,
 )
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.subscriptions import SubscriptionLookup
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Subscriptions:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: SubscriptionLookup, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._clock = clock
-        self._ids = ids
+class Subscriptions(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SubscriptionLookup
+    clock: Clock
+    ids: Ids
 
     async def own(self, caller: Caller) -> OwnSubscription:
         """The caller's own, to the service that they are signed in to. Raises `BadRequest` outside of a service."""
         if caller.organization_id is None or not caller.service:
             raise BadRequest("This needs a token for a service: sign in to the service")
-        found = await self._lookup.own(caller.organization_id, caller.service, caller.user)
+        found = await self.lookup.own(caller.organization_id, caller.service, caller.user)
         if found is None:
             # Gone since the request came in.
             raise Unauthorized("The session has ended")
@@ -49,13 +48,13 @@ class Subscriptions:
         """All subscriptions of the service, oldest first. One whose period ended a moment ago is still listed among the active ones, and
         says that it has expired.
         """
-        found = await self._lookup.list(holder.service, status, limit, offset)
-        now = self._clock.now()
+        found = await self.lookup.list(holder.service, status, limit, offset)
+        now = self.clock.now()
         return Listed([subscription.settled(now) for subscription in found.items], found.total)
 
     async def get(self, holder: KeyHolder, user: UserId) -> Subscription:
         """The active or past-due one, otherwise the newest. Raises `NotFound`."""
-        return _found(await self._lookup.current(holder.service, user)).settled(self._clock.now())
+        return _found(await self.lookup.current(holder.service, user)).settled(self.clock.now())
 
     async def create(
         self,
@@ -70,9 +69,9 @@ class Subscriptions:
         """Raises `NotFound` for a person who is not a user of the service and for an unknown plan, `Forbidden` for another service's plan,
         `Conflict` when the person has an active or past-due subscription, `BadRequest`.
         """
-        now = self._clock.now()
+        now = self.clock.now()
         end = now + PERIOD if current_period_end is None else period_end(current_period_end)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
             if held is None:
                 raise NotFound("The service has no such user")
@@ -82,7 +81,7 @@ class Subscriptions:
             if current is not None:
                 await _settle(uow, current, holder, now)
             subscription = Subscription(
-                id=SubscriptionId(self._ids.new()),
+                id=SubscriptionId(self.ids.new()),
                 service=holder.service,
                 user=user,
                 plan=plan,
@@ -111,9 +110,9 @@ class Subscriptions:
         `BadRequest` when it would become active on a deleted plan.
         """
         end = None if current_period_end is None else period_end(current_period_end)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
-            now = self._clock.now()
+            now = self.clock.now()
             before = await _settle(uow, _found(None if held is None else held.current), holder, now)
             after = replace(
                 before,
@@ -133,16 +132,16 @@ class Subscriptions:
 
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
         """Remove all subscriptions that the user ever had here, as if there had been none. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
-            current = _found(None if held is None else held.current).settled(self._clock.now())
+            current = _found(None if held is None else held.current).settled(self.clock.now())
             await uow.subscriptions.delete_all(holder.service, user)
             await uow.record(subscription_deleted(current, _by(holder, actor)))
             await uow.commit()
 
     async def expire_due(self, since: datetime | None, most: int) -> tuple[int, datetime | None]:
         """One batch of subscriptions whose period has ended, from `since` on. Returns how many, and where the next batch begins."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             expired = await uow.subscriptions.expire_due(since, most)
             if not expired:
                 return 0, since

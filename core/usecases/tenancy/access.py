@@ -3,16 +3,16 @@
 from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.tenancy.access import Accessor
+from core.frozen import Frozen
 from ports.tenancy.relations import RelationLookup
 
 
-class AccessExplainer:
-    def __init__(self, lookup: RelationLookup) -> None:
-        self._lookup = lookup
+class AccessExplainer(Frozen):
+    lookup: RelationLookup
 
     async def explain(self, email: Email, slug: str) -> Accessor:
         """How this person stands to this organization. Raises `NotFound` when either does not exist."""
-        found = await self._lookup.find(email, slug)
+        found = await self.lookup.find(email, slug)
         if found is None:
             raise NotFound(f"There is no account {email}, or no organization {slug}")
         return found

@@ -16,6 +16,7 @@ from core.domain.tenancy.branding import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_rights
 from ports.ids import Ids
@@ -24,23 +25,22 @@ from ports.tenancy.branding import LookLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class OrganizationBranding:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: LookLookup, outbound: Outbound, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._outbound = outbound
-        self._ids = ids
+class OrganizationBranding(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: LookLookup
+    outbound: Outbound
+    ids: Ids
 
     async def get(self, member: Member) -> OrganizationLook:
         """Raises `NotFound` when the organization has been deleted since the request came in."""
-        look = await self._lookup.get(member.organization)
+        look = await self.lookup.get(member.organization)
         if look is None:
             raise NotFound("There is no such organization", words="organization_unknown")
         return look
 
     async def logo(self, digest: str) -> Logo:
         """For anybody who sees a page with it. Raises `NotFound`."""
-        logo = await self._lookup.logo(digest)
+        logo = await self.lookup.logo(digest)
         if logo is None:
             raise NotFound("There is no such logo")
         return logo
@@ -53,7 +53,7 @@ class OrganizationBranding:
         # Before anything is fetched: what is wrong with the colour is said at once.
         change.applied(OrganizationLook(None, None))
         logo = await self._fetched(change.logo_url) if isinstance(change.logo_url, str) else None
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             before = await uow.looks.find(member.organization)
             after = change.applied(before)
@@ -61,14 +61,14 @@ class OrganizationBranding:
                 return before
             await uow.looks.save(member.organization, after)
             if change.logo_url is not UNCHANGED:
-                await uow.looks.replace_logo(member.organization, logo, LogoId(self._ids.new()))
+                await uow.looks.replace_logo(member.organization, logo, LogoId(self.ids.new()))
             await uow.record(branding_updated(member.organization, before, after, actor, new_logo=logo is not None))
             await uow.commit()
         return after
 
     async def _fetched(self, url: str) -> Logo:
         try:
-            answer = await self._outbound.get(logo_destination(url), TIMEOUT, most=LARGEST_LOGO)
+            answer = await self.outbound.get(logo_destination(url), TIMEOUT, most=LARGEST_LOGO)
         except OutboundFailed as failed:
             raise not_fetched(failed, "logo_url", "the picture", TIMEOUT) from None
         return logo_of(answer.status, answer.body)

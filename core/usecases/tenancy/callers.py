@@ -33,12 +33,11 @@ class _Claims(Frozen):
     scopes: tuple[str, ...] | None
 
 
-class Callers:
-    def __init__(self, verifier: AccessTokenVerifier, lookup: CallerLookup, presence: Presence[SessionId], clock: Clock) -> None:
-        self._verifier = verifier
-        self._lookup = lookup
-        self._presence = presence
-        self._clock = clock
+class Callers(Frozen):
+    verifier: AccessTokenVerifier
+    lookup: CallerLookup
+    presence: Presence[SessionId]
+    clock: Clock
 
     async def resolve(self, token: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None) -> Caller:
         """Raises `TokenExpired`; `TokenInvalid` when it is not an access token of ours; `Unauthorized` when its session or user has ended;
@@ -46,7 +45,7 @@ class Callers:
         service of an organization that requires one. In the organization itself the person may still set one up.
         """
         claims = await self._claims(token)
-        find = self._lookup.find_in_service if claims.service else self._lookup.find
+        find = self.lookup.find_in_service if claims.service else self.lookup.find
         caller = await find(claims.session, claims.user)
         if caller is None:
             raise Unauthorized("The session has ended", words="session_ended")
@@ -55,7 +54,7 @@ class Callers:
             await witness(caller, None)
         if caller.organization:
             _require_participation(caller, participation)
-        self._presence.seen(caller.session, self._clock.now())
+        self.presence.seen(caller.session, self.clock.now())
         return replace(caller, authentication_methods=claims.methods, scopes=claims.scopes)
 
     async def resolve_member(
@@ -66,7 +65,7 @@ class Callers:
         opens none. Raises `ReauthenticationRequired` and `SecondFactorRequired` as the organization's sign-in rules ask.
         """
         claims = await self._claims(token)
-        found = await self._lookup.find_member(claims.session, claims.user, slug)
+        found = await self.lookup.find_member(claims.session, claims.user, slug)
         if found is None:
             raise Unauthorized("The session has ended", words="session_ended")
         caller, standing = found
@@ -86,9 +85,9 @@ class Callers:
             raise OrganizationNotActive
         if standing.outlasted is not None:
             raise outlasted(standing.outlasted)
-        now = self._clock.now()
+        now = self.clock.now()
         require_second_factor(standing.second_factor_due, now)
-        self._presence.seen(caller.session, now)
+        self.presence.seen(caller.session, now)
         return Member(
             replace(caller, authentication_methods=claims.methods),
             standing.organization,
@@ -104,9 +103,9 @@ class Callers:
 
     async def resolve_browser(self, token: Token) -> Caller | None:
         """The person behind the cookie of a browser session, on the platform. None when the session has ended, or never was."""
-        caller = await self._lookup.find_browser(token.digest())
+        caller = await self.lookup.find_browser(token.digest())
         if caller is not None:
-            self._presence.seen(caller.session, self._clock.now())
+            self.presence.seen(caller.session, self.clock.now())
         return caller
 
     async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
@@ -122,7 +121,7 @@ class Callers:
             raise TokenInvalid(detail="the token and its session have different contexts")
 
     async def _claims(self, token: str) -> _Claims:
-        claims = await self._verifier.verify_access(token)
+        claims = await self.verifier.verify_access(token)
         impersonator = _impersonator(claims)
         organization, service = _context(claims)
         return _Claims(

@@ -50,23 +50,13 @@ class Use(Frozen, Generic[Proved]):
     lost_mail: str = ""
 
 
-class DomainProofs:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        outbound: Outbound,
-        records: TextRecords,
-        *,
-        templates: MailTemplates,
-        metrics: Metrics,
-        clock: Clock,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._outbound = outbound
-        self._records = records
-        self._templates = templates
-        self._metrics = metrics
-        self._clock = clock
+class DomainProofs(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    outbound: Outbound
+    records: TextRecords
+    templates: MailTemplates
+    metrics: Metrics
+    clock: Clock
 
     async def verify(self, use: Use[Proved], member: Member, actor: Actor, domain: Proved) -> Verification:
         """Looks for the proof. A domain that is verified stays so, whatever is found."""
@@ -77,8 +67,8 @@ class DomainProofs:
             if sight is _Sight.UNKNOWN:
                 return Verification(False, f"No name server answered for {domain.record}, and there is no proof at {domain.file_url}")
             return Verification(False, f"The proof was not found: neither as a TXT record of {domain.record}, nor at {domain.file_url}")
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             verified = await use.store(uow).verify(domain, now, now + RECHECKED_EVERY)
             if verified is None:
@@ -96,8 +86,8 @@ class DomainProofs:
         if sight is _Sight.UNKNOWN:
             log.warning("domain_proof_unknown", domain=domain.name, organization=str(domain.organization))
             return
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             store = use.store(uow)
             if sight is _Sight.FOUND:
                 await store.seen(domain.id, now, now + RECHECKED_EVERY)
@@ -116,7 +106,7 @@ class DomainProofs:
 
     async def _tell_owners(self, uow: UnitOfWork, store: ProofStore[Proved], domain: Proved, template: str) -> None:
         for owner in await store.owners(domain.organization):
-            mail = self._templates.mail(
+            mail = self.templates.mail(
                 template,
                 owner.email.address,
                 account=owner.user,
@@ -124,17 +114,17 @@ class DomainProofs:
                 branding=Branding(owner.organization_name),
                 domain=domain.name,
                 record=domain.record,
-                when=self._clock.now(),
+                when=self.clock.now(),
             )
             await uow.jobs.add(OrganizationMail(mail, domain.organization).as_job())
 
     async def _look(self, domain: Domain) -> _Sight:
         sight = await self._sight(domain)
-        self._metrics.domain_checked(sight)
+        self.metrics.domain_checked(sight)
         return sight
 
     async def _sight(self, domain: Domain) -> _Sight:
-        texts = await self._records.texts(domain.record)
+        texts = await self.records.texts(domain.record)
         if any(map(domain.is_proved_by, texts or ())):
             return _Sight.FOUND
         for place in domain.files:
@@ -144,7 +134,7 @@ class DomainProofs:
 
     async def _is_proved_at(self, domain: Domain, place: OutboundDestination) -> bool:
         try:
-            answer = await self._outbound.get(place, TIMEOUT, most=LONGEST_PROOF)
+            answer = await self.outbound.get(place, TIMEOUT, most=LONGEST_PROOF)
         except OutboundFailed:
             return False
         return answer.status == 200 and domain.is_proved_by(answer.body.decode("ascii", "replace"))

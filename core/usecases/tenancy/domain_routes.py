@@ -30,6 +30,7 @@ from core.domain.tenancy.domains import LEASE
 from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.domain_proofs import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -41,30 +42,20 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 _USE: Final[Use[DomainRoute]] = Use(lambda uow: uow.domain_routes, route_verified, route_lost, "domain_route_lost")
 
 
-class DomainRoutes:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: DomainRouteLookup,
-        proofs: DomainProofs,
-        *,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-        configured: Collection[Provider] = (),
-    ) -> None:
-        """`configured`: the shared providers that the installation has a client of its own at."""
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._proofs = proofs
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
-        self._configured = frozenset(configured)
+class DomainRoutes(Frozen):
+    """`configured`: the shared providers that the installation has a client of its own at."""
+
+    unit_of_work: UnitOfWorkFactory
+    lookup: DomainRouteLookup
+    proofs: DomainProofs
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    configured: Collection[Provider] = ()
 
     async def list(self, member: Member) -> Sequence[DomainRoute]:
         """Oldest first."""
-        return await self._lookup.list(member.organization)
+        return await self.lookup.list(member.organization)
 
     async def create(
         self, member: Member, actor: Actor, name: str, *, provider: str | None, login_policy: LoginPolicy, join_policy: JoinPolicy
@@ -73,12 +64,12 @@ class DomainRoutes:
         make one, or none by which people become members.
         """
         shared, own = named(provider)
-        now = self._clock.now()
+        now = self.clock.now()
         route = DomainRoute(
-            id=DomainId(self._ids.new()),
+            id=DomainId(self.ids.new()),
             organization=member.organization,
             name=route_domain(name),
-            token=self._secrets.token().reveal(),
+            token=self.secrets.token().reveal(),
             created_at=now,
             updated_at=now,
             shared_provider=shared,
@@ -87,11 +78,11 @@ class DomainRoutes:
             join_policy=join_policy,
         )
         require_provider(route)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             rights = await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             if join_policy is not JoinPolicy.OFF:
                 require_may_admit(rights)
-            added = await uow.domain_routes.add(route, MOST_ROUTES, provider_is_known=shared in self._configured)
+            added = await uow.domain_routes.add(route, MOST_ROUTES, provider_is_known=shared in self.configured)
             if added is None:
                 standing = await uow.domain_routes.standing(member.organization, route.name)
                 if standing.has_domain:
@@ -104,14 +95,14 @@ class DomainRoutes:
     async def change(self, member: Member, route: DomainId, actor: Actor, change: DomainRouteChange) -> DomainRoute:
         """Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer change it, or not let people become members."""
         provider = change.named_provider
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             before, provider_is_known, rights = await _held(uow, member, route, provider)
-            after = change.applied(before, self._clock.now())
+            after = change.applied(before, self.clock.now())
             if after is before:
                 return before
             if after.join_policy not in {before.join_policy, JoinPolicy.OFF}:
                 require_may_admit(rights)
-            if after.provider != before.provider and not provider_is_known and after.shared_provider not in self._configured:
+            if after.provider != before.provider and not provider_is_known and after.shared_provider not in self.configured:
                 raise BadRequest(UNKNOWN_PROVIDER)
             await uow.domain_routes.save(after)
             await uow.record(route_updated(before, after, actor))
@@ -120,11 +111,11 @@ class DomainRoutes:
 
     async def verify(self, member: Member, route: DomainId, actor: Actor) -> Verification:
         """Looks for the proof. One that is verified stays so, whatever is found. Raises `NotFound`."""
-        return await self._proofs.verify(_USE, member, actor, found(await self._lookup.get(member.organization, route)))
+        return await self.proofs.verify(_USE, member, actor, found(await self.lookup.get(member.organization, route)))
 
     async def remove(self, member: Member, route: DomainId, actor: Actor) -> None:
         """From the next sign-in on nobody is led anywhere by it. Raises `NotFound`, and `Forbidden` when the caller may no longer do it."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             removed, *_ = await _held(uow, member, route)
             await uow.domain_routes.remove(route)
             await uow.record(route_deleted(removed, actor))
@@ -132,12 +123,12 @@ class DomainRoutes:
 
     async def claim_due(self, limit: int) -> Sequence[DomainRoute]:
         """For the checker, which looks at each of them."""
-        now = self._clock.now()
-        return await self._lookup.claim_due(now, now + LEASE, limit)
+        now = self.clock.now()
+        return await self.lookup.claim_due(now, now + LEASE, limit)
 
     async def recheck(self, route: DomainRoute) -> None:
         """Looks for the proof of a verified domain. When it is gone for good, the route does nothing any more, and the owners are told."""
-        await self._proofs.recheck(_USE, route)
+        await self.proofs.recheck(_USE, route)
 
 
 async def _held(

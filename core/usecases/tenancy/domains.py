@@ -9,6 +9,7 @@ from core.domain.record.events import Actor
 from core.domain.tenancy.domains import LEASE, Domain, domain_deleted, domain_lost, domain_name, domain_set, domain_verified
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.domain_proofs import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -20,32 +21,29 @@ from ports.unit_of_work import UnitOfWorkFactory
 _USE: Final[Use[Domain]] = Use(lambda uow: uow.domains, domain_verified, domain_lost)
 
 
-class Domains:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, lookup: DomainLookup, proofs: DomainProofs, *, clock: Clock, ids: Ids, secrets: Secrets
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._proofs = proofs
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class Domains(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: DomainLookup
+    proofs: DomainProofs
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def get(self, member: Member) -> Domain | None:
-        return await self._lookup.get(member.organization)
+        return await self.lookup.get(member.organization)
 
     async def set(self, member: Member, actor: Actor, name: str) -> Domain:
         """In place of the one before, which is no longer verified then. The same one again stays as it is. Raises `BadRequest`, and
         `Forbidden` when the caller may no longer change it.
         """
         domain = Domain(
-            id=DomainId(self._ids.new()),
+            id=DomainId(self.ids.new()),
             organization=member.organization,
             name=domain_name(name),
-            token=self._secrets.token().reveal(),
-            created_at=self._clock.now(),
+            token=self.secrets.token().reveal(),
+            created_at=self.clock.now(),
         )
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             before = await uow.domains.find(member.organization)
             if before is not None and before.name == domain.name:
@@ -59,14 +57,14 @@ class Domains:
 
     async def verify(self, member: Member, actor: Actor) -> Verification:
         """Looks for the proof. One that is verified stays so, whatever is found. Raises `NotFound` when no domain is set."""
-        domain = await self._lookup.get(member.organization)
+        domain = await self.lookup.get(member.organization)
         if domain is None:
             raise NotFound("No domain is set")
-        return await self._proofs.verify(_USE, member, actor, domain)
+        return await self.proofs.verify(_USE, member, actor, domain)
 
     async def remove(self, member: Member, actor: Actor) -> None:
         """Nothing happens when none is set. Raises `Forbidden` when the caller may no longer change it."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             removed = await uow.domains.remove(member.organization)
             if removed is not None:
@@ -75,9 +73,9 @@ class Domains:
 
     async def claim_due(self, limit: int) -> Sequence[Domain]:
         """For the domain checker, which looks at each of them."""
-        now = self._clock.now()
-        return await self._lookup.claim_due(now, now + LEASE, limit)
+        now = self.clock.now()
+        return await self.lookup.claim_due(now, now + LEASE, limit)
 
     async def recheck(self, domain: Domain) -> None:
         """Looks for the proof of a verified domain, and tells the owners when it is gone."""
-        await self._proofs.recheck(_USE, domain)
+        await self.proofs.recheck(_USE, domain)

@@ -69,37 +69,24 @@ class PresentedInvitation(Frozen):
     impersonator: UserId | None = None
 
 
-class Invitations:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: InvitationLookup,
-        *,
-        accounts: Accounts,
-        templates: MailTemplates,
-        links: Links,
-        server_secrets: ServerSecrets,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._accounts = accounts
-        self._templates = templates
-        self._links = links
-        self._server_secrets = server_secrets
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class Invitations(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: InvitationLookup
+    accounts: Accounts
+    templates: MailTemplates
+    links: Links
+    server_secrets: ServerSecrets
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def create(self, member: Member, email: Email, role: str, actor: Actor) -> Issued:
         """The link is mailed. Nothing shows whether the address has an account, except that a member cannot be invited."""
         if role == BuiltInRole.OWNER:
             raise BadRequest("role: to change the owner, transfer the ownership")
-        now = self._clock.now()
-        token, mailed = self._secrets.mailed_token(), self._secrets.mailed_token()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        token, mailed = self.secrets.mailed_token(), self.secrets.mailed_token()
+        async with self.unit_of_work() as uow:
             prospect = await uow.invitations.prospect(member.organization, member.user, email, now)
             if prospect is None:
                 raise NotFound("There is no such organization", words="organization_unknown")
@@ -116,7 +103,7 @@ class Invitations:
             if prospect.lapsed is not None:
                 await uow.record(expired(prospect.lapsed))
             invitation = Invitation(
-                id=InvitationId(self._ids.new()),
+                id=InvitationId(self.ids.new()),
                 organization=member.organization,
                 email=email,
                 role=offered.slug,
@@ -131,13 +118,13 @@ class Invitations:
             )
             if not await uow.invitations.add(invitation):
                 raise BadRequest("email: this address has a pending invitation; revoke it first")
-            mail = self._templates.mail(
+            mail = self.templates.mail(
                 "invitation",
                 email.address,
                 account=None,
                 language=prospect.language or actor.language,
                 branding=prospect.branding,
-                link=self._links.invitation(token if prospect.has_mail_server else mailed),
+                link=self.links.invitation(token if prospect.has_mail_server else mailed),
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
             )
@@ -149,15 +136,15 @@ class Invitations:
 
     async def list(self, organization: OrganizationId, status: InvitationStatus | None, page: Page) -> Sequence[ListedInvitation]:
         """Newest first, each with its status as of now, even if that has not been written down yet."""
-        now = self._clock.now()
+        now = self.clock.now()
         return [
             ListedInvitation(replace(one.invitation, status=one.invitation.status_at(now)), one.inviter)
-            for one in await self._lookup.list(organization, status, now, page)
+            for one in await self.lookup.list(organization, status, now, page)
         ]
 
     async def cancel(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
-        async with self._unit_of_work() as uow:
-            cancelled = await uow.invitations.cancel(member.organization, invitation, self._clock.now())
+        async with self.unit_of_work() as uow:
+            cancelled = await uow.invitations.cancel(member.organization, invitation, self.clock.now())
             if cancelled is None:
                 raise NotFound("There is no such pending invitation")
             await uow.record(revoked(cancelled, actor))
@@ -167,9 +154,9 @@ class Invitations:
         """Invitations to the caller's own address that can be answered. Each comes with a token that works once, for a quarter of an hour,
         and only while the caller's session lives.
         """
-        now = self._clock.now()
-        own = await self._lookup.list_own(caller.user, now)
-        key = await self._server_secrets.get(LISTED_TOKENS)
+        now = self.clock.now()
+        own = await self.lookup.list_own(caller.user, now)
+        key = await self.server_secrets.get(LISTED_TOKENS)
         until = now + LISTED_TOKEN_LIFETIME
         return [
             (one, ListedToken(one.id, caller.user, caller.session, caller.impersonator, min(until, one.expires_at)).signed(key))
@@ -180,16 +167,16 @@ class Invitations:
         """Raises `NotFound` unless the token is that of this invitation in the caller's own list: one that somebody else was given would
         answer in their name.
         """
-        listed = read_listed_token(token, await self._server_secrets.get(LISTED_TOKENS))
+        listed = read_listed_token(token, await self.server_secrets.get(LISTED_TOKENS))
         if listed is None or (listed.invitation, listed.user, listed.session) != (invitation, caller.user, caller.session):
             raise NotFound("There is no such invitation")
 
     async def look(self, token: Token) -> InvitationOffer:
         """What a link leads to. It may be opened any number of times. Raises `BadRequest` when the invitation can no longer be answered."""
         presented = await self._presented(token)
-        offer = _require_meant(await self._lookup.find(presented.which), presented)
+        offer = _require_meant(await self.lookup.find(presented.which), presented)
         require_pending(offer.invitation)
-        if offer.invitation.is_overdue(self._clock.now()):
+        if offer.invitation.is_overdue(self.clock.now()):
             raise InvitationExpired
         offer.require_backed()
         return offer
@@ -199,7 +186,7 @@ class Invitations:
         presented = await self._presented(token)
         done = False
         while not done:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 offer = _require_meant(await uow.invitations.hold(presented.which), presented)
                 done = await self._accept(uow, offer, presented.way, _answering(presented, actor))
 
@@ -207,7 +194,7 @@ class Invitations:
         """Accepted by a manager, who must be able to give the role."""
         done = False
         while not done:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 offer = await uow.invitations.hold(ById(invitation, member.organization), manager=member.user)
                 if offer is None:
                     raise NotFound("There is no such invitation", words="invitation_unknown")
@@ -217,40 +204,40 @@ class Invitations:
     async def decline(self, token: Token, actor: Actor) -> None:
         """Allowed after its time has passed too, as long as it has not been closed."""
         presented = await self._presented(token)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             offer = _require_meant(await uow.invitations.hold_alone(presented.which), presented)
             require_pending(offer.invitation)
-            await uow.invitations.close(offer.invitation.id, InvitationStatus.REJECTED, self._clock.now())
+            await uow.invitations.close(offer.invitation.id, InvitationStatus.REJECTED, self.clock.now())
             await uow.record(declined(offer.invitation, presented.way, _answering(presented, actor)))
             await uow.commit()
 
     async def was_just_answered(self, token: Token, status: InvitationStatus) -> bool:
         """Whether it has been given this answer a moment ago: a form that is sent twice is no error."""
         presented = await self._presented(token)
-        offer = await self._lookup.find(presented.which)
-        return offer is not None and offer.invitation.has_just_become(status, self._clock.now())
+        offer = await self.lookup.find(presented.which)
+        return offer is not None and offer.invitation.has_just_become(status, self.clock.now())
 
     async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
         """Close one batch of invitations whose time has passed, oldest first. Returns how many, and where the next batch begins."""
-        async with self._unit_of_work() as uow:
-            lapsed = await uow.invitations.expire_due(self._clock.now(), since, limit)
+        async with self.unit_of_work() as uow:
+            lapsed = await uow.invitations.expire_due(self.clock.now(), since, limit)
             if lapsed:
                 await uow.record_all([expired(one) for one in lapsed])
                 await uow.commit()
         return len(lapsed), max((one.expires_at for one in lapsed), default=since)
 
     async def _presented(self, token: Token) -> PresentedInvitation:
-        listed = read_listed_token(token, await self._server_secrets.get(LISTED_TOKENS))
+        listed = read_listed_token(token, await self.server_secrets.get(LISTED_TOKENS))
         if listed is None:
             return PresentedInvitation(ByToken(token.digest()), Way.LINK)
-        if listed.expires_at <= self._clock.now():
+        if listed.expires_at <= self.clock.now():
             raise InvitationExpired("This token has expired; list your invitations again", words="invitation_token_expired")
         return PresentedInvitation(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
 
     async def _accept(self, uow: UnitOfWork, offer: InvitationOffer, way: Way, actor: Actor) -> bool:
         """False when the account or the membership appeared at this very moment. The caller then starts over."""
         invitation = offer.invitation
-        now = self._clock.now()
+        now = self.clock.now()
         require_pending(invitation)
         if invitation.is_overdue(now):
             # The closing of an overdue invitation is kept, even though the answer is a refusal.
@@ -260,14 +247,14 @@ class Invitations:
             raise InvitationExpired
         offer.require_backed()
         offer.require_acceptable()
-        account = offer.account or unverified_account(UserId(self._ids.new()), invitation.email, now, actor.language)
+        account = offer.account or unverified_account(UserId(self.ids.new()), invitation.email, now, actor.language)
         if offer.account is None:
             if not await uow.accounts.add(account, None):
                 return False
             target = Target("user", str(account.id))
             await uow.record(Event("user.signup.success", actor, target, details={"provider": "invitation"}))
         elif account.email_verified_at is None:
-            await self._accounts.disown_unverified(uow, account.id, actor)
+            await self.accounts.disown_unverified(uow, account.id, actor)
             if offer.opens_account:
                 await uow.accounts.open_by_proof(account.id, now)
                 await uow.record(opened_by_proof(account.id, actor))
@@ -277,7 +264,7 @@ class Invitations:
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
         is_theirs = _is_theirs(offer, way, actor)
         membership = Membership(
-            MembershipId(self._ids.new()),
+            MembershipId(self.ids.new()),
             invitation.organization,
             account.id,
             invitation.role,

@@ -27,6 +27,7 @@ from core.domain.tenancy.join_requests import (
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import CameBy, Member, Membership
 from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
@@ -40,22 +41,21 @@ log = structlog.get_logger()
 _UNKNOWN: Final = "There is no such request"
 
 
-class JoinByDomain:
+class JoinByDomain(Frozen):
     """Implements `ports.identity.realms.Joining`."""
 
-    def __init__(self, unit_of_work: UnitOfWorkFactory, *, templates: MailTemplates, metrics: Metrics, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._templates = templates
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
+    unit_of_work: UnitOfWorkFactory
+    templates: MailTemplates
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
 
     async def join_at_sign_in(self, user: UserId, email: Email) -> None:
         """In a unit of work of its own: the organization is held before accounts, and a sign-in holds its account. One that cannot be held
         in time keeps nobody from signing in: the next sign-in tries again.
         """
         try:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 outcome = await self.join_by_domain(uow, user, email)
                 if outcome is None:
                     return
@@ -63,7 +63,7 @@ class JoinByDomain:
         except RetryLater as refusal:
             log.warning("join_put_off", user=str(user), reason=refusal.detail or refusal.message)
             return
-        self._metrics.joined_by_domain(outcome.value)
+        self.metrics.joined_by_domain(outcome.value)
         log.info("joined_by_domain", user=str(user), outcome=outcome.value)
 
     async def join_by_domain(self, uow: UnitOfWork, user: UserId, email: Email) -> Joined | None:
@@ -85,7 +85,7 @@ class JoinByDomain:
         user, organization = candidate.account.id, candidate.organization
         # Not by an act of the person's own: they have only signed in.
         membership = Membership(
-            MembershipId(self._ids.new()), organization, user, BuiltInRole.MEMBER, self._clock.now(), came_by=CameBy.ADDED
+            MembershipId(self.ids.new()), organization, user, BuiltInRole.MEMBER, self.clock.now(), came_by=CameBy.ADDED
         )
         # The organization and the account are held, so nothing comes between; should anything, nothing is said of it.
         added = await uow.members.add(membership)
@@ -94,9 +94,9 @@ class JoinByDomain:
         return added
 
     async def _ask(self, uow: UnitOfWork, candidate: JoinCandidate, email: Email) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         request = JoinRequest(
-            id=JoinRequestId(self._ids.new()),
+            id=JoinRequestId(self.ids.new()),
             organization=candidate.organization,
             user=candidate.account.id,
             email=email,
@@ -108,7 +108,7 @@ class JoinByDomain:
         if not candidate.is_told(now):
             return
         for administrator in await uow.join_requests.administrators(candidate.organization):
-            mail = self._templates.mail(
+            mail = self.templates.mail(
                 "join_requested",
                 administrator.email.address,
                 account=administrator.user,
@@ -120,45 +120,42 @@ class JoinByDomain:
             await uow.jobs.add(OrganizationMail(mail, candidate.organization).as_job())
 
 
-class JoinRequests:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, lookup: JoinRequestLookup, *, templates: MailTemplates, clock: Clock, ids: Ids
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._templates = templates
-        self._clock = clock
-        self._ids = ids
+class JoinRequests(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: JoinRequestLookup
+    templates: MailTemplates
+    clock: Clock
+    ids: Ids
 
     async def list(self, member: Member, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
         """Newest first."""
-        return await self._lookup.list(member.organization, status, page)
+        return await self.lookup.list(member.organization, status, page)
 
     async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
         """Those that wait for an answer, newest first."""
-        return await self._lookup.list_own(user)
+        return await self.lookup.list_own(user)
 
     async def approve(self, member: Member, request: JoinRequestId, actor: Actor) -> None:
         """The person is a member from then on, and gets a mail. Raises `NotFound`, `BadRequest`, `TeamLimitExceeded`, and `Forbidden` when
         the caller may no longer do it, or holds less than the person would get.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             asking, rights = await _held(uow, member, request)
             require_may_admit(rights)
             asking.require_approvable()
-            await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.user, self._clock.now())
+            await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.user, self.clock.now())
             membership = Membership(
-                MembershipId(self._ids.new()),
+                MembershipId(self.ids.new()),
                 member.organization,
                 asking.account.id,
                 BuiltInRole.MEMBER,
-                self._clock.now(),
+                self.clock.now(),
                 came_by=CameBy.ADDED,
             )
             if not await uow.members.add(membership):
                 raise NotFound(_UNKNOWN)
             await uow.record_all([joined_by_request(asking.request, actor), join_approved(asking.request, actor)])
-            mail = self._templates.mail(
+            mail = self.templates.mail(
                 "join_approved",
                 asking.account.email.address,
                 account=asking.account.id,
@@ -170,9 +167,9 @@ class JoinRequests:
 
     async def decline(self, member: Member, request: JoinRequestId, actor: Actor) -> None:
         """They do not ask again, and are not told. Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do it."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             asking, _ = await _held(uow, member, request)
-            await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.user, self._clock.now())
+            await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.user, self.clock.now())
             await uow.record(join_declined(asking.request, actor))
             await uow.commit()
 

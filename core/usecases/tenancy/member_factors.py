@@ -8,16 +8,16 @@ from core.domain.identity.impersonation import reason_of
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability, require_no_more
+from core.frozen import Frozen
 from core.usecases.identity.mfa import Mfa
 from core.usecases.tenancy.members import target_in
 from core.usecases.tenancy.rights import hold_members, require_capability
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class MemberFactors:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, mfa: Mfa) -> None:
-        self._unit_of_work = unit_of_work
-        self._mfa = mfa
+class MemberFactors(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    mfa: Mfa
 
     async def disable(self, caller: Member, user: UserId, reason: str, actor: Actor) -> bool:
         """From then on they sign in without. They are told by mail. False when there was none. Raises `NotFound`, `BadRequest` for oneself,
@@ -27,7 +27,7 @@ class MemberFactors:
         reason = reason_of(reason)
         if user == caller.user:
             raise BadRequest("Another member has to do it: your own second factor you disable with DELETE /api/user/mfa")
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE)
             target = target_in(known, user)
@@ -36,7 +36,7 @@ class MemberFactors:
             if not await uow.members.belongs_here_alone(caller.organization, user):
                 raise Forbidden("This account is not your organization's alone: the owners of the platform can help")
             account = target.account
-            disabled = await self._mfa.force_end(
+            disabled = await self.mfa.force_end(
                 uow, user, account.email, actor, reason=reason, language=account.language, organization=caller.organization
             )
             await uow.commit()

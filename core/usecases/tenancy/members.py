@@ -42,23 +42,20 @@ class Selected(Frozen):
     tokens: TokenPair
 
 
-class Members:
+class Members(Frozen):
     """Every change holds the organization and asks again what its caller may do, because the first answer may be older
     than another change.
     """
 
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, lookup: MemberLookup, sessions: Sessions, passwords: AccountPasswords, clock: Clock
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._sessions = sessions
-        self._passwords = passwords
-        self._clock = clock
+    unit_of_work: UnitOfWorkFactory
+    lookup: MemberLookup
+    sessions: Sessions
+    passwords: AccountPasswords
+    clock: Clock
 
     async def list(self, member: Member, page: Page, role: str | None = None) -> MemberList:
         """Oldest membership first. With a role, only the members in it."""
-        return await self._lookup.list(member.organization, page, role)
+        return await self.lookup.list(member.organization, page, role)
 
     async def change_role(self, caller: Member, user: UserId, slug: str, actor: Actor) -> KnownMember:
         """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for one's own role, for the
@@ -68,7 +65,7 @@ class Members:
             raise BadRequest("You cannot change your own role")
         if slug == BuiltInRole.OWNER:
             raise BadRequest("role: to make somebody the owner, transfer the ownership")
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_owner(acting)
             target = target_in(known, user)
@@ -91,7 +88,7 @@ class Members:
         """
         if user == caller.user:
             raise BadRequest("You cannot remove yourself: another member has to do it", words="member_is_self")
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE)
             target = target_in(known, user)
@@ -102,14 +99,14 @@ class Members:
 
     async def listed(self, caller: Caller, slug: str | None = None, *, most: int = MOST_ASKED) -> Sequence[ListedMembership]:
         """The memberships that others have made for the caller, and that wait for their answer; in all organizations, or in this one."""
-        return await self._lookup.listed(caller.user, mail_domain(caller.email), slug, most)
+        return await self.lookup.listed(caller.user, mail_domain(caller.email), slug, most)
 
     async def confirm(self, caller: Caller, organizations: Collection[OrganizationId]) -> None:
         """The caller says that they belong there: their memberships become their own. Whatever is their own already, or no membership of
         theirs, stays as it is. Raises `Forbidden` while somebody impersonates them.
         """
         _require_in_person(caller)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await self._confirm(uow, caller.user, organizations)
             await uow.commit()
 
@@ -118,7 +115,7 @@ class Members:
         `BadRequest` for a membership that is their own, and `Forbidden` while somebody impersonates them.
         """
         _require_in_person(caller)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             known = await uow.members.hold_listed(organization, caller.user)
             if known is None:
                 if await uow.members.find(organization, caller.user) is not None:
@@ -133,7 +130,7 @@ class Members:
 
     async def listed_by_link(self, token: Token) -> Sequence[ListedMembership]:
         """Those of the person who may choose the first password of their account by this link."""
-        return await self._lookup.listed_by_link(token.digest(), MOST_ASKED)
+        return await self.lookup.listed_by_link(token.digest(), MOST_ASKED)
 
     async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> None:
         """`AccountPasswords.reset`, with the memberships that the person confirms on the same page. Only with the first password of an
@@ -143,10 +140,10 @@ class Members:
         async def confirm(uow: UnitOfWork, user: UserId) -> None:
             await self._confirm(uow, user, confirmed)
 
-        await self._passwords.reset(token, new, actor, first=confirm if confirmed else None)
+        await self.passwords.reset(token, new, actor, first=confirm if confirmed else None)
 
     async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId]) -> None:
-        own = await uow.members.confirm(user, organizations, self._clock.now())
+        own = await uow.members.confirm(user, organizations, self.clock.now())
         await uow.record_all([membership_confirmed(one, _themselves(user)) for one in own])
 
     async def transfer_ownership(self, caller: Member, user: UserId, actor: Actor) -> None:
@@ -155,7 +152,7 @@ class Members:
         """
         if user == caller.user:
             raise BadRequest("new_owner_user_id: you are already the owner")
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_owner(acting)
             target = known.get(user)
@@ -165,7 +162,7 @@ class Members:
                 raise BadRequest("new_owner_user_id: this user is deactivated")
             if not target.membership.is_own:
                 raise BadRequest("new_owner_user_id: this user has not confirmed the membership yet; they are asked when they sign in")
-            await uow.members.transfer_ownership(caller.organization, caller.user, user, self._clock.now())
+            await uow.members.transfer_ownership(caller.organization, caller.user, user, self.clock.now())
             await uow.record(ownership_transferred(caller.organization, caller.user, user, actor))
             await uow.commit()
 
@@ -174,7 +171,7 @@ class Members:
         `OrganizationNotActive`, what the organization's sign-in rules ask (`ReauthenticationRequired`, `SecondFactorRequired`), and
         `Unauthorized` when the session has ended since the request came in.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # The account, the membership, then the sessions, as everybody takes them.
             entry = await uow.members.enter(slug, caller.user)
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
@@ -186,11 +183,11 @@ class Members:
                 raise Forbidden(NOT_A_MEMBER, words="not_a_member")
             if not entry.organization_is_active:
                 raise OrganizationNotActive
-            now, proved = self._clock.now(), opener.session.proved
+            now, proved = self.clock.now(), opener.session.proved
             if entry.session_lifetime is not None and (proved.at is None or proved.at + entry.session_lifetime <= now):
                 raise outlasted(entry.session_lifetime)
             require_second_factor(entry.second_factor_due, now)
-            opened = await self._sessions.open(
+            opened = await self.sessions.open(
                 uow,
                 opener.account,
                 device=caller.device,
@@ -201,7 +198,7 @@ class Members:
             )
             await uow.record(session_opened(entry.membership, opened.session.id, actor))
             await uow.commit()
-        return Selected(opener.account, entry.membership, await self._sessions.tokens(opened))
+        return Selected(opener.account, entry.membership, await self.sessions.tokens(opened))
 
 
 def _themselves(user: UserId) -> Actor:

@@ -13,6 +13,7 @@ from core.domain.tenancy.oauth_credentials import (
     sealing_context,
 )
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -21,30 +22,29 @@ from ports.tenancy.oauth_credentials import OAuthCredentialLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class OrganizationOAuthCredentials:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: OAuthCredentialLookup, keyring: KeyRing, *, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._keyring = keyring
-        self._clock = clock
-        self._ids = ids
+class OrganizationOAuthCredentials(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: OAuthCredentialLookup
+    keyring: KeyRing
+    clock: Clock
+    ids: Ids
 
     async def get(self, member: Member, provider: Provider) -> OAuthCredentials | None:
-        return await self._lookup.get(member.organization, provider)
+        return await self.lookup.get(member.organization, provider)
 
     async def configure(self, member: Member, actor: Actor, provider: Provider, *, client: str, secret: str) -> OAuthCredentials:
         """In place of those before. Raises `BadRequest`, and `Forbidden` when the caller may no longer change them."""
-        now = self._clock.now()
+        now = self.clock.now()
         credentials = OAuthCredentials(
-            id=OAuthCredentialId(self._ids.new()),
+            id=OAuthCredentialId(self.ids.new()),
             organization=member.organization,
             provider=provider,
             client_id=client_id(client),
             created_at=now,
             updated_at=now,
         )
-        sealed = self._keyring.seal(client_secret(secret).reveal().encode(), sealing_context(credentials.id))
-        async with self._unit_of_work() as uow:
+        sealed = self.keyring.seal(client_secret(secret).reveal().encode(), sealing_context(credentials.id))
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             await uow.oauth_credentials.save(credentials, sealed)
             await uow.record(credentials_updated(credentials, actor))
@@ -53,7 +53,7 @@ class OrganizationOAuthCredentials:
 
     async def remove(self, member: Member, actor: Actor, provider: Provider) -> None:
         """Nothing happens when there are none. Raises `Forbidden` when the caller may no longer change them."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             removed = await uow.oauth_credentials.remove(member.organization, provider)
             if removed is not None:

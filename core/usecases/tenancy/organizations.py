@@ -44,36 +44,26 @@ class Founded(Frozen):
     tokens: TokenPair
 
 
-class Organizations:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: OrganizationLookup,
-        tiers: Tiers,
-        sessions: Sessions,
-        *,
-        auto_approve: bool,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        """`auto_approve`: a new organization needs no approval."""
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._tiers = tiers
-        self._sessions = sessions
-        self._auto_approve = auto_approve
-        self._clock = clock
-        self._ids = ids
+class Organizations(Frozen):
+    """`auto_approve`: a new organization needs no approval."""
+
+    unit_of_work: UnitOfWorkFactory
+    lookup: OrganizationLookup
+    tiers: Tiers
+    sessions: Sessions
+    auto_approve: bool
+    clock: Clock
+    ids: Ids
 
     async def choose(self, caller: Caller, slug: str) -> None:
         """Which organization the person looks after in their browser; none with an empty slug. Raises `Forbidden` for others' ones, and
         `SecondFactorRequired` for one that is closed to the person until they set one up.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             chosen = await uow.browser_sessions.choose(caller.session, caller.user, slug)
             if chosen is None:
                 raise Forbidden(NOT_A_MEMBER)
-            require_second_factor(chosen.second_factor_due, self._clock.now())
+            require_second_factor(chosen.second_factor_due, self.clock.now())
             await uow.commit()
 
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
@@ -83,8 +73,8 @@ class Organizations:
         """
         organization = self._new(caller.user, organization_slug(slug), organization_name(name))
         # Whoever governs the installation would only have to give it to themselves.
-        most = largest(await self._tiers.list()).id if caller.is_platform_owner and caller.impersonator is None else FREE
-        async with self._unit_of_work() as uow:
+        most = largest(await self.tiers.list()).id if caller.is_platform_owner and caller.impersonator is None else FREE
+        async with self.unit_of_work() as uow:
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             if opener is None:
                 raise Unauthorized("The session has ended", words="session_ended")
@@ -100,7 +90,7 @@ class Organizations:
                 message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
                 raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})
             owner = Membership(
-                MembershipId(self._ids.new()),
+                MembershipId(self.ids.new()),
                 organization.id,
                 caller.user,
                 BuiltInRole.OWNER.value,
@@ -109,7 +99,7 @@ class Organizations:
                 own_since=None if caller.impersonator else organization.created_at,
             )
             await uow.members.add(owner)
-            opened = await self._sessions.open(
+            opened = await self.sessions.open(
                 uow,
                 opener.account,
                 device=caller.device,
@@ -120,11 +110,11 @@ class Organizations:
             )
             await uow.record_all([organization_created(organization, actor), session_opened(owner, opened.session.id, actor)])
             await uow.commit()
-        return Founded(organization, opener.account, owner, await self._sessions.tokens(opened))
+        return Founded(organization, opener.account, owner, await self.sessions.tokens(opened))
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
         """The organizations that this person belongs to, in any state, by name. At most `MOST_LISTED`."""
-        return await self._lookup.list(user)
+        return await self.lookup.list(user)
 
     async def get(self, member: Member) -> OrganizationOverview:
         return await self._overview(member)
@@ -134,7 +124,7 @@ class Organizations:
         and `Forbidden` when the caller may no longer do this.
         """
         name = organization_name(name)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await uow.organizations.hold(member.organization)
             if held is None:
                 raise NotFound(_UNKNOWN, words="organization_unknown")
@@ -143,7 +133,7 @@ class Organizations:
                 raise Forbidden
             organization = held.organization
             if organization.name != name:
-                await uow.organizations.save(replace(organization, name=name, updated_at=self._clock.now()))
+                await uow.organizations.save(replace(organization, name=name, updated_at=self.clock.now()))
                 await uow.record(organization_renamed(organization, name, actor))
                 await uow.commit()
         return await self._overview(member)
@@ -152,7 +142,7 @@ class Organizations:
         """The organization disappears from every answer at once; its data is removed in batches. Raises `Forbidden` when the caller is not,
         or no longer, the owner, and `NotFound`.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await uow.organizations.hold(member.organization)
             if held is None:
                 raise NotFound(_UNKNOWN, words="organization_unknown")
@@ -160,7 +150,7 @@ class Organizations:
             known = await uow.members.find(member.organization, member.user)
             if known is None or known.membership.role != BuiltInRole.OWNER:
                 raise Forbidden
-            now = self._clock.now()
+            now = self.clock.now()
             await uow.organizations.delete(member.organization, now)
             await uow.jobs.add(purge_job(member.organization))
             for event in organization_deleted(held.organization, actor):
@@ -168,21 +158,21 @@ class Organizations:
             await uow.commit()
 
     def _new(self, owner: UserId, slug: str, name: str) -> Organization:
-        now = self._clock.now()
+        now = self.clock.now()
         return Organization(
-            id=OrganizationId(self._ids.new()),
+            id=OrganizationId(self.ids.new()),
             slug=slug,
             name=name,
-            status=OrganizationStatus.ACTIVE if self._auto_approve else OrganizationStatus.PENDING,
+            status=OrganizationStatus.ACTIVE if self.auto_approve else OrganizationStatus.PENDING,
             tier=FREE,
             owner=owner,
-            approved_at=now if self._auto_approve else None,
+            approved_at=now if self.auto_approve else None,
             created_at=now,
             updated_at=now,
         )
 
     async def _overview(self, member: Member) -> OrganizationOverview:
-        overview = await self._lookup.get(member.organization, member.user)
+        overview = await self.lookup.get(member.organization, member.user)
         if overview is None:
             # Deleted, or left by the caller, since the request came in.
             raise NotFound(_UNKNOWN, words="organization_unknown")

@@ -20,7 +20,7 @@ from core.domain.tenancy.roles import (
     role_slug,
     role_updated,
 )
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
@@ -28,30 +28,29 @@ from ports.tenancy.roles import RoleLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class Roles:
+class Roles(Frozen):
     """Every change holds the organization and asks again what its caller may do, because the first answer may be older
     than another change.
     """
 
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: RoleLookup, clock: Clock, ids: Ids) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._clock = clock
-        self._ids = ids
+    unit_of_work: UnitOfWorkFactory
+    lookup: RoleLookup
+    clock: Clock
+    ids: Ids
 
     async def list(self, member: Member) -> Sequence[Role]:
         """The organization's own roles, by slug."""
-        return await self._lookup.list(member.organization)
+        return await self.lookup.list(member.organization)
 
     async def get(self, member: Member, role: RoleId) -> Role:
         """Raises `NotFound`."""
-        return _found(await self._lookup.get(member.organization, role))
+        return _found(await self.lookup.get(member.organization, role))
 
     async def create(self, caller: Member, slug: str, actor: Actor, *, name: str, description: str, permissions: Collection[str]) -> Role:
         """Raises `BadRequest`, `Forbidden` for a capability that the caller does not hold, `Conflict` when the slug is taken."""
-        now = self._clock.now()
+        now = self.clock.now()
         role = Role(
-            id=RoleId(self._ids.new()),
+            id=RoleId(self.ids.new()),
             organization=caller.organization,
             slug=role_slug(slug),
             name=role_name(name),
@@ -60,7 +59,7 @@ class Roles:
             created_at=now,
             updated_at=now,
         )
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             require_grantable(role.permissions, await hold_rights(uow, caller, Capability.ROLES_MANAGE))
             if await uow.roles.count(caller.organization) >= MOST_ROLES:
                 raise BadRequest(f"An organization has at most {MOST_ROLES} roles of its own: delete one first")
@@ -88,7 +87,7 @@ class Roles:
         wanted_name = None if name is None else role_name(name)
         wanted_description = None if description is None else role_description(description)
         wanted_permissions = None if permissions is None else permissions_of(permissions)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
             before = _found(await uow.roles.hold(caller.organization, role))
             require_no_more(before.permissions, held)
@@ -101,7 +100,7 @@ class Roles:
             require_grantable(after.permissions, held)
             if after == before:
                 return before
-            after = replace(after, updated_at=self._clock.now())
+            after = replace(after, updated_at=self.clock.now())
             await uow.roles.save(after)
             await uow.record(role_updated(before, after, actor))
             await uow.commit()
@@ -111,7 +110,7 @@ class Roles:
         """Raises `NotFound`, `Forbidden` when it permits what the caller does not hold, `Conflict` while a member has it or an invitation
         offers it.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
             found = _found(await uow.roles.hold(caller.organization, role))
             require_no_more(found.permissions, held)

@@ -49,34 +49,18 @@ class Tried(Frozen):
     message: str
 
 
-class Siem:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: SiemLookup,
-        outbound: Outbound,
-        keyring: KeyRing,
-        heads: HeadSigner,
-        *,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._outbound = outbound
-        self._keyring = keyring
-        self._heads = heads
-        self._clock = clock
-        self._ids = ids
-
-    @property
-    def heads(self) -> HeadSigner:
-        """Whose public key verifies what is exported."""
-        return self._heads
+class Siem(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SiemLookup
+    outbound: Outbound
+    keyring: KeyRing
+    heads: HeadSigner
+    clock: Clock
+    ids: Ids
 
     async def get(self, member: Member) -> ShownSiem:
         """Raises `NotFound`."""
-        shown = await self._lookup.get(member.organization)
+        shown = await self.lookup.get(member.organization)
         if shown is None:
             raise NotFound(_NONE)
         return shown
@@ -98,12 +82,12 @@ class Siem:
         as long as the provider and the host do; the rest that is None is as for a new one. Raises `BadRequest`.
         """
         to = siem_destination(endpoint_url)
-        if not self._outbound.may_call(to):
+        if not self.outbound.may_call(to):
             raise BadRequest("endpoint_url: this address is not public, and the operator of this installation has not allowed it")
         provider = provider_named(provider_type)
-        now = self._clock.now()
+        now = self.clock.now()
         wanted = SiemConfiguration(
-            id=SiemId(self._ids.new()),
+            id=SiemId(self.ids.new()),
             organization=member.organization,
             name=siem_name(name),
             provider=provider,
@@ -117,12 +101,12 @@ class Siem:
         for field, given in (("api_key", api_key), ("auth_header", auth_header)):
             if not isinstance(given, Unchanged):
                 credential(field, given)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await _hold(uow, member)
             before = await uow.siem.hold(member.organization)
             credentials = _credentials(self._kept(before, provider, to, api_key, auth_header), api_key, auth_header)
             configuration = _in_place_of(before, wanted, has_credentials=bool(credentials))
-            sealed = self._keyring.seal(credentials.text(), sealing_context(configuration.id)) if credentials else None
+            sealed = self.keyring.seal(credentials.text(), sealing_context(configuration.id)) if credentials else None
             await uow.siem.save(configuration, sealed)
             await uow.record(siem_configured(configuration, actor))
             health = await uow.siem.health(configuration.id)
@@ -131,7 +115,7 @@ class Siem:
 
     async def remove(self, member: Member, actor: Actor) -> None:
         """What has not left stays here; what is on its way may still arrive. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
             removed = await uow.siem.hold(member.organization)
             if removed is None:
@@ -142,7 +126,7 @@ class Siem:
 
     async def test(self, member: Member, actor: Actor) -> Tried:
         """Sends something that is no entry, once. Raises `NotFound`, `BadRequest` when it is disabled."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await _hold(uow, member)
             stored = await uow.siem.hold(member.organization)
             if stored is None:
@@ -159,15 +143,15 @@ class Siem:
     async def _refused(self, stored: Stored) -> str | None:
         configuration = stored.configuration
         try:
-            credentials = opened(self._keyring, configuration.id, stored.sealed_credentials)
+            credentials = opened(self.keyring, configuration.id, stored.sealed_credentials)
         except CannotOpen as error:
             log.error("siem_credentials_unreadable", configuration=str(configuration.id), error=str(error))  # noqa: TRY400 - says it all
             return SEALED_SHUT
-        body = test_body(configuration.provider, ExportIdentity(configuration.organization, configuration.id), self._clock.now())
+        body = test_body(configuration.provider, ExportIdentity(configuration.organization, configuration.id), self.clock.now())
         headers = headers_of(configuration.provider, authentication(configuration.provider, credentials))
         to = asked_of(configuration.provider, siem_destination(configuration.endpoint_url))
         try:
-            answer = await self._outbound.post(OutboundRequest(to, body, headers), ATTEMPT_TIMEOUT)
+            answer = await self.outbound.post(OutboundRequest(to, body, headers), ATTEMPT_TIMEOUT)
         except OutboundFailed as failed:
             return failed.failure.value
         return refusal(configuration.provider, answer.status, answer.body)
@@ -184,7 +168,7 @@ class Siem:
         if before is None or not unchanged or not keeps_credentials(before.configuration, provider, to):
             return SiemCredentials()
         try:
-            return opened(self._keyring, before.configuration.id, before.sealed_credentials)
+            return opened(self.keyring, before.configuration.id, before.sealed_credentials)
         except CannotOpen:
             raise BadRequest(f"api_key: {SEALED_SHUT}") from None
 

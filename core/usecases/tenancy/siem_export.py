@@ -22,6 +22,7 @@ from core.domain.tenancy.siem_export import (
     pause_after,
     refusal,
 )
+from core.frozen import Frozen
 from core.usecases.tenancy.siem import SEALED_SHUT, opened
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
@@ -58,39 +59,26 @@ class Forwarding:
         return ExportIdentity(self.claimed.organization, self.claimed.id)
 
 
-class SiemExport:
+class SiemExport(Frozen):
     """`breathe` gives other tasks their turn."""
 
-    def __init__(
-        self,
-        queue: SiemQueue,
-        outbound: Outbound,
-        keyring: KeyRing,
-        heads: HeadSigner,
-        *,
-        issuer: str,
-        metrics: Metrics,
-        clock: Clock,
-        spread: Callable[[], float],
-        breathe: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._queue = queue
-        self._outbound = outbound
-        self._keyring = keyring
-        self._heads = heads
-        self._issuer = issuer
-        self._metrics = metrics
-        self._clock = clock
-        self._spread = spread
-        self._breathe = breathe
+    queue: SiemQueue
+    outbound: Outbound
+    keyring: KeyRing
+    heads: HeadSigner
+    issuer: str
+    metrics: Metrics
+    clock: Clock
+    spread: Callable[[], float]
+    breathe: Callable[[], Awaitable[None]]
 
     async def number(self) -> int:
         """Returns how many sign-ins waited for their numbers, at most `NUMBERED_AT_ONCE`."""
-        return await self._queue.number(NUMBERED_AT_ONCE)
+        return await self.queue.number(NUMBERED_AT_ONCE)
 
     async def claim(self, limit: int, *, failing: bool) -> Sequence[Forwarding]:
         """For the forwarder, which releases each of them again."""
-        return [Forwarding.of(claimed) for claimed in await self._queue.claim(limit, LEASE, failing=failing)]
+        return [Forwarding.of(claimed) for claimed in await self.queue.claim(limit, LEASE, failing=failing)]
 
     async def forward(self, forwarding: Forwarding, stream: Stream, elapsed: Callable[[], float]) -> bool:
         """Sends the next batch of one stream, if there is anything in it. False when nothing more is to be sent under this lease. `elapsed`
@@ -99,17 +87,17 @@ class SiemExport:
         batch = await self._next(forwarding, stream)
         if batch is None:
             return True
-        now = self._clock.now()
-        body = batch.body(await self._heads.sign(head_claims(forwarding.export, stream, batch.end, now, self._issuer)), now)
-        await self._breathe()
+        now = self.clock.now()
+        body = batch.body(await self.heads.sign(head_claims(forwarding.export, stream, batch.end, now, self.issuer)), now)
+        await self.breathe()
         # Last of all, so that what a member has changed meanwhile holds for this batch.
-        held = await self._queue.hold(forwarding.claimed, LEASE)
+        held = await self.queue.hold(forwarding.claimed, LEASE)
         if held is None:
             return False
         refused, retry_after = await self._post(forwarding, held, body)
         waited = max(0.0, (now - max(forwarding.due_at, batch.oldest or forwarding.due_at)).total_seconds())
         received = 0 if refused is not None else len(batch)
-        self._metrics.siem_attempted("received" if refused is None else "failed", elapsed(), waited, received)
+        self.metrics.siem_attempted("received" if refused is None else "failed", elapsed(), waited, received)
         log.info(
             "siem_attempted",
             configuration=str(forwarding.claimed.id),
@@ -120,11 +108,11 @@ class SiemExport:
             failures=forwarding.failures,
         )
         if refused is not None:
-            pause = pause_after(forwarding.failures, self._spread(), retry_after, self._clock.now())
-            await self._queue.failed(forwarding.claimed, refused, pause)
+            pause = pause_after(forwarding.failures, self.spread(), retry_after, self.clock.now())
+            await self.queue.failed(forwarding.claimed, refused, pause)
             return False
-        at = self._clock.now()
-        if not await self._queue.received(forwarding.claimed, stream, batch.end, at):
+        at = self.clock.now()
+        if not await self.queue.received(forwarding.claimed, stream, batch.end, at):
             return False
         forwarding.due_at = at
         forwarding.reached[stream] = batch.end
@@ -134,18 +122,18 @@ class SiemExport:
     async def _next(self, forwarding: Forwarding, stream: Stream) -> Batch | None:
         after = forwarding.reached[stream]
         most = most_of_a_batch(forwarding.claimed.provider, forwarding.claimed.batch_size, forwarding.failures)
-        entries = await self._queue.entries(forwarding.claimed, stream, after.sequence, most, MOST_BYTES)
-        batch = Batch(forwarding.claimed.provider, forwarding.export, stream, after, self._clock.now())
+        entries = await self.queue.entries(forwarding.claimed, stream, after.sequence, most, MOST_BYTES)
+        batch = Batch(forwarding.claimed.provider, forwarding.export, stream, after, self.clock.now())
         for number, one in enumerate(entries, 1):
             batch.add(one)
             if number % _MADE_AT_ONCE == 0:
-                await self._breathe()
+                await self.breathe()
         return batch if entries else None
 
     async def _post(self, forwarding: Forwarding, held: ExportTarget, body: bytes) -> tuple[str | None, str | None]:
         """Why it was refused, and when the receiver wants to be asked again."""
         try:
-            credentials = opened(self._keyring, forwarding.claimed.id, held.sealed_credentials)
+            credentials = opened(self.keyring, forwarding.claimed.id, held.sealed_credentials)
         except CannotOpen as error:
             log.error("siem_credentials_unreadable", configuration=str(forwarding.claimed.id), error=str(error))  # noqa: TRY400 - says it all
             return SEALED_SHUT, None
@@ -153,16 +141,16 @@ class SiemExport:
         to = asked_of(provider, siem_destination(held.endpoint_url))
         headers = headers_of(provider, authentication(provider, credentials))
         try:
-            answer = await self._outbound.post(OutboundRequest(to, body, headers), ATTEMPT_TIMEOUT)
+            answer = await self.outbound.post(OutboundRequest(to, body, headers), ATTEMPT_TIMEOUT)
         except OutboundFailed as failed:
             return failed.failure.value, None
         return refusal(provider, answer.status, answer.body), answer.headers.get("retry-after")
 
     async def broken(self, forwarding: Forwarding, elapsed: Callable[[], float]) -> None:
         """A turn that raised what nobody has foreseen: nothing more of it counts as received. May be repeated while the lease lasts."""
-        self._metrics.siem_attempted("failed", elapsed(), 0.0, 0)
-        pause = pause_after(forwarding.failures, self._spread(), None, self._clock.now())
-        await self._queue.failed(forwarding.claimed, BROKEN, pause)
+        self.metrics.siem_attempted("failed", elapsed(), 0.0, 0)
+        pause = pause_after(forwarding.failures, self.spread(), None, self.clock.now())
+        await self.queue.failed(forwarding.claimed, BROKEN, pause)
 
     async def release(self, forwarding: Forwarding) -> None:
-        await self._queue.release(forwarding.claimed)
+        await self.queue.release(forwarding.claimed)

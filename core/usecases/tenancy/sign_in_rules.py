@@ -7,7 +7,7 @@ from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import SignInRules, SignInRulesChange, sign_in_rules_updated
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
@@ -15,16 +15,15 @@ from ports.tenancy.sign_in_rules import SignInRulesLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class OrganizationSignInRules:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, lookup: SignInRulesLookup, syntax: EmailSyntax, clock: Clock) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._syntax = syntax
-        self._clock = clock
+class OrganizationSignInRules(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SignInRulesLookup
+    syntax: EmailSyntax
+    clock: Clock
 
     async def get(self, member: Member) -> SignInRules:
         """Raises `NotFound` when the organization has been deleted since the request came in."""
-        rules = await self._lookup.get(member.organization)
+        rules = await self.lookup.get(member.organization)
         if rules is None:
             raise NotFound("There is no such organization", words="organization_unknown")
         return rules
@@ -36,11 +35,11 @@ class OrganizationSignInRules:
         change.require_allowed()
         if change.invitation_domains is not None:
             change = replace(change, invitation_domains=self._domains(change.invitation_domains))
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             held = await uow.sign_in_rules.find(member.organization, member.user)
             before = held.rules
-            after = change.applied(before, self._clock.now())
+            after = change.applied(before, self.clock.now())
             if after == before:
                 return before
             if after.mfa_required_since is not None and before.mfa_required_since is None and not held.has_second_factor:
@@ -56,7 +55,7 @@ class OrganizationSignInRules:
 
     def _domain(self, text: str) -> str:
         try:
-            email = self._syntax.parse(f"somebody@{text}")
+            email = self.syntax.parse(f"somebody@{text}")
         except BadRequest as refusal:
             raise BadRequest(
                 "invitation_domains: each must be the domain of an e-mail address, such as acme.example", detail=refusal.detail

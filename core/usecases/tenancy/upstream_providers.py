@@ -20,7 +20,7 @@ from core.domain.tenancy.upstream_providers import (
     scopes,
     sealing_context,
 )
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -30,26 +30,16 @@ from ports.tenancy.upstream_providers import UpstreamProviderLookup
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class OrganizationUpstreamProviders:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: UpstreamProviderLookup,
-        protocols: UpstreamProtocols,
-        keyring: KeyRing,
-        *,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._protocols = protocols
-        self._keyring = keyring
-        self._clock = clock
-        self._ids = ids
+class OrganizationUpstreamProviders(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: UpstreamProviderLookup
+    protocols: UpstreamProtocols
+    keyring: KeyRing
+    clock: Clock
+    ids: Ids
 
     async def list(self, member: Member) -> Sequence[UpstreamProvider]:
-        return await self._lookup.list(member.organization)
+        return await self.lookup.list(member.organization)
 
     async def create(
         self,
@@ -64,9 +54,9 @@ class OrganizationUpstreamProviders:
         enabled: bool,
     ) -> UpstreamProvider:
         """Raises `BadRequest`, also when nothing that speaks OpenID Connect answers at the issuer."""
-        now = self._clock.now()
+        now = self.clock.now()
         provider = UpstreamProvider(
-            id=UpstreamProviderId(self._ids.new()),
+            id=UpstreamProviderId(self.ids.new()),
             organization=member.organization,
             name=provider_name(name),
             issuer=issuer(issued_by),
@@ -77,8 +67,8 @@ class OrganizationUpstreamProviders:
             updated_at=now,
         )
         sealed = self._sealed(provider.id, secret)
-        await self._protocols.check(provider.issuer)
-        async with self._unit_of_work() as uow:
+        await self.protocols.check(provider.issuer)
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             require_room(await uow.upstream_providers.count(member.organization))
             if not await uow.upstream_providers.add(provider, sealed):
@@ -107,7 +97,7 @@ class OrganizationUpstreamProviders:
         wanted_client = None if client is None else client_id(client)
         wanted_scopes = None if asked is None else scopes(asked)
         sealed = None if secret is None else self._sealed(provider, secret)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             before = await _held(uow, member, provider)
             if issued_by is not None and issued_by != before.issuer:
                 # People are known by it: those who are connected would be strangers.
@@ -121,7 +111,7 @@ class OrganizationUpstreamProviders:
             )
             if after == before and sealed is None:
                 return before
-            after = replace(after, updated_at=self._clock.now())
+            after = replace(after, updated_at=self.clock.now())
             if not await uow.upstream_providers.save(after, sealed):
                 raise BadRequest(_NAME_TAKEN)
             await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
@@ -130,7 +120,7 @@ class OrganizationUpstreamProviders:
 
     async def delete(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> None:
         """With the identities that people have there. Raises `NotFound`, and `Conflict` while a domain route leads there."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             deleted = await _held(uow, member, provider)
             if await uow.upstream_providers.is_named(provider):
                 raise Conflict("A domain route leads to this provider: change the route first")
@@ -139,7 +129,7 @@ class OrganizationUpstreamProviders:
             await uow.commit()
 
     def _sealed(self, provider: UpstreamProviderId, secret: str) -> bytes:
-        return self._keyring.seal(client_secret(secret).reveal().encode(), sealing_context(provider))
+        return self.keyring.seal(client_secret(secret).reveal().encode(), sealing_context(provider))
 
 
 async def _held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> UpstreamProvider:

@@ -46,25 +46,14 @@ class NewWebhook(Frozen):
     secret: Secret
 
 
-class Webhooks:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: WebhookLookup,
-        outbound: Outbound,
-        keyring: KeyRing,
-        *,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._outbound = outbound
-        self._keyring = keyring
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class Webhooks(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: WebhookLookup
+    outbound: Outbound
+    keyring: KeyRing
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     @staticmethod
     def event_types() -> Sequence[EventType]:
@@ -73,18 +62,18 @@ class Webhooks:
 
     async def list(self, member: Member) -> Sequence[Webhook]:
         """Oldest first."""
-        return await self._lookup.list(member.organization)
+        return await self.lookup.list(member.organization)
 
     async def get(self, member: Member, webhook: WebhookId) -> Webhook:
         """Raises `NotFound`."""
-        return found(await self._lookup.get(member.organization, webhook))
+        return found(await self.lookup.get(member.organization, webhook))
 
     async def create(self, member: Member, actor: Actor, *, name: str, url: str, events: Collection[str]) -> NewWebhook:
         """Raises `BadRequest`, also for a name that another one has."""
-        now = self._clock.now()
+        now = self.clock.now()
         self._require_callable(url)
         webhook = Webhook(
-            id=WebhookId(self._ids.new()),
+            id=WebhookId(self.ids.new()),
             organization=member.organization,
             name=webhook_name(name),
             url=url,
@@ -94,9 +83,9 @@ class Webhooks:
             created_at=now,
             updated_at=now,
         )
-        secret = secret_of(self._secrets.key_bytes(SECRET_BYTES))
-        sealed = self._keyring.seal(secret.reveal().encode(), sealing_context(webhook.id))
-        async with self._unit_of_work() as uow:
+        secret = secret_of(self.secrets.key_bytes(SECRET_BYTES))
+        sealed = self.keyring.seal(secret.reveal().encode(), sealing_context(webhook.id))
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
             require_room(await uow.webhooks.count(member.organization))
             if not await uow.webhooks.add(webhook, sealed):
@@ -123,7 +112,7 @@ class Webhooks:
         wanted_events = None if events is None else subscription(events)
         if url is not None:
             self._require_callable(url)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             before = await _held(uow, member, webhook)
             after = replace(
                 before,
@@ -135,7 +124,7 @@ class Webhooks:
             )
             if after == before:
                 return before
-            after = replace(after, updated_at=self._clock.now())
+            after = replace(after, updated_at=self.clock.now())
             if not await uow.webhooks.save(after):
                 raise BadRequest(_NAME_TAKEN)
             await uow.record(webhook_updated(before, after, actor))
@@ -144,15 +133,15 @@ class Webhooks:
 
     async def rotate_secret(self, member: Member, webhook: WebhookId, actor: Actor) -> NewWebhook:
         """The secret before still signs for a day. The one before that no longer does. Raises `NotFound`."""
-        secret = secret_of(self._secrets.key_bytes(SECRET_BYTES))
-        async with self._unit_of_work() as uow:
+        secret = secret_of(self.secrets.key_bytes(SECRET_BYTES))
+        async with self.unit_of_work() as uow:
             rotated = await _held(uow, member, webhook)
-            previous = self._keyring.open(await uow.webhooks.sealed_secret(webhook), sealing_context(webhook))
+            previous = self.keyring.open(await uow.webhooks.sealed_secret(webhook), sealing_context(webhook))
             await uow.webhooks.replace_secret(
                 webhook,
-                self._keyring.seal(secret.reveal().encode(), sealing_context(webhook)),
-                self._keyring.seal(previous, previous_sealing_context(webhook)),
-                self._clock.now() + OVERLAP,
+                self.keyring.seal(secret.reveal().encode(), sealing_context(webhook)),
+                self.keyring.seal(previous, previous_sealing_context(webhook)),
+                self.clock.now() + OVERLAP,
             )
             await uow.record(secret_rotated(rotated, actor))
             await uow.commit()
@@ -160,7 +149,7 @@ class Webhooks:
 
     async def test(self, member: Member, webhook: WebhookId, actor: Actor) -> Delivery:
         """Queues an event for this webhook alone. Raises `NotFound`, `BadRequest` when it is disabled."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             tested = await held_active(uow, member, webhook)
             await uow.record(webhook_tested(tested, actor))
             delivery = await uow.webhook_deliveries.newest_test(webhook)
@@ -169,14 +158,14 @@ class Webhooks:
 
     async def delete(self, member: Member, webhook: WebhookId, actor: Actor) -> None:
         """Its deliveries go with it, if a little later; what is on its way may still arrive. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             deleted = await _held(uow, member, webhook)
             await uow.webhooks.delete(webhook)
             await uow.record(webhook_deleted(deleted, actor))
             await uow.commit()
 
     def _require_callable(self, url: str) -> None:
-        if not self._outbound.may_call(webhook_destination(url)):
+        if not self.outbound.may_call(webhook_destination(url)):
             raise BadRequest("url: this address is not public, and the operator of this installation has not allowed it")
 
 

@@ -247,7 +247,7 @@ async def test_whoever_is_gone_on_the_way_gets_no_code(
         house.people.change("update sessions set revoked_at = now()")
         house.people.change(change, ada.user)
 
-    meanwhile(monkeypatch, house.postern.federation.authorizations._encounters, "find", end)
+    meanwhile(monkeypatch, house.postern.federation.authorizations.encounters, "find", end)
     assert (await browser.tab().open(house.asking())).place.startswith("/ui/sign-in?flow=")
     assert house.codes() == []
 
@@ -255,7 +255,7 @@ async def test_whoever_is_gone_on_the_way_gets_no_code(
 async def test_whoever_is_gone_on_the_way_allows_nothing(house: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     tab = await house.signed_in(ada).tab().open(house.asking())
     end = "delete from users where id = %s"
-    meanwhile(monkeypatch, house.postern.federation.authorizations._encounters, "find", lambda: house.people.change(end, ada.user))
+    meanwhile(monkeypatch, house.postern.federation.authorizations.encounters, "find", lambda: house.people.change(end, ada.user))
     await tab.send(answer="allow")
     assert tab.place.startswith("/ui/sign-in?flow=")
     assert house.codes() == house.people.rows("select * from consents") == house.told() == []
@@ -273,7 +273,7 @@ async def test_whose_organization_stops_answering_for_them_on_the_way_is_asked(
         house.allow(member)
     browser = house.signed_in(member)
     house.code(told(await browser.request("GET", house.asking()))["code"])
-    meanwhile(monkeypatch, house.postern.federation.authorizations._encounters, "find", lambda: house.people.change(change))
+    meanwhile(monkeypatch, house.postern.federation.authorizations.encounters, "find", lambda: house.people.change(change))
     answer = await browser.request("GET", house.asking())
     if consented:
         house.code(told(answer)["code"])
@@ -287,7 +287,7 @@ async def test_no_code_goes_to_an_address_that_was_taken_back_on_the_way(
 ) -> None:
     house.allow(ada)
     other = f"{CALLBACK}/new"
-    encounters = house.postern.federation.authorizations._encounters
+    encounters = house.postern.federation.authorizations.encounters
     meanwhile(monkeypatch, encounters, "find", lambda: house.set(house.app, redirect_uris=[other]))
     is_page(await house.signed_in(ada).request("GET", house.asking()), 400)
     assert house.codes() == []

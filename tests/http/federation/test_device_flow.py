@@ -266,7 +266,7 @@ async def test_a_poll_that_another_overtakes_gets_nothing(sets: Sets, monkeypatc
     await sets.approve(codes)
     meanwhile(
         monkeypatch,
-        sets.postern.federation.device_flow._codes,
+        sets.postern.federation.device_flow.codes,
         "poll",
         lambda: sets.people.change("update device_codes set state = 'consumed'"),
     )
@@ -389,7 +389,7 @@ async def test_of_two_who_decide_at_once_one_does(decide: str, sets: Sets, monke
             "update device_codes set state = %s, user_id = %s, decided_at = now(), authenticated_by = '{pwd}' where state = 'pending'"
         )
         with monkeypatch.context() as patch:
-            meanwhile(patch, flow._codes, "find", partial(sets.people.change, statement, state, quicker.user))
+            meanwhile(patch, flow.codes, "find", partial(sets.people.change, statement, state, quicker.user))
             if quicker == sets.ada:
                 assert (await getattr(flow, decide)(found.id, sets.caller(), BROWSER)).id == found.id
             else:

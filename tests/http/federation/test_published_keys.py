@@ -152,7 +152,7 @@ async def test_an_address_that_changes_meanwhile_does_not_get_the_keys_of_the_ea
     publishing.ages()
     publishing.receiver.answer = published(jwk(OLD, "old"), jwk(NEW, "stolen"))
     other = f"http://127.0.0.1:{publishing.receiver.port}/others.json"
-    kept = publishing.relying.postern.federation.clients._kept_keys
+    kept = publishing.relying.postern.federation.clients.kept_keys
     publishing.relying.people.change("update services set jwks_uri = %s where jwks_uri is not null", other)
     await kept.keep(publishing.relying.shop.service.id, publishing.url, {"keys": []}, publishing.relying.postern.foundation.clock.now())  # type: ignore[arg-type]
     assert [key["kid"] for key in publishing.row()["jwks"]["keys"]] == ["old"]
@@ -171,7 +171,7 @@ async def test_what_changes_while_they_are_read_counts(publishing: Publishing, m
     (await publishing.change(jwks_uri=publishing.url)).ok()
     publishing.ages()
     people = publishing.relying.people
-    meanwhile(monkeypatch, publishing.relying.postern.federation.clients._key_sets, "renewed", lambda: people.change(change))
+    meanwhile(monkeypatch, publishing.relying.postern.federation.clients.key_sets, "renewed", lambda: people.change(change))
     expected = (403, "access_denied") if "suspended" in change else REFUSED
     assert await publishing.comes_with(OLD, "old") == expected
     assert people.rows("select from client_assertions") == people.rows("select from sessions where service_id is not null") == []
@@ -181,7 +181,7 @@ async def test_own_keys_that_are_replaced_meanwhile_count_no_more(publishing: Pu
     (await publishing.change(jwks={"keys": [jwk(OLD, "old")]})).ok()
     assert await publishing.comes_with(OLD, "old") == (200, "")
     replaced = json.dumps({"keys": [jwk(NEW, "new")]})
-    lookup = publishing.relying.postern.federation.clients._lookup
+    lookup = publishing.relying.postern.federation.clients.lookup
     meanwhile(monkeypatch, lookup, "find", lambda: publishing.relying.people.change("update services set jwks = %s", replaced))
     publishing.relying.people.change("delete from client_assertions")
     assert await publishing.comes_with(OLD, "old") == REFUSED

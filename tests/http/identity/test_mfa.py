@@ -367,5 +367,5 @@ async def test_whoever_is_deleted_meanwhile_sets_nothing_up(
 ) -> None:
     person = people.add()
     ada = await walker(unlimited, people, person)
-    meanwhile(monkeypatch, postern.identity.mfa._totp, "qr_code", lambda: people.change("delete from users where id = %s", person.user))
+    meanwhile(monkeypatch, postern.identity.mfa.totp, "qr_code", lambda: people.change("delete from users where id = %s", person.user))
     assert refused(await ada.set_up())[:2] == (401, "UNAUTHORIZED")

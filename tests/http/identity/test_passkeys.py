@@ -18,6 +18,7 @@ from core.domain.identity.passkeys import NOBODY, PasskeyRefused, relying_party
 from entrypoints.bootstrap import Postern
 from entrypoints.http.passkeys import AssertionCredential
 from tests.authenticator import BACKED_UP, EDDSA, ELIGIBLE, ES256, GOOD, PRESENT, RS256, VERIFIED, Passkey, b64, cbor, unb64
+from tests.changed_fields import put
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.people import People, Person
@@ -799,10 +800,10 @@ async def test_an_operator_resets_it_and_the_passkeys_stay(carol: Protected) -> 
 
 
 @pytest.mark.parametrize("host", ["https://192.0.2.1", "https://[2001:db8::1]:8443", "http://id.example.org"])
-async def test_an_installation_that_cannot_have_them_says_why(ada: Owner, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_installation_that_cannot_have_them_says_why(ada: Owner, host: str) -> None:
     passkey, _ = await ada.add()
     options = await ada.request()
-    monkeypatch.setattr(ada.postern.identity.passkeys, "_relying_party", relying_party(host))
+    put(ada.postern.identity.passkeys, relying_party=relying_party(host))
     for answer in (
         await ada.client.post(OPTIONS, token=ada.token),
         await ada.client.post(SIGN_IN_OPTIONS),

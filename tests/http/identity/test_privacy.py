@@ -28,6 +28,7 @@ from core.domain.tenancy.mail_servers import OrganizationMail
 from core.frozen import replace
 from core.usecases.purge import Purge
 from entrypoints.bootstrap import Postern
+from tests.changed_fields import put
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
 from tests.http.client import Received
@@ -387,7 +388,7 @@ async def test_a_long_list_of_sign_ins_is_streamed_and_has_an_end(house: Privacy
     ids = [one["id"] for one in package["login_events"]]
     assert len(set(ids)) == len(ids) == package["login_events_count"] == 2 * PAGE + 7
     assert ids == sorted(ids, reverse=True)
-    house.postern.identity.privacy._most_logins = PAGE + 1
+    put(house.postern.identity.privacy, most_logins=PAGE + 1)
     package = (await house.export(bob, by=bob)).ok()
     assert (package["login_events_count"], [one["id"] for one in package["login_events"]]) == (2 * PAGE + 7, ids[: PAGE + 1])
 
@@ -581,7 +582,7 @@ async def test_two_who_did_something_to_each_other_are_forgotten_in_one_order(
 
 async def test_a_taken_placeholder_is_followed_by_the_next(house: PrivacyScene, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = house.postern.foundation.clock.now()
-    monkeypatch.setattr(house.postern.identity.privacy._clock, "now", lambda: moment, raising=False)
+    monkeypatch.setattr(house.postern.identity.privacy.clock, "now", lambda: moment, raising=False)
     people = [house.member(name) for name in ("bob", "carol", "dave")]
     for person in people:
         assert (await house.forget(person, by=house.governor)).status == 200
@@ -656,7 +657,7 @@ async def test_more_than_the_request_does_is_shown_nowhere_and_done_by_the_job(h
     package = (await house.export(bob, by=house.governor)).ok()
     assert {one["ip_address"] for one in package["login_events"]} == {FORGOTTEN_ADDRESS}
     # Those that the job has not reached yet are at the end of this list, and in the log of the organization.
-    house.postern.identity.privacy._most_logins = 100_000
+    put(house.postern.identity.privacy, most_logins=100_000)
     package = (await house.export(bob, by=house.governor)).ok()
     assert package["login_events_count"] == len(package["login_events"]) == MOST_AT_ONCE + 600
     assert {(one["ip_address"], one["user_agent"], one["geo_country"]) for one in package["login_events"]} == {

@@ -11,6 +11,7 @@ import trio
 from core.domain.identity.mfa import CODES_IN_SESSION
 from entrypoints.bootstrap import Postern
 from entrypoints.http.routes import ROUTES
+from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog
 from tests.http.cast import Cast
 from tests.http.client import Received
@@ -464,7 +465,7 @@ async def test_a_password_that_changes_while_it_is_checked_proves_nothing(
 ) -> None:
     await house.sign_in()
     house.time_passes()
-    hasher = house.postern.identity.reauthentication._passwords._passwords
+    hasher = house.postern.identity.reauthentication.passwords.passwords
     meanwhile(monkeypatch, hasher, "verify", lambda: house.people.change("update users set password_hash = 'another'"))
     assert (await house.prove(password=PASSWORD)).status == 401
     await house.is_refused(ADDRESS)
@@ -476,7 +477,7 @@ async def test_the_password_of_who_took_over_the_address_proves_nothing(
     await house.sign_in()
     house.time_passes()
     other = await house.people.with_password("the password of another")
-    proofs = house.postern.identity.reauthentication._passwords
+    proofs = house.postern.identity.reauthentication.passwords
     make = proofs.make
 
     async def move_and_make(*asked: Any, **named: Any) -> Any:
@@ -500,7 +501,7 @@ async def test_a_session_that_ends_before_its_proof_is_looked_at_is_over(
         house.people.change("update sessions set revoked_at = now()")
         await require(*asked)
 
-    monkeypatch.setattr(house.postern.identity.reauthentication, "require", end_and_require)
+    answer_by(monkeypatch, house.postern.identity.reauthentication, "require", end_and_require)
     answer = await house.ask(*what)
     assert (answer.status, answer.error_code) == (401, "UNAUTHORIZED")
 

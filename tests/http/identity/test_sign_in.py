@@ -12,6 +12,7 @@ from core.domain.errors import Overloaded
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.risk import RiskFactor
 from entrypoints.bootstrap import Postern
+from tests.changed_fields import put
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
@@ -449,9 +450,7 @@ async def test_fifty_who_use_one_code_at_once_in_as_many_sign_ins_are_one_person
     assert sorted(statuses) == [200] + [401] * 7
 
 
-async def test_a_token_that_ends_while_its_code_is_checked_is_over(
-    browser: Browser, people: People, postern: Postern, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_token_that_ends_while_its_code_is_checked_is_over(browser: Browser, people: People, postern: Postern) -> None:
     person = await people.with_password(PASSWORD)
     totp = await enable_mfa(browser.client, people, person)
     preauth = (await browser.login(person)).json()["access_token"]
@@ -460,6 +459,6 @@ async def test_a_token_that_ends_while_its_code_is_checked_is_over(
         def now(self) -> datetime:
             return postern.foundation.clock.now() + timedelta(minutes=11)
 
-    monkeypatch.setattr(postern.identity.sign_in._admission, "_clock", Later())
+    put(postern.identity.sign_in.admission, clock=Later())
     assert (await browser.verify(preauth, totp.now())).status == 401
     assert people.rows("select consumed_at from preauthentications") == [{"consumed_at": None}]

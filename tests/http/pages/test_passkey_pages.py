@@ -10,6 +10,7 @@ from core.domain.identity.passkeys import Obstacle
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.authenticator import Passkey, b64
+from tests.changed_fields import put
 from tests.http.browsing import PageForm, Tab, Tabs
 from tests.http.client import Client
 from tests.http.people import People, Person
@@ -266,11 +267,11 @@ async def test_what_helps_who_has_lost_it(tabs: Tabs, client: Client, people: Pe
 
 
 async def test_where_there_are_none_the_pages_have_nothing_of_them(
-    tabs: Tabs, client: Client, postern: Postern, people: People, ada: Person, monkeypatch: pytest.MonkeyPatch
+    tabs: Tabs, client: Client, postern: Postern, people: People, ada: Person
 ) -> None:
     await passkey_of(client, people, ada)
     await asked_for_after_the_password(client, people, ada)
-    monkeypatch.setattr(postern.identity.passkeys, "_relying_party", Obstacle.ADDRESS)
+    put(postern.identity.passkeys, relying_party=Obstacle.ADDRESS)
     tab = await tabs.tab().open(SIGN_IN)
     assert b"passkey" not in tab.shown.body
     assert tab.page.inputs["email"]["autocomplete"] == "username"

@@ -507,8 +507,8 @@ async def test_a_prefix_that_is_taken_is_drawn_again(house: ApiKeyScene, postern
 
     api_keys = ApiKeys(
         postern.foundation.unit_of_work,
-        postern.services.api_keys._lookup,
-        postern.services.api_keys._presence,
+        postern.services.api_keys.lookup,
+        postern.services.api_keys.presence,
         clock=postern.foundation.clock,
         ids=postern.foundation.ids,
         secrets=Draws(),

@@ -423,7 +423,7 @@ async def test_a_customer_that_somebody_else_has_just_made_is_not_made_again(cou
 
 async def test_a_customer_that_news_bring_meanwhile_is_sold_to(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     checkouts = counter.postern.services.checkouts
-    kind: Any = type(checkouts._provider)
+    kind: Any = type(checkouts.provider)
     create = kind.create_customer
 
     async def overtaken(*given: Any) -> str:

@@ -16,6 +16,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.privacy import PrivacyRequester, forget_job
 from core.domain.record.events import SYSTEM
 from core.usecases.purge import Purge
+from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog
 from tests.http.services.paying import Counter, beside, counter_on, send
 from tests.payment_provider import MONTH, no_trouble
@@ -325,7 +326,7 @@ async def test_a_step_that_nobody_has_foreseen_ends_nothing(counter: Counter, mo
     async def odd() -> bool:
         raise OverflowError("a year")
 
-    monkeypatch.setattr(counter.postern.services.billing_reconciliation, "cancel_one", odd)
+    answer_by(monkeypatch, counter.postern.services.billing_reconciliation, "cancel_one", odd)
     await reconciler(counter).ask_all()
     assert counter.records(ada)[0]["status"] == "active"
     assert {one["actor"] for one in counter.log.events("work_broken")} == {"billing_reconciler"}

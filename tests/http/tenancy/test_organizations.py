@@ -69,8 +69,8 @@ def approving(postern: Postern, client: Client) -> Client:
     organizations = postern.tenancy.organizations
     approved = Organizations(
         postern.foundation.unit_of_work,
-        organizations._lookup,
-        organizations._tiers,
+        organizations.lookup,
+        organizations.tiers,
         postern.identity.sessions,
         auto_approve=True,
         clock=postern.foundation.clock,

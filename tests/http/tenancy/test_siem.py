@@ -636,7 +636,7 @@ async def test_what_was_read_before_a_change_does_not_leave_after_it(
         await house.configured(url(receiver))
         export = house.postern.tenancy.siem_export
         (forwarding,) = await export.claim(10, failing=False)
-        hold = export._queue.hold
+        hold = export.queue.hold
 
         async def changed_first(*asked: Any) -> Any:
             match change:
@@ -653,7 +653,7 @@ async def test_what_was_read_before_a_change_does_not_leave_after_it(
                     house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
             return await hold(*asked)
 
-        monkeypatch.setattr(export._queue, "hold", changed_first)  # between the last read and the call
+        monkeypatch.setattr(export.queue, "hold", changed_first)  # between the last read and the call
         assert not await export.forward(forwarding, Stream.AUDIT, lambda: 0.0)
     assert receiver.calls == []
 

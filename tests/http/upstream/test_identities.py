@@ -180,7 +180,7 @@ async def test_one_of_the_three_that_is_turned_off_is_no_other_way(
     house: UpstreamScene, monkeypatch: pytest.MonkeyPatch, *, own_client: bool
 ) -> None:
     provider, token = await both_ways(house)
-    installed: Any = house.postern.identity.identities._providers._installed
+    installed: Any = house.postern.identity.identities.providers._installed
     monkeypatch.setitem(installed, Provider.CODEHOST, replace(installed[Provider.CODEHOST], client=None))
     if own_client:
         house.people.change(

@@ -12,6 +12,7 @@ from core.domain.errors import Unavailable
 from core.domain.identity.upstream.provider_tokens import LEASE
 from core.frozen import replace
 from core.usecases.identity.upstream import provider_tokens
+from tests.changed_fields import answer_by, put
 from tests.http.browsing import PageReader, Tabs
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
@@ -46,13 +47,13 @@ class Meanwhile:
 
 def meanwhile(house: UpstreamScene, then: Callable[[], None], *, always: bool = False) -> None:
     use_case: Any = house.postern.identity.upstream_proofs
-    use_case._lookup = Meanwhile(use_case._lookup, then, always=always)
+    put(use_case, lookup=Meanwhile(use_case.lookup, then, always=always))
 
 
 def looking_meanwhile(house: UpstreamScene, then: Callable[[], None]) -> None:
     """The same for whoever connects an identity."""
     use_case: Any = house.postern.identity.identities
-    use_case._upstream = Meanwhile(use_case._upstream, then)
+    put(use_case, upstream=Meanwhile(use_case.upstream, then))
 
 
 async def test_somebody_registers_the_address(house: UpstreamScene) -> None:
@@ -356,7 +357,7 @@ async def test_an_identity_that_is_disconnected_while_it_is_connected_again_is_c
         taken = await take(*given)
         return replace(taken, way=replace(taken.way, service=house.app.id))
 
-    monkeypatch.setattr(sign_in, "take", in_the_app)
+    answer_by(monkeypatch, sign_in, "take", in_the_app)
     person = Connecting(house, house.people.session_of(ada))
     place = fake.consent((await person.link(provider)).ok()["authorization_url"])
     looking_meanwhile(house, lambda: house.people.change("delete from identities"))
@@ -427,16 +428,16 @@ async def test_of_two_that_want_to_renew_one_does(house: UpstreamScene) -> None:
     await ada.come()
     ada.expire()
     use_case: Any = house.postern.identity.provider_tokens
-    lookup = use_case._lookup
+    lookup = use_case.lookup
 
     class Late:
         async def find(self, *given: Any) -> Any:
             found = await lookup.find(*given)
-            use_case._lookup = lookup
+            put(use_case, lookup=lookup)
             (await house.unlimited.get("/api/provider-token/websuite", token=ada.token)).ok()
             return found
 
-    use_case._lookup = Late()
+    put(use_case, lookup=Late())
     assert (await ada.get()).status == 200
     assert sum("refresh_token" in call for call in house.fakes["websuite"].calls) == 1
 
@@ -451,7 +452,7 @@ async def test_a_new_seal_keeps_nobody_from_renewing_and_is_not_taken_back(house
     fake = house.fakes["websuite"]
     tokens = fake.tokens
     use_case: Any = house.postern.identity.provider_tokens
-    lookup = use_case._lookup
+    lookup = use_case.lookup
 
     def seal_again() -> None:
         (row,) = house.people.rows("select id, sealed_access_token, sealed_refresh_token from identity_grants")
@@ -467,7 +468,7 @@ async def test_a_new_seal_keeps_nobody_from_renewing_and_is_not_taken_back(house
     class Sealing:
         async def find(self, *given: Any) -> Any:
             found = await lookup.find(*given)
-            use_case._lookup = lookup
+            put(use_case, lookup=lookup)
             seal_again()
             return found
 
@@ -478,7 +479,7 @@ async def test_a_new_seal_keeps_nobody_from_renewing_and_is_not_taken_back(house
 
     fake.tokens = renewed  # type: ignore[method-assign]
     if at == "the look":
-        use_case._lookup = Sealing()
+        put(use_case, lookup=Sealing())
     assert (await ada.get()).status == 200
     (row,) = house.people.rows("select sealed_refresh_token, refreshing_until from identity_grants")
     assert row["refreshing_until"] is None
@@ -539,7 +540,7 @@ async def test_who_cancels_leads_the_application_to_the_same_answer_by_both(hous
     assert answer_in(places.pop())["error"] == "access_denied"
 
 
-async def test_neither_waits_for_one_that_failed(house: UpstreamScene) -> None:
+async def test_neither_waits_for_one_that_failed(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the second goes on where the first has said why: on the way to the application."""
     fake = house.sits()
     tabs = house.browser()
@@ -556,9 +557,10 @@ async def test_neither_waits_for_one_that_failed(house: UpstreamScene) -> None:
     place = fake.consent(await house.leave(tabs))
     meanwhile(house, lambda: house.people.change("update oauth_states set used_at = used_at - interval '19 seconds'"))
     returns: Any = house.postern.identity.repeated_returns
-    returns.tell = returns.tell_of_failure = breaks
+    for told in ("tell", "tell_of_failure"):
+        answer_by(monkeypatch, returns, told, breaks)
     with trio.fail_after(SOONER):
-        house.postern.identity.browser_sessions.sign_in_with_proof = breaks  # type: ignore[method-assign]
+        answer_by(monkeypatch, house.postern.identity.browser_sessions, "sign_in_with_proof", breaks)
         assert sorted(one.status for one in await twice_at_once(tabs, place)) == [400, 503]
 
 
@@ -573,7 +575,7 @@ async def test_who_is_told_to_try_again_gets_to_the_page_with_all_ways_to_sign_i
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs, house.direct()))
     with monkeypatch.context() as patch:
-        patch.setattr(house.postern.identity.browser_sessions, "sign_in_with_proof", breaks)
+        answer_by(patch, house.postern.identity.browser_sessions, "sign_in_with_proof", breaks)
         is_page(await tabs.request("GET", place), 503)
     # By reloading the page.
     with trio.fail_after(SOONER):
@@ -599,8 +601,8 @@ async def test_who_took_too_long_gets_on_at_once_too(house: UpstreamScene, monke
         await trio.sleep_forever()
 
     with monkeypatch.context() as patch:
-        patch.setattr(house.postern.identity.browser_sessions, "sign_in_with_proof", hangs)
-        patch.setattr(house.postern.identity.identities, "connect", hangs)
+        answer_by(patch, house.postern.identity.browser_sessions, "sign_in_with_proof", hangs)
+        answer_by(patch, house.postern.identity.identities, "connect", hangs)
         # As by the deadline of the request, or by the end of the server.
         with trio.move_on_after(0.5) as scope:
             await tabs.request("GET", place)
@@ -619,7 +621,7 @@ async def test_who_is_signed_in_when_something_breaks_is_so_once_more(house: Ups
     tabs = house.signed_in(house.people.session_of(house.verified("grace@example.org")))
     place = fake.consent(await house.leave(tabs, house.direct()))
     with monkeypatch.context() as patch:
-        patch.setattr(house.postern.identity.browser_sessions._sessions, "sign_out", breaks)
+        answer_by(patch, house.postern.identity.browser_sessions.sessions, "sign_out", breaks)
         is_page(await tabs.request("GET", place), 503)
     with trio.fail_after(SOONER):
         again = await tabs.request("GET", place)
@@ -634,7 +636,7 @@ async def test_who_connects_an_identity_and_is_told_to_try_again_gets_back_to_wh
     person = Connecting(house, house.people.session_of(house.verified()))
     place = fake.consent((await person.link()).ok()["authorization_url"])
     with monkeypatch.context() as patch:
-        patch.setattr(house.postern.identity.identities, "connect", breaks)
+        answer_by(patch, house.postern.identity.identities, "connect", breaks)
         is_page(await person.tabs.request("GET", place), 503)
     with trio.fail_after(SOONER):
         again = await person.tabs.request("GET", place)

@@ -9,6 +9,7 @@ from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.http.application import build_application
 from entrypoints.http.pages import upstream_pages
+from tests.changed_fields import answer_by
 from tests.http.browsing import Tabs
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
@@ -47,7 +48,7 @@ async def test_an_application_costs_the_look_at_it_and_the_code_besides(house: U
     assert trips(house, "/auth/{provider}/callback") <= 8
 
 
-async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: UpstreamScene) -> None:
+async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     house.sits()
     await house.go(house.browser())
     house.people.change("update users set language = 'de'")
@@ -58,7 +59,7 @@ async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: Upstream
         entered.append(await signed_in(*given, **more))
         return entered[-1]
 
-    sessions.sign_in_with_proof = listening
+    answer_by(monkeypatch, sessions, "sign_in_with_proof", listening)
     tabs = house.browser()
     await house.go(tabs)
     (one,) = entered

@@ -19,6 +19,7 @@ from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
 from core.usecases.platform.account_administration import AccessReset, AccountAdministration
 from entrypoints.bootstrap import Postern
+from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog
 from tests.http.conftest import postern_on
 from tests.meanwhile import meanwhile
@@ -452,7 +453,7 @@ async def test_people_who_sign_in_at_a_provider_get_no_link(
     async def required(_email: Email) -> bool:
         return True
 
-    monkeypatch.setattr(installation.postern.identity.realms, "requires_provider", required)
+    answer_by(monkeypatch, installation.postern.identity.realms, "requires_provider", required)
     installation.add_ways_in(user)
     reset = await installation.administration.reset_password(ADA, OPERATOR, by_mail=True)
     assert (reset.link, reset.ended.passkeys) == (None, 2)

@@ -67,38 +67,23 @@ class SamlStanding(Frozen):
     configuration: Configuration
 
 
-class Saml:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: SamlLookup,
-        documents: SamlDocuments,
-        messages: SamlMessages,
-        *,
-        maker: CertificateMaker,
-        keyring: KeyRing,
-        templates: MailTemplates,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._documents = documents
-        self._messages = messages
-        self._maker = maker
-        self._keyring = keyring
-        self._templates = templates
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class Saml(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SamlLookup
+    documents: SamlDocuments
+    messages: SamlMessages
+    maker: CertificateMaker
+    keyring: KeyRing
+    templates: MailTemplates
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def get(self, member: Member, service_slug: str) -> SamlStanding:
         """Raises `NotFound`."""
-        configured = found(await self._lookup.of_service(member.organization, service_slug))
-        return SamlStanding(configured, configured.configuration or unconfigured(configured.service, self._clock.now()))
+        configured = found(await self.lookup.of_service(member.organization, service_slug))
+        return SamlStanding(configured, configured.configuration or unconfigured(configured.service, self.clock.now()))
 
     async def configure(self, member: Member, service_slug: str, change: ConfigurationChange, actor: Actor) -> None:
         """Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do this."""
@@ -106,16 +91,16 @@ class Saml:
 
     async def fill(self, member: Member, service_slug: str, document: bytes, actor: Actor) -> Configuration:
         """From the service provider's metadata. Raises what `configure` does."""
-        understood = await self._documents.read_metadata(document)
+        understood = await self.documents.read_metadata(document)
         return await self._change(member, service_slug, lambda before, now: filled(before, understood, now), actor)
 
     async def _change(
         self, member: Member, service_slug: str, change: Callable[[Configuration, datetime], Configuration], actor: Actor
     ) -> Configuration:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
-            now = self._clock.now()
+            now = self.clock.now()
             before = await uow.saml.configuration(service.id) or unconfigured(service.id, now)
             after = change(before, now)
             await uow.saml.save(after)
@@ -125,11 +110,11 @@ class Saml:
 
     async def disable(self, member: Member, service_slug: str, actor: Actor) -> None:
         """With all certificates. May be repeated. Raises `NotFound`, and `Forbidden` when the caller may no longer do this."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
             before = await uow.saml.configuration(service.id)
             if before is not None:
-                await uow.saml.save(replace(before, enabled=False, updated_at=self._clock.now()))
+                await uow.saml.save(replace(before, enabled=False, updated_at=self.clock.now()))
                 await uow.saml.delete_certificates(service.id)
                 await uow.record(configuration_disabled(service, actor))
                 await uow.commit()
@@ -138,29 +123,29 @@ class Saml:
         """It is valid for three years. With `activate` it signs from now on, in place of the one before; otherwise it is the next one.
         Raises `NotFound`, `BadRequest` while SAML is not enabled, `CertificateNotMade`, and `Forbidden`.
         """
-        configured = found(await self._lookup.of_service(member.organization, service_slug))
+        configured = found(await self.lookup.of_service(member.organization, service_slug))
         require_enabled(configured.configuration)
-        now = self._clock.now().replace(microsecond=0)
+        now = self.clock.now().replace(microsecond=0)
         until = three_years_after(now)
-        serial = int.from_bytes(self._secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
+        serial = int.from_bytes(self.secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
         # Two primes take up to half a second: not with the service held.
         try:
-            pem, key = await self._maker.make(
+            pem, key = await self.maker.make(
                 f"{configured.organization_slug}/{configured.service_slug}", serial, int(now.timestamp()), int(until.timestamp())
             )
         except (ValueError, OSError) as error:
             raise CertificateNotMade(detail=str(error)) from error
         certificate = Certificate(
-            id=SamlCertificateId(self._ids.new()),
+            id=SamlCertificateId(self.ids.new()),
             service=configured.service,
             state=CertificateState.ACTIVE if activate else CertificateState.NEXT,
             pem=pem,
             valid_from=now,
             valid_until=until,
-            created_at=self._clock.now(),
+            created_at=self.clock.now(),
         )
-        sealed = self._keyring.seal(key.reveal().encode(), sealing_context(certificate.id))
-        async with self._unit_of_work() as uow:
+        sealed = self.keyring.seal(key.reveal().encode(), sealing_context(certificate.id))
+        async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
             require_enabled(await uow.saml.configuration(service.id))
             await uow.saml.add_certificate(certificate, sealed)
@@ -170,7 +155,7 @@ class Saml:
 
     async def activate_next(self, member: Member, service_slug: str, actor: Actor) -> Certificate:
         """Raises `NotFound` when there is no next certificate, and what `make_certificate` does."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
             activated = await uow.saml.activate_next(service.id)
             if activated is None:
@@ -188,35 +173,35 @@ class Saml:
 
     async def exchanges(self, member: Member, service_slug: str) -> Sequence[SamlExchange]:
         """The last fifty, newest first. Raises `NotFound`."""
-        return found(await self._lookup.exchanges(member.organization, service_slug))
+        return found(await self.lookup.exchanges(member.organization, service_slug))
 
     async def metadata(self, place: ServiceName, *, signed: bool) -> bytes:
         """What service providers are given. Raises `NotFound` while there is nothing that they could use, and `OrganizationNotActive`."""
-        provider = usable(await self._lookup.public(place.organization, place.service, fetched=self._clock.now()))
+        provider = usable(await self.lookup.public(place.organization, place.service, fetched=self.clock.now()))
         configuration, following = provider.configuration, provider.configured.next
-        entity = self._messages.entity_id(place)
+        entity = self.messages.entity_id(place)
         metadata = OurMetadata(
-            id=self._messages.new_id(),
+            id=self.messages.new_id(),
             entity_id=entity,
             sso_url=f"{entity}/sso",
             slo_url=f"{entity}/slo",
             certificates=[one.certificate.pem for one in (provider.signer, following) if one is not None],
             name_id_formats=[configuration.format, *(one for one in NameIdFormat if one is not configuration.format)],
             wants_requests_signed=configuration.require_signed_requests,
-            valid_until=self._clock.now() + METADATA_VALID if signed else None,
+            valid_until=self.clock.now() + METADATA_VALID if signed else None,
         )
-        return await self._documents.write_metadata(metadata, self._messages.opened(provider.signer) if signed else None)
+        return await self.documents.write_metadata(metadata, self.messages.opened(provider.signer) if signed else None)
 
     async def all(self) -> Sequence[Configured]:
         """For operators: all services that have a configuration."""
-        return await self._lookup.all()
+        return await self.lookup.all()
 
     async def warn_of_ends(self, limit: int) -> int:
         """Tells the owners of certificates that end soon, once for each warning. Returns how many were told of."""
-        now = self._clock.now()
+        now = self.clock.now()
         told = 0
-        ending = await self._lookup.expiring(now + timedelta(days=max(WARNINGS)), limit)
-        self._metrics.saml_certificates_ending(len(ending))
+        ending = await self.lookup.expiring(now + timedelta(days=max(WARNINGS)), limit)
+        self.metrics.saml_certificates_ending(len(ending))
         for expiring in ending:
             days = due_warning(expiring.certificate.valid_until, expiring.warned_days, now)
             try:
@@ -229,11 +214,11 @@ class Saml:
         return told
 
     async def _warn(self, expiring: Expiring, days: int) -> bool:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             if not await uow.saml.warned(expiring.certificate.id, days):
                 return False
             for owner in await uow.saml.owners(expiring.organization):
-                mail = self._templates.mail(
+                mail = self.templates.mail(
                     "saml_certificate_ends",
                     owner.email.address,
                     account=owner.user,

@@ -68,25 +68,14 @@ class OnwardInBrowser(Frozen):
 Next = Told | FinishedLogout | Bounced | OnwardInBrowser
 
 
-class SamlLogouts:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: SamlLookup,
-        documents: SamlDocuments,
-        messages: SamlMessages,
-        *,
-        flows: Flows,
-        server_secrets: ServerSecrets,
-        clock: Clock,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._documents = documents
-        self._messages = messages
-        self._flows = flows
-        self._server_secrets = server_secrets
-        self._clock = clock
+class SamlLogouts(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SamlLookup
+    documents: SamlDocuments
+    messages: SamlMessages
+    flows: Flows
+    server_secrets: ServerSecrets
+    clock: Clock
 
     async def asked(self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, browser: Token | None) -> Next:
         """A service provider wants somebody signed out. Signed with a certificate that we know, its word is enough; otherwise it counts
@@ -94,11 +83,11 @@ class SamlLogouts:
         for flows; None where it would not have been sent. Raises `MessageRefused`, `NotFound` and `OrganizationNotActive`.
         """
         provider = await self._provider(place)
-        async with self._messages.received(provider.service, ExchangeKind.LOGOUT_REQUEST, envelope.binding) as message:
-            request = await self._documents.read_logout_request(envelope, tuple(provider.configuration.signing_certificates))
+        async with self.messages.received(provider.service, ExchangeKind.LOGOUT_REQUEST, envelope.binding) as message:
+            request = await self.documents.read_logout_request(envelope, tuple(provider.configuration.signing_certificates))
             message.id = request.head.id
-            self._messages.require_acceptable(request.head, provider.configuration, self._destination(place))
-            require_unexpired(request.not_on_or_after, self._clock.now())
+            self.messages.require_acceptable(request.head, provider.configuration, self._destination(place))
+            require_unexpired(request.not_on_or_after, self.clock.now())
             relay_state(envelope.relay_state)
             if not request.head.signed and browser is None:
                 return Bounced()
@@ -107,11 +96,11 @@ class SamlLogouts:
     async def answered(self, place: ServiceName, envelope: Envelope, browser: Token | None) -> Next:
         """A service provider says how its sign-out went. Raises what `asked` does, and `FlowOver`."""
         provider = await self._provider(place)
-        async with self._messages.received(provider.service, ExchangeKind.LOGOUT_RESPONSE, envelope.binding) as message:
-            response = await self._documents.read_logout_response(envelope, tuple(provider.configuration.signing_certificates))
+        async with self.messages.received(provider.service, ExchangeKind.LOGOUT_RESPONSE, envelope.binding) as message:
+            response = await self.documents.read_logout_response(envelope, tuple(provider.configuration.signing_certificates))
             message.id = response.head.id
             # An answer that is to be signed and is not says nothing that counts.
-            self._messages.require_acceptable(response.head, provider.configuration, self._destination(place))
+            self.messages.require_acceptable(response.head, provider.configuration, self._destination(place))
         asked = flow_and_stop(response.in_response_to)
         if asked is None:
             raise FlowOver
@@ -120,9 +109,9 @@ class SamlLogouts:
         # A page that is loaded again sends its answer again: then the sign-out is where it was.
         if route.done == asked[1] and route.current is not None and route.current.place == place:
             route = route.passed(well=response.well)
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.saml.keep_logout(flow.id, route.stored())
-                exchange = self._messages.exchange(
+                exchange = self.messages.exchange(
                     provider.service,
                     ExchangeKind.LOGOUT_RESPONSE,
                     envelope.binding,
@@ -130,7 +119,7 @@ class SamlLogouts:
                     message=response.head.id,
                     in_response_to=response.in_response_to or "",
                 )
-                await self._messages.record(uow, exchange)
+                await self.messages.record(uow, exchange)
                 await uow.commit()
         return await self._next(flow, route) if is_its_browser else OnwardInBrowser(flow.id)
 
@@ -139,9 +128,9 @@ class SamlLogouts:
         flow = None
         if browser is not None:
             with suppress(FlowOver):
-                flow = await self._flows.find(id_, browser)
+                flow = await self.flows.find(id_, browser)
         is_its_browser = flow is not None
-        flow = flow or await self._lookup.logout(id_)
+        flow = flow or await self.lookup.logout(id_)
         if flow is None or not self._goes_on(flow):
             raise FlowOver
         return flow, is_its_browser
@@ -151,7 +140,7 @@ class SamlLogouts:
         Returns the sign-out's way through the service providers; None when there are none, or none can be told and the person does not
         stay here. May be repeated.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             participants = await uow.saml.participants(caller.session)
             await self._revoke(uow, caller.user, [caller.session], client, caller.user)
@@ -167,7 +156,7 @@ class SamlLogouts:
 
     async def begun(self, browser: Token) -> Flow | None:
         """The sign-out that somebody has begun in this browser a moment ago, whose form was sent twice."""
-        return await self._lookup.sign_out_under_way(browser.digest(), self._clock.now() - MOMENT)
+        return await self.lookup.sign_out_under_way(browser.digest(), self.clock.now() - MOMENT)
 
     async def go_on(self, flow: Flow) -> Next:
         """From where a sign-out is. Raises `FlowOver`."""
@@ -179,13 +168,13 @@ class SamlLogouts:
         """From where a sign-out is that the form of another site has begun, for the first browser that comes with it. In one that somebody
         else uses, the others are not told. Raises `FlowOver`.
         """
-        flow = await self._lookup.logout(id_)
-        if flow is None or flow.completed_at is not None or not await self._lookup.claim(id_, browser.digest(), id_):
+        flow = await self.lookup.logout(id_)
+        if flow is None or flow.completed_at is not None or not await self.lookup.claim(id_, browser.digest(), id_):
             raise FlowOver
         route = restored(flow.request)
-        if session is None or not await self._lookup.was_in(session.digest(), route.people):
+        if session is None or not await self.lookup.was_in(session.digest(), route.people):
             route = route.abandoned()
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.saml.keep_logout(flow.id, route.stored())
                 await uow.commit()
         return await self._next(flow, route)
@@ -202,9 +191,9 @@ class SamlLogouts:
     ) -> Next:
         service = provider.service
         origin = Origin(provider.place, request.head.id, envelope.relay_state, envelope.sent_by)
-        key = await self._server_secrets.get(NAME_IDS)
-        async with self._unit_of_work() as uow:
-            if not await uow.saml.take(service, self._messages.remembered(request.head.id)):
+        key = await self.server_secrets.get(NAME_IDS)
+        async with self.unit_of_work() as uow:
+            if not await uow.saml.take(service, self.messages.remembered(request.head.id)):
                 raise repeated("Each request needs an ID of its own")
             found = await self._meant(uow, service, request, caller, key)
             others: list[Participant] = []
@@ -222,7 +211,7 @@ class SamlLogouts:
             await uow.saml.end([one.session_index for one in [*found, *others]])
             unknown = not found and not request.head.signed
             reason, advice = ("", "") if found else _nothing_ended(request)
-            exchange = self._messages.exchange(
+            exchange = self.messages.exchange(
                 service,
                 ExchangeKind.LOGOUT_REQUEST,
                 envelope.binding,
@@ -231,7 +220,7 @@ class SamlLogouts:
                 message=request.head.id,
                 succeeded=not unknown,
             )
-            await self._messages.record(uow, exchange)
+            await self.messages.record(uow, exchange)
             route = LogoutRoute(_stops(others), origin, partial=partial, people=tuple(people))
             if browser is not None and (caller is None or caller.user not in people):
                 route = route.abandoned()
@@ -283,12 +272,12 @@ class SamlLogouts:
             if told is not None:
                 return told
             route = route.passed(well=False)
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.saml.keep_logout(flow.id, route.stored())
                 await uow.commit()
         if route.origin is not None:
             return await self._answer(flow, route.origin, route.status)
-        await self._flows.complete(flow)
+        await self.flows.complete(flow)
         return FinishedLogout(route.partial, route.way_back)
 
     async def _tell(self, flow: Flow, route: LogoutRoute, stop: Stop) -> Told | None:
@@ -304,16 +293,16 @@ class SamlLogouts:
             return None
         message = OurLogoutRequest(
             id=message_id(flow.id, route.done),
-            issuer=self._messages.entity_id(stop.place),
+            issuer=self.messages.entity_id(stop.place),
             destination=configuration.slo_url,
-            issued_at=self._clock.now(),
+            issued_at=self.clock.now(),
             name_id=stop.name_id,
             session_index=stop.session_index,
             audience=configuration.entity_id,
         )
         told, exchange = await self._told(provider, message, configuration.slo_binding or SamlBinding.REDIRECT, None)
-        async with self._unit_of_work() as uow:
-            await self._messages.record(uow, exchange)
+        async with self.unit_of_work() as uow:
+            await self.messages.record(uow, exchange)
             await uow.commit()
         return told
 
@@ -321,21 +310,21 @@ class SamlLogouts:
         provider = await self._provider(origin.place)
         url = provider.configuration.slo_response_url or provider.configuration.slo_url
         if url is None:
-            await self._flows.complete(flow)
+            await self.flows.complete(flow)
             return FinishedLogout(status is not Status.SUCCESS)
         message = OurLogoutResponse(
-            id=self._messages.new_id(),
-            issuer=self._messages.entity_id(origin.place),
+            id=self.messages.new_id(),
+            issuer=self.messages.entity_id(origin.place),
             destination=url,
             in_response_to=origin.request_id,
-            issued_at=self._clock.now(),
+            issued_at=self.clock.now(),
             status=status,
         )
         binding = provider.configuration.slo_binding or origin.binding
         told, exchange = await self._told(provider, message, binding, origin.relay_state)
-        async with self._unit_of_work() as uow:
-            await uow.flows.complete(flow.id, self._clock.now())
-            await self._messages.record(uow, exchange)
+        async with self.unit_of_work() as uow:
+            await uow.flows.complete(flow.id, self.clock.now())
+            await self.messages.record(uow, exchange)
             await uow.commit()
         return told
 
@@ -343,10 +332,10 @@ class SamlLogouts:
         self, provider: ServiceProvider, message: OurLogoutRequest | OurLogoutResponse, binding: SamlBinding, state: str | None
     ) -> tuple[Told, SamlExchange]:
         """The message in its form or address, and what the flight recorder keeps of it."""
-        redirect, signer = binding is SamlBinding.REDIRECT, self._messages.opened(provider.signer)
-        written = await self._documents.write_logout(message, signer, relay_state=state, redirect=redirect)
+        redirect, signer = binding is SamlBinding.REDIRECT, self.messages.opened(provider.signer)
+        written = await self.documents.write_logout(message, signer, relay_state=state, redirect=redirect)
         answer = message if isinstance(message, OurLogoutResponse) else None
-        exchange = self._messages.exchange(
+        exchange = self.messages.exchange(
             provider.service,
             ExchangeKind.OUR_LOGOUT_REQUEST if answer is None else ExchangeKind.OUR_LOGOUT_RESPONSE,
             binding,
@@ -364,17 +353,17 @@ class SamlLogouts:
 
     def _goes_on(self, flow: Flow) -> bool:
         """Also a moment after its end: whoever is sent back twice drops the first answer, and with it where they were to go."""
-        return flow.purpose is FlowPurpose.SAML_LOGOUT and (flow.completed_at is None or flow.has_just_ended(self._clock.now()))
+        return flow.purpose is FlowPurpose.SAML_LOGOUT and (flow.completed_at is None or flow.has_just_ended(self.clock.now()))
 
     def _flow(self, route: LogoutRoute) -> Flow:
-        return self._flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(), FLOW_LIFETIME)
+        return self.flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(), FLOW_LIFETIME)
 
     async def _provider(self, place: ServiceName) -> ServiceProvider:
         """Raises `NotFound` and `OrganizationNotActive`."""
-        return usable(await self._lookup.public(place.organization, place.service, fetched=None))
+        return usable(await self.lookup.public(place.organization, place.service, fetched=None))
 
     def _destination(self, place: ServiceName) -> str:
-        return f"{self._messages.entity_id(place)}/slo"
+        return f"{self.messages.entity_id(place)}/slo"
 
 
 def _nothing_ended(request: SamlLogoutRequest) -> tuple[str, str]:

@@ -65,27 +65,24 @@ class ReceivedMessage:
         """Empty until it could be read."""
 
 
-class SamlMessages:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, *, keyring: KeyRing, metrics: Metrics, issuer: str, clock: Clock, ids: Ids, secrets: Secrets
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._keyring = keyring
-        self._metrics = metrics
-        self._issuer = issuer
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class SamlMessages(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    keyring: KeyRing
+    metrics: Metrics
+    issuer: str
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     def entity_id(self, place: ServiceName) -> str:
         """Ours for a service, which is also where its endpoints are."""
-        return f"{self._issuer}/saml/{place.organization}/{place.service}"
+        return f"{self.issuer}/saml/{place.organization}/{place.service}"
 
     def new_id(self) -> str:
-        return f"_{self._secrets.key_bytes(_ID_BYTES).hex()}"
+        return f"_{self.secrets.key_bytes(_ID_BYTES).hex()}"
 
     def opened(self, signer: Signer) -> OpenSigner:
-        return _opened(self._keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
+        return _opened(self.keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
 
     @asynccontextmanager
     async def received(self, service: ServiceId, kind: ExchangeKind, binding: SamlBinding) -> AsyncIterator[ReceivedMessage]:
@@ -94,7 +91,7 @@ class SamlMessages:
         try:
             yield message
         except MessageRefused as refusal:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 refused = self.exchange(service, kind, binding, reason=refusal.reason, advice=refusal.advice, message=message.id)
                 await self.record(uow, refused)
                 await uow.commit()
@@ -102,12 +99,12 @@ class SamlMessages:
 
     def require_acceptable(self, head: MessageHead, configuration: Configuration, destination: str) -> None:
         """What every message must say, and that it is signed where it must be. Raises `MessageRefused`."""
-        require_taken(head, configuration, destination, self._clock.now())
+        require_taken(head, configuration, destination, self.clock.now())
         require_signature(head, configuration)
 
     def remembered(self, request_id: str) -> RememberedRequest:
         """For `SamlStore`, which takes each request once."""
-        return remembered(self._ids.new(), request_id, self._clock.now())
+        return remembered(self.ids.new(), request_id, self.clock.now())
 
     def exchange(
         self,
@@ -125,7 +122,7 @@ class SamlMessages:
     ) -> SamlExchange:
         """One that happens now. Without `succeeded`: it has if there is no reason."""
         return SamlExchange(
-            id=SamlExchangeId(self._ids.new()),
+            id=SamlExchangeId(self.ids.new()),
             service=service,
             kind=kind,
             binding=binding,
@@ -136,14 +133,14 @@ class SamlMessages:
             message=kept_id(message),
             in_response_to=kept_id(in_response_to),
             certificate=certificate,
-            created_at=self._clock.now(),
+            created_at=self.clock.now(),
         )
 
     async def record(self, uow: UnitOfWork, *exchanges: SamlExchange) -> None:
         """In the flight recorder of the service, within the caller's unit of work, and without a round trip of its own."""
         await uow.saml.exchanged(*exchanges)
         for exchange in exchanges:
-            self._metrics.saml_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
+            self.metrics.saml_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
 
 
 # What signs in a busy minute. The adapter that signs keeps as many keys.

@@ -134,38 +134,24 @@ class _Visit(Frozen):
         return signer
 
 
-class SamlSignIn:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: SamlLookup,
-        documents: SamlDocuments,
-        messages: SamlMessages,
-        *,
-        flows: Flows,
-        server_secrets: ServerSecrets,
-        presence: Presence[SessionId],
-        issuer: str,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._documents = documents
-        self._messages = messages
-        self._flows = flows
-        self._server_secrets = server_secrets
-        self._presence = presence
-        self._issuer = issuer
-        self._clock = clock
-        self._ids = ids
+class SamlSignIn(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SamlLookup
+    documents: SamlDocuments
+    messages: SamlMessages
+    flows: Flows
+    server_secrets: ServerSecrets
+    presence: Presence[SessionId]
+    issuer: str
+    clock: Clock
+    ids: Ids
 
     async def meet(self, place: ServiceName, browser: Token | None) -> Met:
         """What a request by a browser with this session's cookie needs to know, its caller among it, in one look."""
         digest = None if browser is None else browser.digest()
-        meeting, caller = await self._lookup.meet_in_browser(place.organization, place.service, digest)
+        meeting, caller = await self.lookup.meet_in_browser(place.organization, place.service, digest)
         if caller is not None:
-            self._presence.seen(caller.session, self._clock.now())
+            self.presence.seen(caller.session, self.clock.now())
         return Met(meeting, caller)
 
     async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
@@ -174,10 +160,10 @@ class SamlSignIn:
         `OrganizationNotActive`, which the person is told.
         """
         meeting = _usable(met.meeting)
-        async with self._messages.received(meeting.application.service, ExchangeKind.AUTHN_REQUEST, envelope.binding) as message:
-            request = await self._documents.read_authn_request(envelope, tuple(meeting.configuration.signing_certificates))
+        async with self.messages.received(meeting.application.service, ExchangeKind.AUTHN_REQUEST, envelope.binding) as message:
+            request = await self.documents.read_authn_request(envelope, tuple(meeting.configuration.signing_certificates))
             message.id = request.head.id
-            self._messages.require_acceptable(request.head, meeting.configuration, f"{self._entity_id(meeting.application)}/sso")
+            self.messages.require_acceptable(request.head, meeting.configuration, f"{self._entity_id(meeting.application)}/sso")
             acs_url, state = require_acs(request, meeting.configuration), relay_state(envelope.relay_state)
             try:
                 wanted = asked(request, meeting.configuration, acs_url, state)
@@ -195,15 +181,15 @@ class SamlSignIn:
         """
         application, request = unfinished.application, unfinished.asked
         kept = {**request.stored(), "organization": application.organization_slug, "service": application.slug}
-        flow = self._flows.made(FlowPurpose.SAML, kept, wanted, FLOW_LIFETIME, service=application.service, email=email)
+        flow = self.flows.made(FlowPurpose.SAML, kept, wanted, FLOW_LIFETIME, service=application.service, email=email)
         digest = unclaimed_digest(flow.id) if browser is None else browser.digest()
         if unfinished.arrives_by is None or request.request_id is None:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.flows.add(flow, digest)
                 await uow.commit()
             return flow
-        received = self._messages.received(application.service, ExchangeKind.AUTHN_REQUEST, unfinished.arrives_by)
-        async with received as message, self._unit_of_work() as uow:
+        received = self.messages.received(application.service, ExchangeKind.AUTHN_REQUEST, unfinished.arrives_by)
+        async with received as message, self.unit_of_work() as uow:
             message.id = request.request_id
             await self._take(uow, application.service, request.request_id, unfinished.arrives_by)
             await uow.flows.add(flow, digest)
@@ -213,8 +199,8 @@ class SamlSignIn:
     async def claim(self, flow: FlowId, browser: Token) -> FlowId:
         """For a flow that a form of another site has begun: its id in this browser, which may come twice. Raises `FlowOver`."""
         own = claimed_id(flow, browser)
-        if not await self._lookup.claim(flow, browser.digest(), own):
-            await self._flows.find(own, browser)
+        if not await self.lookup.claim(flow, browser.digest(), own):
+            await self.flows.find(own, browser)
         return own
 
     async def resume(self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False) -> Outcome:
@@ -241,7 +227,7 @@ class SamlSignIn:
     async def deny(self, flow: Flow) -> Delivered:
         """The person may not, or does not want to. Raises `FlowOver`, and what `arrive` does."""
         place, request = kept_request(flow, refusing=True)
-        meeting = _usable(await self._lookup.meet(place.organization, place.service, None))
+        meeting = _usable(await self.lookup.meet(place.organization, place.service, None))
         _require_configured(request, meeting)
         refusal = RequestDeclined(Status.REQUEST_DENIED, "The person may not sign in there, or does not want to")
         return await self._declined(_Visit(meeting, request, flow), refusal, refused=True)
@@ -252,7 +238,7 @@ class SamlSignIn:
         """A sign-in that begins here; unfinished only where the person has to allow it. Raises `NotFound`, `OrganizationNotActive`,
         `BadRequest`, and `Forbidden`, `SecondFactorRequired` or `ReauthenticationRequired` where the person has to do something else first.
         """
-        meeting = _usable(await self._lookup.meet(place.organization, place.service, caller))
+        meeting = _usable(await self.lookup.meet(place.organization, place.service, caller))
         try:
             request = unasked(meeting.configuration, relay_state(state), next_certificate=next_certificate)
         except MessageRefused as refusal:
@@ -277,7 +263,7 @@ class SamlSignIn:
             flow = FlowId(UUID(state))
         except ValueError:
             raise _not_waiting() from None
-        place = await self._lookup.waiting(flow)
+        place = await self.lookup.waiting(flow)
         if place is None:
             raise _not_waiting()
         return WaitingSamlRequest(flow, place)
@@ -286,20 +272,20 @@ class SamlSignIn:
         """Somebody has signed in through the API for a request that waits. Returns where their browser goes. Raises `BadRequest` when
         somebody else was quicker.
         """
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             digest = sha256(f"api {session}".encode()).digest()
             confirmed = await uow.sign_ins.confirm(LastLook(user=user, flow=waiting.flow))
             if confirmed is None or not confirmed.flow_is_open:
                 raise _not_waiting()
-            await uow.flows.sign_in(waiting.flow, user, digest, session, self._clock.now(), by="")
+            await uow.flows.sign_in(waiting.flow, user, digest, session, self.clock.now(), by="")
             await uow.commit()
-        return f"{self._issuer}{FINISH}?flow={waiting.flow}"
+        return f"{self.issuer}{FINISH}?flow={waiting.flow}"
 
     async def _met_again(self, flow: Flow, caller: Caller | None) -> _Visit:
         """For a request that a flow has kept: with the person who has signed in for it, or else with the caller."""
         place, request = kept_request(flow)
         meeting = _usable(
-            await self._lookup.meet(
+            await self.lookup.meet(
                 place.organization, place.service, None if flow.session is not None else caller, flow.session or _session(caller)
             )
         )
@@ -313,14 +299,14 @@ class SamlSignIn:
         progress = replace(progress, consented=consents or allowed)
         try:
             require_askable(request, meeting)
-            step = next_step(as_authorization(request, application), application, signed_in, progress, self._clock.now())
+            step = next_step(as_authorization(request, application), application, signed_in, progress, self.clock.now())
             if step is AuthorizationStep.CONSENT and visit.flow is not None and visit.flow.repeats:
                 # They have taken it back since. This request has led to the service provider already.
                 raise FlowOver
             if step is not AuthorizationStep.DONE or signed_in is None or meeting.subject is None:
                 tells = told(meeting) if step is AuthorizationStep.CONSENT else ()
                 return UnfinishedSamlSignIn(step, request, application, signed_in, visit.signer, visit.arrives_by, tells)
-            require_subject(request, meeting.subject, application.service, await self._server_secrets.get(NAME_IDS))
+            require_subject(request, meeting.subject, application.service, await self.server_secrets.get(NAME_IDS))
         except AuthorizationRefused as refusal:
             return await self._declined(visit, declined(refusal, passive=request.passive))
         except RequestDeclined as refusal:
@@ -331,20 +317,20 @@ class SamlSignIn:
         self, visit: _Visit, signed_in: SignedInPerson, subject: SamlSubject, client: Client, *, consents: bool
     ) -> Delivered:
         """With `consents`, the person has just allowed it."""
-        now, request, application, configuration = self._clock.now(), visit.request, visit.application, visit.meeting.configuration
+        now, request, application, configuration = self.clock.now(), visit.request, visit.application, visit.meeting.configuration
         assert configuration.entity_id is not None  # noqa: S101 - an enabled configuration has one
         name_id = named(
             request.name_id_format or configuration.format,
             subject,
             application.service,
-            await self._server_secrets.get(NAME_IDS),
-            self._messages.new_id(),
+            await self.server_secrets.get(NAME_IDS),
+            self.messages.new_id(),
         )
         actor = client.actor(subject.user)
         context = Context(application.organization, application.organization_slug, application.service, application.slug)
-        login = login_event(LoginEventId(self._ids.new()), actor, now, user=subject.user, provider=PROVIDER, context=context)
+        login = login_event(LoginEventId(self.ids.new()), actor, now, user=subject.user, provider=PROVIDER, context=context)
         entering = Entering(
-            session_index=SamlSessionId(self._ids.new()),
+            session_index=SamlSessionId(self.ids.new()),
             service=application.service,
             user=subject.user,
             session=signed_in.session,
@@ -356,20 +342,20 @@ class SamlSignIn:
             encryption_certificate=configuration.encryption_certificate,
             at=now,
         )
-        response_id = self._messages.new_id()
+        response_id = self.messages.new_id()
         taken, exchanges = None, []
         if visit.arrives_by is not None and request.request_id is not None:
-            taken = self._messages.remembered(request.request_id)
+            taken = self.messages.remembered(request.request_id)
             exchanges.append(self._arrived(application.service, request.request_id, visit.arrives_by))
         exchanges.append(self._answered(visit, response_id, Status.SUCCESS))
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             if visit.flow is not None:
                 # Before the flow, as whoever ends both takes them.
                 await uow.accounts.hold(subject.user)
                 await complete_once(uow, visit.flow, now)
             if consents:
                 consent = Consent(subject.user, application.service, (), now, configuration.entity_id)
-                if not await give_consent(uow, ConsentId(self._ids.new()), consent, actor):
+                if not await give_consent(uow, ConsentId(self.ids.new()), consent, actor):
                     raise not_usable()
             entry = await uow.saml.enter(entering, taken)
             if entry is None:
@@ -378,7 +364,7 @@ class SamlSignIn:
             if entry.is_repeated:
                 raise repeated(_BEGIN_AGAIN)
             await uow.record(login_tried(login, actor))
-            await self._messages.record(uow, *exchanges)
+            await self.messages.record(uow, *exchanges)
             await uow.commit()
         response = Response(
             id=response_id,
@@ -388,7 +374,7 @@ class SamlSignIn:
             issued_at=now,
             status=Status.SUCCESS,
             assertion=SamlAssertion(
-                id=self._messages.new_id(),
+                id=self.messages.new_id(),
                 name_id=name_id,
                 audience=configuration.entity_id,
                 recipient=request.acs_url,
@@ -407,9 +393,9 @@ class SamlSignIn:
 
     async def _declined(self, visit: _Visit, refusal: RequestDeclined, *, refused: bool = False) -> Delivered:
         """With `refused`, the person has said no."""
-        request, application, now = visit.request, visit.application, self._clock.now()
+        request, application, now = visit.request, visit.application, self.clock.now()
         response = Response(
-            id=self._messages.new_id(),
+            id=self.messages.new_id(),
             issuer=self._entity_id(application),
             destination=request.acs_url,
             in_response_to=request.request_id,
@@ -417,26 +403,26 @@ class SamlSignIn:
             status=refusal.status,
             message=refusal.reason,
         )
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             if visit.flow is not None:
                 await complete_once(uow, visit.flow, now, refused=refused)
             if visit.arrives_by is not None and request.request_id is not None:
                 await self._take(uow, application.service, request.request_id, visit.arrives_by)
-            await self._messages.record(uow, self._answered(visit, response.id, refusal.status, refusal.reason))
+            await self.messages.record(uow, self._answered(visit, response.id, refusal.status, refusal.reason))
             await uow.commit()
         return await self._delivered(response, visit)
 
     async def _take(self, uow: UnitOfWork, service: ServiceId, request_id: str, binding: SamlBinding) -> None:
         """A request counts once. Raises `MessageRefused`."""
-        if not await uow.saml.take(service, self._messages.remembered(request_id)):
+        if not await uow.saml.take(service, self.messages.remembered(request_id)):
             raise repeated(_BEGIN_AGAIN)
-        await self._messages.record(uow, self._arrived(service, request_id, binding))
+        await self.messages.record(uow, self._arrived(service, request_id, binding))
 
     def _arrived(self, service: ServiceId, request_id: str, binding: SamlBinding) -> SamlExchange:
-        return self._messages.exchange(service, ExchangeKind.AUTHN_REQUEST, binding, message=request_id)
+        return self.messages.exchange(service, ExchangeKind.AUTHN_REQUEST, binding, message=request_id)
 
     def _answered(self, visit: _Visit, response_id: str, status: Status, reason: str = "") -> SamlExchange:
-        return self._messages.exchange(
+        return self.messages.exchange(
             visit.application.service,
             ExchangeKind.RESPONSE,
             SamlBinding.POST,
@@ -449,9 +435,9 @@ class SamlSignIn:
 
     async def _delivered(self, response: Response, visit: _Visit) -> Delivered:
         request, configuration = visit.request, visit.meeting.configuration
-        packed = await self._documents.write_response(
+        packed = await self.documents.write_response(
             response,
-            self._messages.opened(visit.signer),
+            self.messages.opened(visit.signer),
             sign_assertion=configuration.sign_assertions,
             sign_response=configuration.sign_response,
             encrypt_for=configuration.encryption_certificate,
@@ -462,7 +448,7 @@ class SamlSignIn:
         return Delivered(request.acs_url, fields, visit.application, response.status is Status.SUCCESS)
 
     def _entity_id(self, application: RequestingApplication) -> str:
-        return self._messages.entity_id(ServiceName(application.organization_slug, application.slug))
+        return self.messages.entity_id(ServiceName(application.organization_slug, application.slug))
 
 
 FINISH: Final = "/ui/saml"

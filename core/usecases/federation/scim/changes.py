@@ -4,21 +4,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from core.domain.federation.scim.tokens import ScimHolder
+from core.frozen import Frozen
 from ports.turns import Turns
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Changes:
+class Changes(Frozen):
     """Each holds its organization's row, so they wait for each other in any case. Here those of one process wait without a connection and
     without work for the database, which leaves both to everybody else while a directory imports its people.
     """
 
-    def __init__(self, unit_of_work: UnitOfWorkFactory, turns: Turns) -> None:
-        self._unit_of_work = unit_of_work
-        self._turns = turns
+    unit_of_work: UnitOfWorkFactory
+    turns: Turns
 
     @asynccontextmanager
     async def one(self, holder: ScimHolder) -> AsyncIterator[UnitOfWork]:
         """Raises `Overloaded` when too many wait, or for too long."""
-        async with self._turns.take(holder.organization), self._unit_of_work() as uow:
+        async with self.turns.take(holder.organization), self.unit_of_work() as uow:
             yield uow

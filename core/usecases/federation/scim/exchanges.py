@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from core.domain.federation.scim.exchanges import ScimExchange
 from core.domain.tenancy.members import Member
+from core.frozen import Frozen
 from ports.federation.scim.exchanges import ScimExchangeStore
 
 
-class ScimExchanges:
-    def __init__(self, store: ScimExchangeStore) -> None:
-        self._store = store
+class ScimExchanges(Frozen):
+    store: ScimExchangeStore
 
     async def list(self, member: Member, limit: int, *, refused: bool) -> Sequence[ScimExchange]:
         """Newest first; with `refused`, only those that were."""
-        return await self._store.list(member.organization, limit, refused=refused)
+        return await self.store.list(member.organization, limit, refused=refused)

@@ -7,12 +7,12 @@ from core.domain.errors import NotFound
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.filters import Filter, FilterComparison, FilterField, comparisons, holds
 from core.domain.federation.scim.groups import GroupChange, group_external_id_changed, moves, require_same, user_id
-from core.domain.federation.scim.resources import group_version, require_version, users_address
+from core.domain.federation.scim.resources import group_version, require_version
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import ReasonForLeaving, listing_changed
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.events import Actor, Event
-from core.frozen import replace
+from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment
 from ports.clock import Clock
@@ -23,13 +23,12 @@ from ports.unit_of_work import UnitOfWork
 _UNKNOWN = "There is no such group: the one group is the organization"
 
 
-class ScimGroups:
-    def __init__(self, changes: Changes, lookup: ProvisionedUserLookup, *, base_url: str, clock: Clock, ids: Ids) -> None:
-        self._changes = changes
-        self._lookup = lookup
-        self._members_address = users_address(base_url)
-        self._clock = clock
-        self._ids = ids
+class ScimGroups(Frozen):
+    changes: Changes
+    lookup: ProvisionedUserLookup
+    members_address: str
+    clock: Clock
+    ids: Ids
 
     async def get(self, holder: ScimHolder, group: OrganizationId, *, with_members: bool) -> FoundGroup:
         """Raises `NotFound`."""
@@ -59,7 +58,7 @@ class ScimGroups:
         member, `InvalidValue` for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
         """
         _require_ours(holder, group)
-        async with self._changes.one(holder) as uow:
+        async with self.changes.one(holder) as uow:
             touched = await uow.provisioned_users.hold_group(holder.organization, asked)
             if touched is None:
                 raise NotFound(_UNKNOWN)
@@ -74,9 +73,9 @@ class ScimGroups:
         return await self._found(holder, with_members=with_members)
 
     async def _carry_out(self, uow: UnitOfWork, holder: ScimHolder, change: GroupChange, touched: Touched, actor: Actor) -> Sequence[Event]:
-        now = self._clock.now()
+        now = self.clock.now()
         move = moves(change, touched.users.values())
-        enrolment = Enrolment(uow, self._ids, holder, actor, now)
+        enrolment = Enrolment(uow, self.ids, holder, actor, now)
         events: list[Event] = []
         if move.leaving:
             events += await enrolment.leave(move.leaving, ReasonForLeaving.LEFT_GROUP)
@@ -93,7 +92,7 @@ class ScimGroups:
         return events
 
     async def _found(self, holder: ScimHolder, *, members: Sequence[UserId] = (), with_members: bool) -> FoundGroup:
-        found = await self._lookup.group(holder.organization, self._members_address if with_members else None, members)
+        found = await self.lookup.group(holder.organization, self.members_address if with_members else None, members)
         if found is None:
             raise NotFound(_UNKNOWN)
         return found

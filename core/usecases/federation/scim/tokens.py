@@ -20,6 +20,7 @@ from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.machine_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
 from core.usecases.tenancy.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -30,37 +31,27 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class ScimTokens:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: ScimTokenLookup,
-        presence: Presence[ScimTokenId],
-        *,
-        clock: Clock,
-        ids: Ids,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._presence = presence
-        self._clock = clock
-        self._ids = ids
-        self._secrets = secrets
+class ScimTokens(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ScimTokenLookup
+    presence: Presence[ScimTokenId]
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
 
     async def resolve(self, token: Token) -> ScimHolder:
         """The token's holder. Raises `Unauthorized` when there is no such token or it has expired, and `OrganizationNotActive`."""
-        now = self._clock.now()
-        holder = holder_of(await self._lookup.find(token.digest()), token, now, "The SCIM token is not valid")
-        self._presence.seen(holder.token, now)
+        now = self.clock.now()
+        holder = holder_of(await self.lookup.find(token.digest()), token, now, "The SCIM token is not valid")
+        self.presence.seen(holder.token, now)
         return holder
 
     async def create(self, member: Member, actor: Actor, *, name: str, expires_at: datetime | None) -> NewMachineKey[ScimToken]:
         """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage integrations and bring in members."""
         name = key_name(name)
-        now = self._clock.now()
+        now = self.clock.now()
         require_future(expires_at, now)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             # A directory brings and removes members: whoever lets it may do so themselves.
             held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
             if Capability.MEMBERS_MANAGE not in held:
@@ -68,9 +59,9 @@ class ScimTokens:
             require_may_admit(held)
             made, count = await add_key(
                 uow.scim_tokens.add,
-                lambda: self._secrets.key(KIND),
+                lambda: self.secrets.key(KIND),
                 lambda prefix: ScimToken(
-                    id=ScimTokenId(self._ids.new()),
+                    id=ScimTokenId(self.ids.new()),
                     organization=member.organization,
                     name=name,
                     prefix=prefix,
@@ -86,11 +77,11 @@ class ScimTokens:
 
     async def list(self, member: Member) -> Sequence[ScimToken]:
         """Newest first, expired ones included."""
-        return await self._lookup.list(member.organization)
+        return await self.lookup.list(member.organization)
 
     async def delete(self, member: Member, token: ScimTokenId, actor: Actor) -> None:
         """It is refused from the next request on. Raises `NotFound`."""
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
             deleted = await uow.scim_tokens.delete(member.organization, token)
             if deleted is None:

@@ -72,35 +72,21 @@ class Search(Frozen):
         return self.order != Order() if self.filter is None else pins(self.filter) is None
 
 
-class ScimUsers:
-    def __init__(
-        self,
-        changes: Changes,
-        lookup: ProvisionedUserLookup,
-        accounts: Accounts,
-        *,
-        syntax: EmailSyntax,
-        buckets: SharedBuckets,
-        turns: Turns,
-        templates: MailTemplates,
-        links: Links,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._changes = changes
-        self._lookup = lookup
-        self._accounts = accounts
-        self._syntax = syntax
-        self._buckets = buckets
-        self._turns = turns
-        self._templates = templates
-        self._links = links
-        self._clock = clock
-        self._ids = ids
+class ScimUsers(Frozen):
+    changes: Changes
+    lookup: ProvisionedUserLookup
+    accounts: Accounts
+    syntax: EmailSyntax
+    buckets: SharedBuckets
+    turns: Turns
+    templates: MailTemplates
+    links: Links
+    clock: Clock
+    ids: Ids
 
     async def get(self, holder: ScimHolder, user: UserId) -> ProvisionedUser:
         """Raises `NotFound` for a person whom the directory does not know."""
-        found = await self._lookup.get(holder.organization, user)
+        found = await self.lookup.get(holder.organization, user)
         if found is None:
             raise NotFound(UNKNOWN)
         return found
@@ -108,8 +94,8 @@ class ScimUsers:
     async def list(self, holder: ScimHolder, search: Search) -> Listed[ProvisionedUser]:
         """Raises `Overloaded` when too many searches are under way that look at everybody."""
         offset = min(max(search.start, 1) - 1, _LAST)
-        async with self._turns.take(holder.organization) if search.is_dear else nullcontext():
-            return await self._lookup.list(holder.organization, search.filter, search.order, offset, search.count)
+        async with self.turns.take(holder.organization) if search.is_dear else nullcontext():
+            return await self.lookup.list(holder.organization, search.filter, search.order, offset, search.count)
 
     async def create(self, holder: ScimHolder, stated: Stated, actor: Actor) -> ProvisionedUser:
         """The person becomes a member, with a new account if the address has none. An account that exists is not changed, and one that the
@@ -118,11 +104,11 @@ class ScimUsers:
         """
         profile = stated_profile(stated)
         email = self._email(profile.user_name)
-        wait = await self._buckets.take(ADDITIONS, str(holder.organization))
+        wait = await self.buckets.take(ADDITIONS, str(holder.organization))
         if wait > 0:
             raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
         while True:
-            async with self._changes.one(holder) as uow:
+            async with self.changes.one(holder) as uow:
                 newcomer = await uow.provisioned_users.hold_address(holder.organization, email)
                 if newcomer is None:
                     raise NotFound(_GONE)
@@ -134,7 +120,7 @@ class ScimUsers:
                 stays = replace(profile, active=profile.active and not kept_out)
                 if stays.active:
                     require_room(newcomer.capacity, 1)
-                enrolment = Enrolment(uow, self._ids, holder, actor, self._clock.now())
+                enrolment = Enrolment(uow, self.ids, holder, actor, self.clock.now())
                 created = await self._create(enrolment, newcomer, email, stays)
             if created is not None:
                 return created
@@ -142,10 +128,10 @@ class ScimUsers:
 
     async def replace(self, holder: ScimHolder, user: UserId, stated: Stated, version: str | None, actor: Actor) -> ProvisionedUser:
         """Raises what `patch` does."""
-        async with self._changes.one(holder) as uow:
+        async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = stated_profile(stated, held.user.profile)
-            return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
+            return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile)
 
     async def patch(
         self, holder: ScimHolder, user: UserId, operations: Sequence[PatchOperation], version: str | None, actor: Actor
@@ -153,23 +139,23 @@ class ScimUsers:
         """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for those who may do more than a member,
         `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and what the operations themselves deserve.
         """
-        async with self._changes.one(holder) as uow:
+        async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = patched(held.user.profile, str(user), operations)
-            return await self._change(Enrolment(uow, self._ids, holder, actor, self._clock.now()), capacity, held, profile)
+            return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile)
 
     async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
         """The account itself goes if it came to be through this directory, nobody has proved its address, and nothing else holds it.
         Otherwise the person leaves the organization, and an account that its directory had switched off is theirs again. Raises `NotFound`,
         `PreconditionFailed`, `Forbidden`.
         """
-        async with self._changes.one(holder) as uow:
+        async with self.changes.one(holder) as uow:
             _, held = await self._held(uow, holder, user, version)
             held.require_ordinary()
-            now = self._clock.now()
+            now = self.clock.now()
             events: list[Event] = [revoked(one, actor) for one in await uow.invitations.cancel_to(holder.organization, [user], now)]
             if held.is_unclaimed:
-                request = PrivacyRequestId(self._ids.new())
+                request = PrivacyRequestId(self.ids.new())
                 await uow.service_users.delete_account(user, request, now)
                 await uow.jobs.add(forget_job(request))
             else:
@@ -182,17 +168,17 @@ class ScimUsers:
     async def _create(self, enrolment: Enrolment, newcomer: Newcomer, email: Email, profile: ScimProfile) -> ProvisionedUser | None:
         """None when the account appeared at this moment."""
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
-        account = newcomer.account or unverified_account(UserId(self._ids.new()), email, now)
+        account = newcomer.account or unverified_account(UserId(self.ids.new()), email, now)
         events: list[Event] = []
         if newcomer.account is None:
             if not await uow.accounts.add(account, None, origin_organization=holder.organization):
                 return None
             events.append(user_signed_up(account.id, holder, actor))
         elif account.email_verified_at is None and account.deactivated_at is None:
-            await self._accounts.disown_unverified(uow, account.id, actor)
+            await self.accounts.disown_unverified(uow, account.id, actor)
         users = uow.provisioned_users
         if profile.active:
-            await users.enter(holder.organization, {account.id: MembershipId(self._ids.new())}, now)
+            await users.enter(holder.organization, {account.id: MembershipId(self.ids.new())}, now)
             kept = ProvisionedFate.KEPT if account.deactivated_at is None else ProvisionedFate.ACTIVATED
             events.append(user_joined(account.id, ProvisionedFate.CREATED if newcomer.account is None else kept, holder, actor))
             await self._welcome(enrolment, newcomer, account)
@@ -215,13 +201,13 @@ class ScimUsers:
         if account.email_verified_at is None:
             await uow.jobs.add(_choose_password(holder, account.id, account.email, account.language))
             return
-        mail = self._templates.mail(
+        mail = self.templates.mail(
             "joined",
             account.email.address,
             account=account.id,
             language=account.language or enrolment.actor.language,
             branding=newcomer.branding,
-            link=self._links.frontend_url,
+            link=self.links.frontend_url,
         )
         await uow.jobs.add(replace(mail.as_job(), priority=CAN_WAIT))
 
@@ -277,7 +263,7 @@ class ScimUsers:
             return [email_changed(user, holder, actor)]
         await leave_to_another(uow, user, actor, holder.organization)
         language = held.account.language or actor.language
-        mail = self._templates.mail(
+        mail = self.templates.mail(
             "email_changed_old", old.address, account=user, language=language, new_email=email.address, done=True, when=now, address=None
         )
         await uow.jobs.add(mail.as_job())
@@ -288,7 +274,7 @@ class ScimUsers:
     def _email(self, text: str) -> Email:
         """Raises `InvalidValue`."""
         try:
-            return self._syntax.parse(text)
+            return self.syntax.parse(text)
         except BadRequest as refusal:
             raise InvalidValue("userName: must be an e-mail address", detail=refusal.detail) from None
 

@@ -64,31 +64,17 @@ class Admitted(Frozen, Generic[Kept]):
     remembered: Remembered
 
 
-class Admission:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        *,
-        devices: Devices,
-        mfa: Mfa,
-        passkeys: PasskeyProofs,
-        login_events: LoginEvents,
-        realms: HomeRealms,
-        joining: Joining,
-        familiar: FamiliarAddresses,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._devices = devices
-        self._mfa = mfa
-        self._passkeys = passkeys
-        self._login_events = login_events
-        self._realms = realms
-        self._joining = joining
-        self._familiar = familiar
-        self._clock = clock
-        self._ids = ids
+class Admission(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    devices: Devices
+    mfa: Mfa
+    passkeys: PasskeyProofs
+    login_events: LoginEvents
+    realms: HomeRealms
+    joining: Joining
+    familiar: FamiliarAddresses
+    clock: Clock
+    ids: Ids
 
     async def admit(
         self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool = False
@@ -101,7 +87,7 @@ class Admission:
         proof, service = arrival.proof, arrival.context.service
         if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
             return await self._await_second_factor(arrival, sighting, landing)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             device = None if insists else sighting.device
             confirmed = await arrival.last_look(uow, service=service, device=device, flow=landing.flow)
             if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
@@ -122,7 +108,7 @@ class Admission:
             )
             admitted = await self.let_in(uow, arrived, landing)
             await uow.commit()
-        self._familiar.add(sighting.approach.client.address)
+        self.familiar.add(sighting.approach.client.address)
         return admitted
 
     async def admit_with_second_factor(
@@ -138,9 +124,9 @@ class Admission:
         """Once, where the first proof was for. `answer` is a code, or a passkey of this person. Raises `SignInEnded`, `FlowOver`,
         `OrganizationNotActive`, `Unauthorized` for a wrong code, of which the fifth ends the sign-in, and `RateLimited` after too many.
         """
-        approach = await self._devices.observe(client)
-        await self._mfa.prepare()
-        async with self._unit_of_work() as uow:
+        approach = await self.devices.observe(client)
+        await self.mfa.prepare()
+        async with self.unit_of_work() as uow:
             # Before the pre-authentication, as whoever ends both takes them.
             await uow.accounts.hold_shared(user)
             awaiting = await uow.mfa.find_preauthentication(preauthentication)
@@ -155,13 +141,13 @@ class Admission:
             context = _context_of(awaiting, confirmed)
             method = await self._checked(uow, user, answer, client)
             knowledge = await uow.devices.knowledge(user, approach)
-            sighting = self._devices.judge(approach, knowledge)
+            sighting = self.devices.judge(approach, knowledge)
             if method is None:
                 await uow.mfa.fail_preauthentication(preauthentication)
                 told = audience(context, has_been_there=confirmed.has_been_there)
-                await self._login_events.log_wrong_code(uow, user, awaiting.provider, sighting, told)
+                await self.login_events.log_wrong_code(uow, user, awaiting.provider, sighting, told)
                 raise Unauthorized("The code is not valid", words="wrong_code")
-            now = self._clock.now()
+            now = self.clock.now()
             if not await uow.mfa.consume_preauthentication(preauthentication, now):
                 raise SignInEnded
             if awaiting.upstream:
@@ -179,13 +165,13 @@ class Admission:
             )
             admitted = await self.let_in(uow, arrived, landing, trust_device=trust_device)
             await uow.commit()
-        self._familiar.add(sighting.approach.client.address)
+        self.familiar.add(sighting.approach.client.address)
         return admitted
 
     async def let_in(self, uow: UnitOfWork, arrived: Arrived, landing: Landing[Kept], *, trust_device: bool = False) -> Admitted[Kept]:
         """The end of every sign-in, within the caller's unit of work and after the last look: the device, the session, the log."""
         account, sighting, context = arrived.confirmed.account, arrived.sighting, arrived.context
-        remembered = await self._devices.remember(uow, account.id, sighting, trust=trust_device)
+        remembered = await self.devices.remember(uow, account.id, sighting, trust=trust_device)
         kept = await landing.open(uow, arrived, remembered.device)
         outcome = LoginOutcome(
             user=account.id,
@@ -197,18 +183,18 @@ class Admission:
             flagged=is_unusual(sighting, mfa_enabled=arrived.has_second_factor),
             context=context,
         )
-        await self._login_events.log(uow, outcome)
-        await self._login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
+        await self.login_events.log(uow, outcome)
+        await self.login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
         if context.service is not None:
             # Last of all, since newcomers to one service wait here for each other.
-            await uow.sign_ins.enter(account.id, context.service, self._clock.now())
+            await uow.sign_ins.enter(account.id, context.service, self.clock.now())
         return Admitted(kept, remembered)
 
     async def _checked(self, uow: UnitOfWork, user: UserId, answer: str | UsedPasskey, client: Client) -> MfaMethod | None:
         if isinstance(answer, str):
-            return await self._mfa.check(uow, user, answer, client.actor(user), client)
-        await self._passkeys.keep(uow, answer)
-        await self._mfa.log_passkey(uow, user, client.actor(user))
+            return await self.mfa.check(uow, user, answer, client.actor(user), client)
+        await self.passkeys.keep(uow, answer)
+        await self.mfa.log_passkey(uow, user, client.actor(user))
         return answer.passkey.method
 
     async def _welcome(self, arrival: Arrival) -> None:
@@ -219,20 +205,20 @@ class Admission:
         if arrival.proof.provider != PASSWORD_PROVIDER:
             # Passwords have asked already: what they answer must not show whether one is right.
             owner = account.is_platform_owner
-            await self._realms.require(realm, arrival.proof.word, is_platform_owner=owner, person=account.email)
+            await self.realms.require(realm, arrival.proof.word, is_platform_owner=owner, person=account.email)
         if realm.joins:
             # Before the session, which may lead to a service that admits members alone.
-            await self._joining.join_at_sign_in(account.id, account.email)
+            await self.joining.join_at_sign_in(account.id, account.email)
 
     async def _await_second_factor(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             service = arrival.context.service
             confirmed = await arrival.last_look(uow, service=service, device=None, flow=landing.flow)
             await arrival.proof.use(uow, confirmed)
             context = PLATFORM if service is None else open_context(confirmed.destination)
             awaiting = Preauthentication(
-                PreauthenticationId(self._ids.new()),
+                PreauthenticationId(self.ids.new()),
                 arrival.named.account.id,
                 sighting.device,
                 context.organization,

@@ -20,6 +20,7 @@ from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
+from core.frozen import Frozen
 from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
@@ -32,32 +33,20 @@ from ports.identity.upstream.sign_in import UpstreamLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
-class Identities:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: IdentityLookup,
-        upstream: UpstreamLookup,
-        *,
-        linked: LinkedIdentities,
-        providers: UpstreamProviders,
-        grants: IdentityGrants,
-        devices: Devices,
-        clock: Clock,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._upstream = upstream
-        self._linked = linked
-        self._providers = providers
-        self._grants = grants
-        self._devices = devices
-        self._clock = clock
+class Identities(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: IdentityLookup
+    upstream: UpstreamLookup
+    linked: LinkedIdentities
+    providers: UpstreamProviders
+    grants: IdentityGrants
+    devices: Devices
+    clock: Clock
 
     async def list(self, caller: Caller) -> Sequence[ConnectedIdentity]:
         """The oldest first. An application sees those that are used in its service."""
         service = caller.service
-        return await self._lookup.list(caller.user, caller.organization if service else "", service)
+        return await self.lookup.list(caller.user, caller.organization if service else "", service)
 
     async def connect(self, taken: TakenState, vouched: Vouched, client: Client) -> None:
         """The identity that the provider vouches for, to the account that asked for it. May be repeated. Raises `UpstreamRefused`,
@@ -65,9 +54,9 @@ class Identities:
         """
         user, upstream = taken.user, vouched.upstream
         assert user is not None  # noqa: S101 - for the type checker: a state without a flow is a person's
-        approach = await self._devices.observe(client)
+        approach = await self.devices.observe(client)
         for _ in range(LOOKS):
-            met = await self._upstream.meet(upstream.key, vouched.asserted, None, approach, organization=upstream.organization, user=user)
+            met = await self.upstream.meet(upstream.key, vouched.asserted, None, approach, organization=upstream.organization, user=user)
             met.require_provider()
             match connecting(user, met, of_organization=upstream.organization is not None):
                 case Connecting.TAKEN:
@@ -88,24 +77,24 @@ class Identities:
         """
         upstream, service, told = vouched.upstream, taken.way.service, vouched.asserted.email
         identity, email = met.identity, None if met.connected is None else met.connected.account.email
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             # The provider took its time.
             for session in taken.sessions:
                 await require_living(uow, session)
-            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self._clock.now(), identity=identity, email=email))
+            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self.clock.now(), identity=identity, email=email))
             if confirmed is None:
                 raise Unauthorized
             account = confirmed.account
             if identity is not None and confirmed.is_connected:
                 await uow.identities.keep_email(identity, told)
             else:
-                made = self._linked.of(user, vouched)
+                made = self.linked.of(user, vouched)
                 if not await uow.identities.add(made, account, origin=service):
                     return False
                 identity = made.id
-                await self._linked.tell_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")
-            await self._grants.keep(uow, identity, upstream, taken.way, vouched.tokens)
+                await self.linked.tell_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")
+            await self.grants.keep(uow, identity, upstream, taken.way, vouched.tokens)
             await uow.commit()
         return True
 
@@ -115,7 +104,7 @@ class Identities:
         `Unauthorized` when the session has ended.
         """
         key = provider_key(provider)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             await require_living(uow, caller.session)
             if caller.service:
@@ -129,19 +118,19 @@ class Identities:
                 await uow.identity_grants.remove(identity.id, service)
                 await uow.commit()
                 return
-            others = await uow.accounts.other_ways_in(caller.user, caller.email, but=identity.id, shared=self._providers.shared)
+            others = await uow.accounts.other_ways_in(caller.user, caller.email, but=identity.id, shared=self.providers.shared)
             require_another(others)
             await uow.identities.remove(identity.id)
-            now = self._clock.now()
+            now = self.clock.now()
             if service is None:
                 # An application must not sign people out elsewhere.
                 await uow.accounts.withdraw_email(caller.user, now)
                 await end_access(uow, caller.user, now, but=caller.session)
-            await self._linked.tell_unlinked(
+            await self.linked.tell_unlinked(
                 uow,
                 identity,
                 caller.email,
-                self._providers.name(key, identity.provider_name),
+                self.providers.name(key, identity.provider_name),
                 actor,
                 language=caller.language,
                 service=service,

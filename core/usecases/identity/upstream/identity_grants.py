@@ -4,17 +4,17 @@ from core.domain.identifiers import IdentityId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant, expiry, grant_id, sealing_context
 from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import ReceivedTokens, WayThrough
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.provider_tokens import IdentityGrantLookup
 from ports.unit_of_work import UnitOfWork
 
 
-class IdentityGrants:
-    def __init__(self, lookup: IdentityGrantLookup, keyring: KeyRing, clock: Clock) -> None:
-        self._lookup = lookup
-        self._keyring = keyring
-        self._clock = clock
+class IdentityGrants(Frozen):
+    lookup: IdentityGrantLookup
+    keyring: KeyRing
+    clock: Clock
 
     async def lasts(self, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> bool:
         """Whether what the service may do at the provider goes on once these tokens have expired; also where the service wants to do
@@ -22,7 +22,7 @@ class IdentityGrants:
         """
         if way.service is None or not way.service_scopes or tokens.expires_in is None or tokens.refresh_token is not None:
             return True
-        return await self._lookup.is_renewable(grant_id(identity, way.service), upstream.client.client_id)
+        return await self.lookup.is_renewable(grant_id(identity, way.service), upstream.client.client_id)
 
     async def keep(self, uow: UnitOfWork, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> None:
         """That the identity is used in the service that this leads to, if it leads to one. Tokens are kept only for a service that wants to
@@ -36,7 +36,7 @@ class IdentityGrants:
         if way.service_scopes:
             grant = self.sealed(grant, tokens, way.service_scopes)
         # What the service was given by its own client goes on counting.
-        await uow.identity_grants.keep(grant, self._clock.now(), replaces=not way.is_lent)
+        await uow.identity_grants.keep(grant, self.clock.now(), replaces=not way.is_lent)
 
     def sealed(self, grant: IdentityGrant, tokens: ReceivedTokens, asked: tuple[str, ...]) -> IdentityGrant:
         """With these tokens. Without a refresh token, if none came: the one that is kept stays, under whatever seal it has by then."""
@@ -47,9 +47,9 @@ class IdentityGrants:
             service=grant.service,
             client_id=grant.client_id,
             scopes=asked if tokens.scopes is None else tokens.scopes,
-            sealed_access_token=self._keyring.seal(tokens.access_token.reveal().encode(), sealing_context("sealed_access_token", grant.id)),
+            sealed_access_token=self.keyring.seal(tokens.access_token.reveal().encode(), sealing_context("sealed_access_token", grant.id)),
             sealed_refresh_token=None
             if refresh is None
-            else self._keyring.seal(refresh.reveal().encode(), sealing_context("sealed_refresh_token", grant.id)),
-            expires_at=expiry(tokens, self._clock.now()),
+            else self.keyring.seal(refresh.reveal().encode(), sealing_context("sealed_refresh_token", grant.id)),
+            expires_at=expiry(tokens, self.clock.now()),
         )

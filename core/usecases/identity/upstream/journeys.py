@@ -44,41 +44,28 @@ class Vouched(Frozen):
     tokens: ReceivedTokens
 
 
-class Journeys:
-    def __init__(
-        self,
-        lookup: UpstreamLookup,
-        protocols: UpstreamProtocols,
-        *,
-        providers: UpstreamProviders,
-        outages: ProviderOutages,
-        server_secrets: ServerSecrets,
-        metrics: Metrics,
-        clock: Clock,
-        secrets: Secrets,
-        base_url: str,
-    ) -> None:
-        self._lookup = lookup
-        self._protocols = protocols
-        self._providers = providers
-        self._outages = outages
-        self._server_secrets = server_secrets
-        self._metrics = metrics
-        self._clock = clock
-        self._secrets = secrets
-        self._base_url = base_url
+class Journeys(Frozen):
+    lookup: UpstreamLookup
+    protocols: UpstreamProtocols
+    providers: UpstreamProviders
+    outages: ProviderOutages
+    server_secrets: ServerSecrets
+    metrics: Metrics
+    clock: Clock
+    secrets: Secrets
+    base_url: str
 
     def callback(self, provider: str) -> str:
         """Where the provider sends people back to. Each has its own, so that nobody's answer is taken for another's."""
-        return f"{self._base_url}/auth/{provider}/callback"
+        return f"{self.base_url}/auth/{provider}/callback"
 
     def offered_in(self, flow: Flow | None) -> Sequence[ProviderOffer]:
         """What the pages of a flow lead to."""
-        return self._providers.offered_in(flow)
+        return self.providers.offered_in(flow)
 
     async def offered_at(self, organization: str) -> Sequence[ProviderOffer]:
         """What leads to the services of the organization with this slug: what the installation has, and what it has of its own."""
-        return self._providers.offered(await self._lookup.own(organization))
+        return self.providers.offered(await self.lookup.own(organization))
 
     async def offered_to(self, caller: Caller) -> Sequence[ProviderOffer]:
         """What somebody can connect: what the installation has, and what the organization has that they look after."""
@@ -86,7 +73,7 @@ class Journeys:
 
     def name(self, provider: str, otherwise: str = "") -> str:
         """As people know it. `otherwise` is the name of an organization's own."""
-        return self._providers.name(provider, otherwise)
+        return self.providers.name(provider, otherwise)
 
     async def leave(
         self,
@@ -118,12 +105,12 @@ class Journeys:
     async def name_in(self, flow: Flow, provider: str, *, realm: str = "") -> str:
         """What people know the provider by, before they leave for it. Raises what `leave` does, but calls nobody."""
         key, place = provider_key(provider), _place(flow, realm)
-        return self._found(key, place, await self._lookup.way(key, place)).name
+        return self._found(key, place, await self.lookup.way(key, place)).name
 
     async def name_at(self, provider: str, place: ServicePlace) -> str:
         """The same where nobody has begun a flow. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
-        return self._providers.found(key, await self._lookup.way(key, place)).name
+        return self.providers.found(key, await self.lookup.way(key, place)).name
 
     async def leave_to_connect(self, provider: str, browser: Token, caller: Caller, asker: Asker | None = None) -> str:
         """The same as `leave` for somebody who is signed in and connects an identity. `asker`: another session of theirs has asked for it,
@@ -139,7 +126,7 @@ class Journeys:
         has expired, was used, or is another browser's.
         """
         key = provider_key(provider)
-        taken = None if browser is None else await self._lookup.take(state.digest(), key, browser.digest())
+        taken = None if browser is None else await self.lookup.take(state.digest(), key, browser.digest())
         if taken is None:
             raise FlowOver
         return taken
@@ -148,7 +135,7 @@ class Journeys:
         """The provider's word for what came back. `issuer` is who the answer says it is from. Raises `ProviderOff` when the provider has
         been turned off meanwhile, or has another client, and `OAuthError` when its word shows nobody's identity.
         """
-        upstream = self._providers.found(taken.provider, taken.way)
+        upstream = self.providers.found(taken.provider, taken.way)
         if upstream.client.client_id != taken.client_id:
             raise OAuthError(detail="the client at the provider was changed meanwhile")
         try:
@@ -157,21 +144,21 @@ class Journeys:
             if not is_code(code):
                 raise NotVouched("no code")  # noqa: TRY301
             flow = taken.flow
-            since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self._clock.now())
+            since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self.clock.now())
             asked = replace(await self._asked(taken.provider, state), since=since, answer_names_issuer=issuer is not None)
-            asserted, tokens = await self._outages.watch_return(upstream, taken.way, self._protocols.redeem(upstream, code, asked))
+            asserted, tokens = await self.outages.watch_return(upstream, taken.way, self.protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
                 raise NotVouched("the answer is another tenant's")  # noqa: TRY301
         except NotVouched as refusal:
-            self._metrics.upstream_sign_in(upstream.label, "not_vouched")
+            self.metrics.upstream_sign_in(upstream.label, "not_vouched")
             raise OAuthError(detail=f"{upstream.label}: {refusal}") from None
         except OAuthError:
-            self._metrics.upstream_sign_in(upstream.label, "failed")
+            self.metrics.upstream_sign_in(upstream.label, "failed")
             raise
         return Vouched(upstream, asserted, tokens)
 
     async def _gone(self, provider: str, browser: Token, place: ServicePlace, leaving: "_Leaving") -> str:
-        state = self._secrets.token()
+        state = self.secrets.token()
         kept = NewState(
             digest=state.digest(),
             browser_digest=browser.digest(),
@@ -180,30 +167,30 @@ class Journeys:
             user=leaving.user,
             session=leaving.session,
             asked_in=leaving.asked_in,
-            installed_client=self._providers.installed_client(provider),
+            installed_client=self.providers.installed_client(provider),
             asks_consent=leaving.consent,
-            created_at=self._clock.now(),
+            created_at=self.clock.now(),
         )
-        way = await self._lookup.leave(kept, place, leaving.begun)
-        upstream = self._providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
+        way = await self.lookup.leave(kept, place, leaving.begun)
+        upstream = self.providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
         asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
         if way.falls_back:
             # Nobody comes back from a provider that is wholly away, so that no call would ever show it.
-            await self._outages.watch(upstream, self._protocols.look(upstream))
-        url = await self._outages.watch(upstream, self._protocols.authorization_url(upstream, asked))
-        self._metrics.upstream_sign_in(upstream.label, "begun")
+            await self.outages.watch(upstream, self.protocols.look(upstream))
+        url = await self.outages.watch(upstream, self.protocols.authorization_url(upstream, asked))
+        self.metrics.upstream_sign_in(upstream.label, "begun")
         return url
 
     def _found(self, provider: str, place: ServicePlace, way: WayThrough) -> Upstream:
         """For a flow: its organization must be there."""
         if place.organization and way.organization is None:
             raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
-        return self._providers.found(provider, way)
+        return self.providers.found(provider, way)
 
     async def _asked(
         self, provider: str, state: Token, *, leaving: "_Leaving | None" = None, scopes: tuple[str, ...] = ()
     ) -> ProviderRequest:
-        nonce, verifier = derived(state, await self._server_secrets.get(STATES))
+        nonce, verifier = derived(state, await self.server_secrets.get(STATES))
         return ProviderRequest(
             redirect_uri=self.callback(provider),
             state=state,

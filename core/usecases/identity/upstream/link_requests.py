@@ -8,6 +8,7 @@ from core.domain.identity.upstream.link_requests import Asker, LinkRequest, requ
 from core.domain.identity.upstream.providers import provider_key
 from core.domain.identity.upstream.sign_in import ServicePlace
 from core.domain.secrets import Token
+from core.frozen import Frozen
 from core.usecases.identity.upstream.journeys import Journeys
 from ports.clock import Clock
 from ports.identity.upstream.sign_in import UpstreamLookup
@@ -17,18 +18,17 @@ from ports.server_secrets import ServerSecrets
 REQUESTS: Final = "link_requests"
 
 
-class LinkRequests:
-    def __init__(self, lookup: UpstreamLookup, *, journeys: Journeys, server_secrets: ServerSecrets, clock: Clock) -> None:
-        self._lookup = lookup
-        self._journeys = journeys
-        self._server_secrets = server_secrets
-        self._clock = clock
+class LinkRequests(Frozen):
+    lookup: UpstreamLookup
+    journeys: Journeys
+    server_secrets: ServerSecrets
+    clock: Clock
 
     async def make(self, caller: Caller, provider: str) -> str:
         """For the address of the page. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
-        await self._journeys.name_at(key, ServicePlace(organization=caller.organization, service_slug=caller.service))
-        return request_of(key, caller.session, self._clock.now(), await self._server_secrets.get(REQUESTS))
+        await self.journeys.name_at(key, ServicePlace(organization=caller.organization, service_slug=caller.service))
+        return request_of(key, caller.session, self.clock.now(), await self.server_secrets.get(REQUESTS))
 
     async def find(self, provider: str, request: str, caller: Caller) -> LinkRequest | None:
         """None: it is about another account than the caller's. Raises `FlowOver` when it is too old, or the session has ended in which it
@@ -37,19 +37,19 @@ class LinkRequests:
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
             return None
-        return LinkRequest(provider=key, name=await self._journeys.name_at(key, asker.place), asker=asker)
+        return LinkRequest(provider=key, name=await self.journeys.name_at(key, asker.place), asker=asker)
 
     async def leave(self, provider: str, request: str, caller: Caller, browser: Token) -> str | None:
         """Where the person goes to sign in at the provider, and None as above. Raises what `find` does, and `OAuthError`."""
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
             return None
-        return await self._journeys.leave_to_connect(key, browser, caller, asker)
+        return await self.journeys.leave_to_connect(key, browser, caller, asker)
 
     async def _asked(self, provider: str, request: str) -> tuple[str, Asker]:
         key = provider_key(provider)
-        session = session_in(request, key, self._clock.now(), await self._server_secrets.get(REQUESTS))
-        asker = await self._lookup.asker(session)
+        session = session_in(request, key, self.clock.now(), await self.server_secrets.get(REQUESTS))
+        asker = await self.lookup.asker(session)
         if asker is None:
             raise FlowOver
         return key, asker

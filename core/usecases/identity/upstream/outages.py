@@ -5,24 +5,24 @@ from typing import TypeVar
 
 from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import ProviderAway, WayThrough
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWorkFactory
 
 Answer = TypeVar("Answer")
 
 
-class ProviderOutages:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, clock: Clock) -> None:
-        self._unit_of_work = unit_of_work
-        self._clock = clock
+class ProviderOutages(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    clock: Clock
 
     async def watch(self, upstream: Upstream, call: Awaitable[Answer]) -> Answer:
         """What a call to the provider answers, or what is remembered of one. Raises what it does."""
         try:
             return await call
         except ProviderAway:
-            async with self._unit_of_work() as uow:
-                await uow.provider_outages.failed(upstream.key, self._clock.now())
+            async with self.unit_of_work() as uow:
+                await uow.provider_outages.failed(upstream.key, self.clock.now())
                 await uow.commit()
             raise
 
@@ -30,7 +30,7 @@ class ProviderOutages:
         """The same for a call that somebody's return takes: it shows that people get through, and ends an outage."""
         answer = await self.watch(upstream, call)
         if way.is_away:
-            async with self._unit_of_work() as uow:
+            async with self.unit_of_work() as uow:
                 await uow.provider_outages.worked(upstream.key)
                 await uow.commit()
         return answer

@@ -19,6 +19,7 @@ from core.domain.identity.upstream.provider_tokens import (
 from core.domain.identity.upstream.providers import UnknownProvider, Upstream, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, RenewalEnded
 from core.domain.secrets import Secret
+from core.frozen import Frozen
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
@@ -32,29 +33,16 @@ from ports.unit_of_work import UnitOfWorkFactory
 _LOOKS: Final = int(2 * LEASE.total_seconds() / LOOK_AGAIN_AFTER)
 
 
-class ProviderTokens:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: IdentityGrantLookup,
-        protocols: UpstreamProtocols,
-        *,
-        providers: UpstreamProviders,
-        grants: IdentityGrants,
-        keyring: KeyRing,
-        metrics: Metrics,
-        clock: Clock,
-        pause: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._protocols = protocols
-        self._providers = providers
-        self._grants = grants
-        self._keyring = keyring
-        self._metrics = metrics
-        self._clock = clock
-        self._pause = pause
+class ProviderTokens(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: IdentityGrantLookup
+    protocols: UpstreamProtocols
+    providers: UpstreamProviders
+    grants: IdentityGrants
+    keyring: KeyRing
+    metrics: Metrics
+    clock: Clock
+    pause: Callable[[float], Awaitable[None]]
 
     async def get(self, caller: Caller, provider: str, must_finish: Callable[[], None]) -> ProviderToken:
         """`must_finish` is called by whoever renews an expired token, before: many a provider takes what renews it only once. Raises
@@ -70,9 +58,9 @@ class ProviderTokens:
             raise BadRequest("Only a service can ask for this: sign in to it first")
         waited = False
         for _ in range(_LOOKS):
-            found = await self._lookup.find(caller.user, key, caller.organization, caller.service)
+            found = await self.lookup.find(caller.user, key, caller.organization, caller.service)
             upstream, grant = self._usable(found, key)
-            now = self._clock.now()
+            now = self.clock.now()
             match readiness(grant, now):
                 case GrantReadiness.READY:
                     return self._opened(grant, key)
@@ -86,13 +74,13 @@ class ProviderTokens:
                 case _:  # another process does it
                     pass
             waited = True
-            await self._pause(LOOK_AGAIN_AFTER)
+            await self.pause(LOOK_AGAIN_AFTER)
         raise Unavailable(retry_after=1, detail="a provider's token stayed contended")
 
     def _usable(self, found: GrantFound, key: str) -> tuple[Upstream, IdentityGrant]:
         if not found.way.service_scopes:
             raise Forbidden("This service asks the provider for nothing: give it scopes there first")
-        upstream = self._providers.found(key, found.way)
+        upstream = self.providers.found(key, found.way)
         grant = found.grant
         if grant is None or grant.sealed_access_token is None or grant.client_id != upstream.client.client_id:
             raise NotFound("You are not connected to this provider in this service", words="provider_not_connected")
@@ -103,7 +91,7 @@ class ProviderTokens:
     ) -> IdentityGrant | None:
         """None: another process does it. Raises `OAuthError`."""
         until = now + LEASE
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             if not await uow.identity_grants.lease(grant, now, until):
                 return None
             await uow.commit()
@@ -111,22 +99,22 @@ class ProviderTokens:
         assert grant.sealed_refresh_token is not None  # noqa: S101 - for the type checker: only such a one is refreshed
         refresh_token = self._open("sealed_refresh_token", grant, grant.sealed_refresh_token)
         try:
-            tokens = await self._protocols.refresh(upstream, refresh_token)
+            tokens = await self.protocols.refresh(upstream, refresh_token)
         except (GrantEnded, OAuthError, NotVouched) as failure:
             ended = isinstance(failure, GrantEnded)
-            self._metrics.provider_token_refreshed(upstream.label, "ended" if ended else "failed")
-            async with self._unit_of_work() as uow:
+            self.metrics.provider_token_refreshed(upstream.label, "ended" if ended else "failed")
+            async with self.unit_of_work() as uow:
                 await uow.identity_grants.give_up(grant.id, until, ended=ended)
                 await uow.commit()
             if ended:
                 raise RenewalEnded(detail="the provider refuses to renew it") from None
             raise OAuthError(detail="the provider failed") from None
-        renewed = self._grants.sealed(grant, tokens, grant.scopes)
-        async with self._unit_of_work() as uow:
+        renewed = self.grants.sealed(grant, tokens, grant.scopes)
+        async with self.unit_of_work() as uow:
             # Otherwise the person has signed in through the provider meanwhile: that token is newer, and this one is good as well.
-            await uow.identity_grants.renew(renewed, until, self._clock.now())
+            await uow.identity_grants.renew(renewed, until, self.clock.now())
             await uow.commit()
-        self._metrics.provider_token_refreshed(upstream.label, "renewed")
+        self.metrics.provider_token_refreshed(upstream.label, "renewed")
         return renewed
 
     def _opened(self, grant: IdentityGrant, key: str) -> ProviderToken:
@@ -135,4 +123,4 @@ class ProviderTokens:
         return ProviderToken(provider=key, access_token=token, expires_at=grant.expires_at, scopes=grant.scopes)
 
     def _open(self, column: str, grant: IdentityGrant, sealed: bytes) -> Secret:
-        return Secret(self._keyring.open(sealed, sealing_context(column, grant.id)).decode())
+        return Secret(self.keyring.open(sealed, sealing_context(column, grant.id)).decode())

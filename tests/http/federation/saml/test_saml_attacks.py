@@ -465,7 +465,7 @@ def test_reading_hostile_documents_is_quick_and_leaves_no_memory() -> None:
 
 async def test_the_loop_goes_on_while_hostile_documents_are_read(provider: Providing) -> None:
     """The work is done by other threads: the loop turns between beginning and end of each."""
-    documents = provider.postern.federation.saml._documents
+    documents = provider.postern.federation.saml.documents
     turns = 0
 
     async def turn() -> None:

@@ -209,7 +209,7 @@ async def test_a_certificate_that_cannot_be_made_is_told(provider: Providing, mo
     async def fails(*_given: Any) -> Any:
         raise ValueError("no entropy")
 
-    monkeypatch.setattr(provider.postern.federation.saml._maker, "make", fails)
+    monkeypatch.setattr(provider.postern.federation.saml.maker, "make", fails)
     answer = await provider.call("POST", "/certificate")
     assert answer.status == 500
     assert "no entropy" not in answer.body.decode()
@@ -220,7 +220,7 @@ async def test_operators_see_all_services_and_owners_are_warned_once(provider: P
     saml = provider.postern.federation.saml
     assert [one.service_slug for one in await saml.all()] == ["app"]
     provider.people.change("update saml_certificates set valid_until = now() + interval '20 days'")
-    (ending,) = await saml._lookup.expiring(provider.postern.foundation.clock.now().replace(year=2100), 10)
+    (ending,) = await saml.lookup.expiring(provider.postern.foundation.clock.now().replace(year=2100), 10)
     assert await saml.warn_of_ends(10) == 1
     # Another process has looked at the same moment.
     assert not await saml._warn(ending, 30)

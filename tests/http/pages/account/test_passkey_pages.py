@@ -9,6 +9,7 @@ import pytest
 
 from core.domain.identity.passkeys import Obstacle
 from tests.authenticator import ELIGIBLE, GOOD, Passkey
+from tests.changed_fields import put
 from tests.http.browsing import PageForm, Tab
 from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import AccountPagesScene, is_account_page
@@ -215,10 +216,10 @@ async def test_whoever_has_nothing_else_proves_it_with_a_passkey_or_signs_in_aga
 
 
 @pytest.mark.parametrize("obstacle", list(Obstacle))
-async def test_where_there_are_none_the_page_says_why(home: AccountPagesScene, obstacle: Obstacle, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_there_are_none_the_page_says_why(home: AccountPagesScene, obstacle: Obstacle) -> None:
     await added(home)
     (id_,) = kept(home)
-    monkeypatch.setattr(home.postern.identity.passkeys, "_relying_party", obstacle)
+    put(home.postern.identity.passkeys, relying_party=obstacle)
     for place in (PAGE, ADD):
         shown = await home.open(place)
         assert "Passkeys are not possible here" in shown.page.text

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.changed_fields import put
 from tests.http.pages.account.conftest import AccountPagesScene
 from tests.meanwhile import meanwhile
 
@@ -54,7 +55,7 @@ async def test_too_many_changes_wait(home: AccountPagesScene) -> None:
 
 
 async def test_at_once_where_the_installation_says_so(home: AccountPagesScene) -> None:
-    home.postern.identity.accounts._immediate_email_changes = True
+    put(home.postern.identity.accounts, immediate_email_changes=True)
     await home.open(EMAIL)
     form = home.form
     await home.send(email="new@example.org")
@@ -71,7 +72,7 @@ async def test_at_once_where_the_installation_says_so(home: AccountPagesScene) -
 async def test_not_in_a_session_that_ends_meanwhile(home: AccountPagesScene, monkeypatch: pytest.MonkeyPatch) -> None:
     await home.open(EMAIL)
     ends = "update sessions set revoked_at = now()"
-    meanwhile(monkeypatch, home.postern.identity.accounts._buckets, "take", lambda: home.people.change(ends))
+    meanwhile(monkeypatch, home.postern.identity.accounts.buckets, "take", lambda: home.people.change(ends))
     await home.send(email="new@example.org")
     assert home.tab.status == 401
     assert "Your session has ended: sign in again" in home.tab.page.text

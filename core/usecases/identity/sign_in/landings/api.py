@@ -52,28 +52,15 @@ class WithTokens(Frozen):
         """The pre-auth token says all that the client needs."""
 
 
-class SignIn:
-    def __init__(
-        self,
-        *,
-        passwords: PasswordProofs,
-        passkeys: PasskeyProofs,
-        devices: Devices,
-        admission: Admission,
-        sessions: Sessions,
-        signer: TokenSigner,
-        verifier: TokenVerifier,
-        issuer: str,
-    ) -> None:
-        self._passwords = passwords
-        self._passkeys = passkeys
-        self._devices = devices
-        self._admission = admission
-        self._sessions = sessions
-        self._landing = WithTokens(sessions)
-        self._signer = signer
-        self._verifier = verifier
-        self._issuer = issuer
+class SignIn(Frozen):
+    passwords: PasswordProofs
+    passkeys: PasskeyProofs
+    devices: Devices
+    admission: Admission
+    sessions: Sessions
+    signer: TokenSigner
+    verifier: TokenVerifier
+    issuer: str
 
     async def with_password(
         self, email: Email, password: Password, client: Client, service: ServiceName | None = None, *, state: str = ""
@@ -81,13 +68,13 @@ class SignIn:
         """On the platform, or in a service, whose user one becomes by it. `state` is what this is for: the pre-auth token keeps it. Raises
         what `PasswordProofs.make` does.
         """
-        return await self.with_proof(await self._passwords.make(email, password, client, service), state)
+        return await self.with_proof(await self.passwords.make(email, password, client, service), state)
 
     async def with_passkey(self, given: Assertion, client: Client, service: ServiceName | None = None) -> SignedIn:
         """The same with a passkey, for a client that has asked for options without a browser of ours. Raises what `PasskeyProofs.make` and
         `Admission.admit` do.
         """
-        signed_in = await self.with_proof(await self._passkeys.make(given, NOBODY, client, service))
+        signed_in = await self.with_proof(await self.passkeys.make(given, NOBODY, client, service))
         assert isinstance(signed_in, SignedIn)  # noqa: S101 - for the type checker: a passkey shows two factors
         return signed_in
 
@@ -95,15 +82,15 @@ class SignIn:
         """A session for somebody who has proved who they are, or a pre-auth token when they owe a second factor. Raises what
         `Admission.admit` does.
         """
-        sighting = self._devices.judge(arrival.approach, arrival.named.knowledge)
-        admitted = await self._admission.admit(arrival, sighting, self._landing)
+        sighting = self.devices.judge(arrival.approach, arrival.named.knowledge)
+        admitted = await self.admission.admit(arrival, sighting, WithTokens(self.sessions))
         if isinstance(admitted, Preauthentication):
             return await self._preauthenticated(admitted, state)
         return await self._signed_in(admitted.kept, admitted.remembered)
 
     async def preauthenticated(self, preauth_token: Token) -> Preauthenticated:
         """What the token says, without looking it up. Raises `TokenExpired` or `TokenInvalid` for one that is none of ours."""
-        claims = await self._verifier.verify_access(preauth_token.reveal())
+        claims = await self.verifier.verify_access(preauth_token.reveal())
         if claims.get("token_use") != TokenUse.PREAUTHENTICATION.value:
             raise TokenInvalid(detail="token_use is not mfa_preauth")
         try:
@@ -116,14 +103,16 @@ class SignIn:
         """Exchange a pre-auth token and a code, once, for a session where the first proof was for. Raises what
         `Admission.admit_with_second_factor` does.
         """
-        admitted = await self._admission.admit_with_second_factor(by.id, by.user, code, client, self._landing, trust_device=trust_device)
+        admitted = await self.admission.admit_with_second_factor(
+            by.id, by.user, code, client, WithTokens(self.sessions), trust_device=trust_device
+        )
         return await self._signed_in(admitted.kept, admitted.remembered)
 
     async def _signed_in(self, opened: OpenedSession, remembered: Remembered) -> SignedIn:
-        return SignedIn(await self._sessions.tokens(opened), remembered, opened.session.user, opened.session.id)
+        return SignedIn(await self.sessions.tokens(opened), remembered, opened.session.user, opened.session.id)
 
     async def _preauthenticated(self, awaiting: Preauthentication, state: str) -> AwaitingSecondFactor:
         now, expires_at = awaiting.created_at, awaiting.expires_at
-        claims = preauthentication_claims(awaiting.user, str(awaiting.id), issuer=self._issuer, now=now, expires_at=expires_at, state=state)
-        token = Token(await self._signer.sign_access(claims))
+        claims = preauthentication_claims(awaiting.user, str(awaiting.id), issuer=self.issuer, now=now, expires_at=expires_at, state=state)
+        token = Token(await self.signer.sign_access(claims))
         return AwaitingSecondFactor(token, int(PREAUTHENTICATION_LIFETIME.total_seconds()))

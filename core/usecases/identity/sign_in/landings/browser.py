@@ -30,29 +30,16 @@ from ports.unit_of_work import UnitOfWork
 BROWSERS: Final = "browser_sessions"
 
 
-class BrowserSessions:
-    def __init__(
-        self,
-        *,
-        passwords: PasswordProofs,
-        devices: Devices,
-        admission: Admission,
-        sessions: Sessions,
-        flows: Flows,
-        links: SignInLinks,
-        passkeys: PasskeyProofs,
-        server_secrets: ServerSecrets,
-        clock: Clock,
-    ) -> None:
-        self._passwords = passwords
-        self._devices = devices
-        self._admission = admission
-        self._sessions = sessions
-        self._flows = flows
-        self._links = links
-        self._passkeys = passkeys
-        self._server_secrets = server_secrets
-        self._clock = clock
+class BrowserSessions(Frozen):
+    passwords: PasswordProofs
+    devices: Devices
+    admission: Admission
+    sessions: Sessions
+    flows: Flows
+    links: SignInLinks
+    passkeys: PasskeyProofs
+    server_secrets: ServerSecrets
+    clock: Clock
 
     async def sign_in_with_password(self, visit: Visit, email: Email, password: Password) -> SignedInBrowser | None:
         """None: a second factor is awaited. Whoever is signed in already goes on in their session, with a new proof and a new cookie; the
@@ -61,7 +48,7 @@ class BrowserSessions:
         repeated = await self._repeated(visit, password)
         if repeated is not None:
             return repeated
-        return await self.sign_in_with_proof(visit, password, await self._passwords.make(email, password, visit.client))
+        return await self.sign_in_with_proof(visit, password, await self.passwords.make(email, password, visit.client))
 
     async def sign_in_with_link(self, visit: Visit, token: Token) -> SignedInBrowser | None:
         """The same with a sign-in link, which is used up. Whoever has a second factor must give it, on a trusted device, too. Raises
@@ -71,9 +58,9 @@ class BrowserSessions:
         if repeated is not None:
             return repeated
         try:
-            return await self.sign_in_with_proof(visit, token, await self._links.make(token, visit.client), insists=True)
+            return await self.sign_in_with_proof(visit, token, await self.links.make(token, visit.client), insists=True)
         except LinkRefused as refusal:
-            flow = await self._flows.find(visit.flow.id, visit.browser)
+            flow = await self.flows.find(visit.flow.id, visit.browser)
             if flow.awaits_second_factor:
                 # The same form was quicker.
                 return None
@@ -88,7 +75,7 @@ class BrowserSessions:
         if repeated is not None:
             return repeated
         try:
-            arrival = await self._passkeys.make(given, visit.browser.digest(), visit.client)
+            arrival = await self.passkeys.make(given, visit.browser.digest(), visit.client)
         except PasskeyChallengeOver as refusal:
             return await self._repeated_meanwhile(visit, secret, refusal)
         signed_in = await self.sign_in_with_proof(visit, secret, arrival)
@@ -98,9 +85,9 @@ class BrowserSessions:
     async def sign_in_with_proof(self, visit: Visit, secret: Secret, arrival: Arrival, *, insists: bool = False) -> SignedInBrowser | None:
         """The same for any proof. `secret` is what it was made of: sent again, it gets the same answer."""
         landing = await self._landing(visit, secret)
-        sighting = self._devices.judge(arrival.approach, arrival.named.knowledge)
+        sighting = self.devices.judge(arrival.approach, arrival.named.knowledge)
         try:
-            admitted = await self._admission.admit(arrival, sighting, landing, insists=insists or visit.flow.wanted.second_factor)
+            admitted = await self.admission.admit(arrival, sighting, landing, insists=insists or visit.flow.wanted.second_factor)
         except (FlowOver, Overtaken) as refusal:
             # By the same form, which was quicker, or by a change of the account.
             return await self._repeated_meanwhile(visit, secret, refusal)
@@ -128,7 +115,7 @@ class BrowserSessions:
         landing = await self._landing(visit, secret)
         try:
             used = answer if isinstance(answer, str) else await self._passkey(visit, flow.user, answer)
-            admitted = await self._admission.admit_with_second_factor(
+            admitted = await self.admission.admit_with_second_factor(
                 flow.preauthentication, flow.user, used, visit.client, landing, trust_device=trust_device
             )
         except (SignInEnded, FlowOver, PasskeyChallengeOver) as ended:
@@ -137,17 +124,17 @@ class BrowserSessions:
         return await self._signed_in(visit, admitted)
 
     async def _passkey(self, visit: Visit, user: UserId, given: Assertion) -> UsedPasskey:
-        return await self._passkeys.use(given, Ceremony.SECOND_FACTOR, visit.browser.digest(), visit.client, user)
+        return await self.passkeys.use(given, Ceremony.SECOND_FACTOR, visit.browser.digest(), visit.client, user)
 
     async def _landing(self, visit: Visit, secret: Secret) -> "_InBrowser":
-        token = session_token(visit.flow.id, visit.browser, secret, await self._server_secrets.get(BROWSERS))
-        return _InBrowser(self._sessions, self._clock, visit, token, proof_digest(visit.browser, secret))
+        token = session_token(visit.flow.id, visit.browser, secret, await self.server_secrets.get(BROWSERS))
+        return _InBrowser(self.sessions, self.clock, visit, token, proof_digest(visit.browser, secret))
 
     async def _signed_in(self, visit: Visit, admitted: Admitted["_Landed"]) -> SignedInBrowser:
         landed = admitted.kept
         if visit.current is not None and visit.current.user != landed.user:
             # In a unit of work of its own: it holds another account.
-            await self._sessions.sign_out(visit.current.session, visit.client.actor(visit.current.user))
+            await self.sessions.sign_out(visit.current.session, visit.client.actor(visit.current.user))
         return SignedInBrowser(landed.token, admitted.remembered, landed.caller, landed.flow)
 
     async def _repeated(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
@@ -155,12 +142,12 @@ class BrowserSessions:
         flow, browser = visit.flow, visit.browser
         if flow.signed_in_at is None:
             return None
-        if not flow.is_repeat(proof_digest(browser, secret), self._clock.now()):
+        if not flow.is_repeat(proof_digest(browser, secret), self.clock.now()):
             raise FlowOver
-        return SignedInBrowser(session_token(flow.id, browser, secret, await self._server_secrets.get(BROWSERS)), None)
+        return SignedInBrowser(session_token(flow.id, browser, secret, await self.server_secrets.get(BROWSERS)), None)
 
     async def _repeated_meanwhile(self, visit: Visit, secret: Secret, otherwise: Refusal) -> SignedInBrowser:
-        flow = await self._flows.find(visit.flow.id, visit.browser)
+        flow = await self.flows.find(visit.flow.id, visit.browser)
         repeated = await self._repeated(replace(visit, flow=flow), secret)
         if repeated is None:
             raise otherwise

@@ -15,6 +15,7 @@ from core.domain.identity.sessions import PLATFORM
 from core.domain.identity.sign_in import LINK_PROVIDER, Confirmed, Tries
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret, Token
+from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
 from ports.clock import Clock
@@ -23,31 +24,21 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class SignInLinks:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        attempts: Attempts,
-        *,
-        devices: Devices,
-        links: Links,
-        secrets: Secrets,
-        clock: Clock,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._attempts = attempts
-        self._devices = devices
-        self._links = links
-        self._secrets = secrets
-        self._clock = clock
+class SignInLinks(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    attempts: Attempts
+    devices: Devices
+    links: Links
+    secrets: Secrets
+    clock: Clock
 
     async def issue(self, email: Email, operator: str = "") -> Secret:
         """A link for the operator to show, in place of an earlier one. Raises `NotFound`, and `BadRequest` for an account that may not sign
         in or is no platform owner's.
         """
-        token = self._secrets.token()
-        now = self._clock.now()
-        async with self._unit_of_work() as uow:
+        token = self.secrets.token()
+        now = self.clock.now()
+        async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
             if account is None:
                 raise NotFound(f"There is no account with the address {email}")
@@ -60,7 +51,7 @@ class SignInLinks:
             personal = {"operator": operator} if operator else {}
             await uow.record(Event("security.sign_in_link.created", SYSTEM, Target("user", str(account.id)), personal=personal))
             await uow.commit()
-        return Secret(self._links.redeeming(MailedTokenPurpose.SIGN_IN, token))
+        return Secret(self.links.redeeming(MailedTokenPurpose.SIGN_IN, token))
 
     async def look(self, token: Token) -> MailedToken:
         """What a link is good for, without using it. Raises `LinkRefused`."""
@@ -69,15 +60,15 @@ class SignInLinks:
     async def make(self, token: Token, client: Client) -> Arrival:
         """The proof, which uses the link up when it is used itself. Raises `LinkRefused`."""
         link = await self._find(token)
-        approach = await self._devices.observe(client)
-        attempt = await self._attempts.find(link.email, approach)
+        approach = await self.devices.observe(client)
+        attempt = await self.attempts.find(link.email, approach)
         if attempt.named is None or attempt.named.account.id != link.user:
             raise refusal_of(None)
         proof = Proof(
             method=ProofMethod.LINK,
             provider=LINK_PROVIDER,
             amr=_METHODS,
-            at=self._clock.now(),
+            at=self.clock.now(),
             use=self._use(link, attempt.tries, client),
             # A new password, or the end of the account, has ended the link, too.
             since=link.created_at,
@@ -89,7 +80,7 @@ class SignInLinks:
         async def use(uow: UnitOfWork, _: Confirmed) -> None:
             if link.purpose is MailedTokenPurpose.MAGIC_LINK and not await uow.sign_in_links.are_permitted(link.user):
                 raise LinkRefused("An organization that you belong to does not allow this", words="link_not_permitted")
-            if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self._clock.now()) is None:
+            if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self.clock.now()) is None:
                 raise refusal_of(await uow.mailed_tokens.find(link.digest, SIGNS_IN))
             if tries.wait == 0:
                 # A link is no guess: the password's tries stay as they are.
@@ -99,9 +90,9 @@ class SignInLinks:
         return use
 
     async def _find(self, token: Token) -> MailedToken:
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), SIGNS_IN)
-        if found is None or not found.is_usable(self._clock.now()):
+        if found is None or not found.is_usable(self.clock.now()):
             raise refusal_of(found)
         return found
 

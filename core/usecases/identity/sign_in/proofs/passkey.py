@@ -55,54 +55,39 @@ class UsedPasskey(Frozen):
     read: ReadAssertion
 
 
-class PasskeyProofs:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: PasskeyLookup,
-        *,
-        passkeys: Passkeys,
-        authenticators: Authenticators,
-        destinations: Destinations,
-        devices: Devices,
-        login_events: LoginEvents,
-        realms: HomeRealms,
-        templates: MailTemplates,
-        clock: Clock,
-        secrets: Secrets,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._passkeys = passkeys
-        self._authenticators = authenticators
-        self._destinations = destinations
-        self._devices = devices
-        self._login_events = login_events
-        self._realms = realms
-        self._templates = templates
-        self._clock = clock
-        self._secrets = secrets
+class PasskeyProofs(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: PasskeyLookup
+    passkeys: Passkeys
+    authenticators: Authenticators
+    destinations: Destinations
+    devices: Devices
+    login_events: LoginEvents
+    realms: HomeRealms
+    templates: MailTemplates
+    clock: Clock
+    secrets: Secrets
 
     async def options(self, ceremony: Ceremony, bound_to: bytes, user: UserId | None = None) -> RequestOptions:
         """A new challenge for whoever `bound_to` stands for: a browser, a session, or nobody. `user` is the person, where that is known
         already. Raises `PasskeysUnavailable`.
         """
-        relying_party = self._passkeys.require_relying_party()
-        allowed: Sequence[Passkey] = () if user is None else await self._lookup.list(user)
-        challenge = self._secrets.token().reveal()
-        async with self._unit_of_work() as uow:
-            await uow.passkeys.add_challenge(challenge_digest(challenge, ceremony, bound_to), self._clock.now() + CHALLENGE_LIFETIME)
+        relying_party = self.passkeys.require_relying_party()
+        allowed: Sequence[Passkey] = () if user is None else await self.lookup.list(user)
+        challenge = self.secrets.token().reveal()
+        async with self.unit_of_work() as uow:
+            await uow.passkeys.add_challenge(challenge_digest(challenge, ceremony, bound_to), self.clock.now() + CHALLENGE_LIFETIME)
             await uow.commit()
         return RequestOptions(relying_party, challenge, allowed)
 
     async def make(self, given: Assertion, bound_to: bytes, client: Client, service: ServiceName | None = None) -> Arrival:
         """The proof for a sign-in. Raises what `use` does, and `NotFound` or `OrganizationNotActive` for the service."""
-        context = context_in(service, None if service is None else await self._destinations.find(service))
+        context = context_in(service, None if service is None else await self.destinations.find(service))
         used = await self.use(given, Ceremony.SIGN_IN, bound_to, client)
         # Only an authenticator that keeps whose passkey it is can be asked without a name.
         if given.user_handle is None:
             raise await self._refused("there is no user handle", used.approach, used.named)
-        now = self._clock.now()
+        now = self.clock.now()
 
         async def keep(uow: UnitOfWork, _: Confirmed) -> None:
             await self.keep(uow, used)
@@ -117,15 +102,15 @@ class PasskeyProofs:
             refusal=lambda: PasskeyRefused("the account changed meanwhile"),
             shows_two_factors=True,
         )
-        return Arrival(used.named, proof, used.approach, context, await self._realms.of(used.named.account))
+        return Arrival(used.named, proof, used.approach, context, await self.realms.of(used.named.account))
 
     async def use(self, given: Assertion, ceremony: Ceremony, bound_to: bytes, client: Client, user: UserId | None = None) -> UsedPasskey:
         """Uses the challenge up and checks the answer to it, which must be by a passkey of `user` where that is known already. Raises
         `PasskeysUnavailable`, `PasskeyChallengeOver`, `PasskeyRefused`, and what else forbids the account to sign in. A failure is logged.
         """
-        read = await self._authenticators.read_assertion(given, self._passkeys.require_relying_party())
-        approach = await self._devices.observe(client)
-        taken = await self._lookup.take(challenge_digest(read.challenge, ceremony, bound_to), given.credential_id, approach)
+        read = await self.authenticators.read_assertion(given, self.passkeys.require_relying_party())
+        approach = await self.devices.observe(client)
+        taken = await self.lookup.take(challenge_digest(read.challenge, ceremony, bound_to), given.credential_id, approach)
         if taken is None or not taken.is_fresh:
             raise PasskeyChallengeOver
         if taken.passkey is None or taken.named is None:
@@ -150,7 +135,7 @@ class PasskeyProofs:
         gone by now, or whose counter another use has overtaken.
         """
         passkey, read = used.passkey, used.read
-        kept = await uow.passkeys.use(passkey.id, passkey.user, read.sign_count, backed_up=read.backed_up, at=self._clock.now())
+        kept = await uow.passkeys.use(passkey.id, passkey.user, read.sign_count, backed_up=read.backed_up, at=self.clock.now())
         if not kept:
             raise PasskeyRefused("the passkey is gone, or was used meanwhile")
 
@@ -164,7 +149,7 @@ class PasskeyProofs:
             return "the user handle is another person's"
         if used.read.backup_eligible != used.passkey.backup_eligible:
             return "whether it may be copied has changed"
-        return "" if self._authenticators.verify(used.read, used.passkey.public_key) else "the signature is wrong"
+        return "" if self.authenticators.verify(used.read, used.passkey.public_key) else "the signature is wrong"
 
     async def _refused(self, detail: str, approach: Approach, named: NamedAccount | None) -> Unauthorized:
         await self._log_failure(LoginFailure.WRONG_PASSKEY, approach, named)
@@ -176,19 +161,19 @@ class PasskeyProofs:
         """
         passkey, client = used.passkey, used.approach.client
         actor = client.actor(None)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             counters: dict[str, Json] = {"passkey_id": str(passkey.id), "kept": passkey.sign_count, "told": used.read.sign_count}
             await uow.mfa.log(MfaEvent.PASSKEY_COPIED, passkey.user, actor, success=False, details=counters)
             await uow.record(passkey_copied(passkey, actor))
             account = used.named.account
             await uow.jobs.add(
-                self._templates.mail(
+                self.templates.mail(
                     "passkey_copied",
                     account.email.address,
                     account=account.id,
                     language=account.language or client.language,
                     passkey=passkey.name,
-                    when=self._clock.now(),
+                    when=self.clock.now(),
                     address=client.address,
                     device=used.approach.agent.name,
                 ).as_job()
@@ -199,4 +184,4 @@ class PasskeyProofs:
         return PasskeyRefused("the counter went back")
 
     async def _log_failure(self, failure: LoginFailure, approach: Approach, named: NamedAccount | None) -> None:
-        await self._login_events.log_failure(failure, PASSKEY_PROVIDER, named, approach)
+        await self.login_events.log_failure(failure, PASSKEY_PROVIDER, named, approach)

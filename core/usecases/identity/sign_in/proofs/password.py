@@ -51,30 +51,18 @@ class Checked(Frozen):
     precedence: Precedence
 
 
-class PasswordProofs:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        attempts: Attempts,
-        passwords: PasswordHasher,
-        *,
-        devices: Devices,
-        login_events: LoginEvents,
-        realms: HomeRealms,
-        familiar: FamiliarAddresses,
-        clock: Clock,
-        throttles: bool,
-    ) -> None:
-        """`throttles`: whether attempts are limited per account."""
-        self._unit_of_work = unit_of_work
-        self._attempts = attempts
-        self._passwords = passwords
-        self._devices = devices
-        self._login_events = login_events
-        self._realms = realms
-        self._familiar = familiar
-        self._clock = clock
-        self._throttles = throttles
+class PasswordProofs(Frozen):
+    """`throttles`: whether attempts are limited per account."""
+
+    unit_of_work: UnitOfWorkFactory
+    attempts: Attempts
+    passwords: PasswordHasher
+    devices: Devices
+    login_events: LoginEvents
+    realms: HomeRealms
+    familiar: FamiliarAddresses
+    clock: Clock
+    throttles: bool
 
     async def make(
         self,
@@ -98,7 +86,7 @@ class PasswordProofs:
             await uow.sign_ins.give_back(checked.tries)
 
         proof = Proof(
-            method=ProofMethod.PASSWORD, provider=PASSWORD_PROVIDER, amr=("pwd",), at=self._clock.now(), use=give_back, encoded=encoded
+            method=ProofMethod.PASSWORD, provider=PASSWORD_PROVIDER, amr=("pwd",), at=self.clock.now(), use=give_back, encoded=encoded
         )
         return Arrival(checked.named, proof, checked.approach, checked.context, checked.realm)
 
@@ -119,8 +107,8 @@ class PasswordProofs:
         tolerated: Collection[LoginFailure] = (),
     ) -> Checked:
         _require_plausible(password)
-        approach = await self._devices.observe(client)
-        attempt = await self._attempts.find(email, approach, service)
+        approach = await self.devices.observe(client)
+        attempt = await self.attempts.find(email, approach, service)
         named, tries = attempt.named, attempt.tries
         # Before anything else, so that it is the same for every address.
         try:
@@ -128,13 +116,13 @@ class PasswordProofs:
         except (NotFound, OrganizationNotActive):
             await self._give_back(tries)
             raise
-        if self._throttles and tries.wait > 0:
-            await self._login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, context)
+        if self.throttles and tries.wait > 0:
+            await self.login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, context)
             raise RateLimited(retry_after=tries.wait, detail=tries.limit.name)
         encoded = None if named is None else named.encoded
         try:
-            precedence = max(precedence, self._familiar.precedence(client.address, named))
-            matches = await self._passwords.verify(encoded, password, precedence)
+            precedence = max(precedence, self.familiar.precedence(client.address, named))
+            matches = await self.passwords.verify(encoded, password, precedence)
         except Overloaded:
             await self._give_back(tries)
             raise
@@ -143,11 +131,11 @@ class PasswordProofs:
             failure = None
         # After the check, although no password will do: it must not be told from the time, or from the answer, for which account it would.
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
-        if await self._realms.is_closed(attempt.realm) and not is_exempt:
-            await self._login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, context)
+        if await self.realms.is_closed(attempt.realm) and not is_exempt:
+            await self.login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, context)
             raise ProviderRequired
         if failure is not None:
-            await self._login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
+            await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
             if failure is LoginFailure.EMAIL_NOT_VERIFIED:
                 raise EmailNotVerified
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password")
@@ -159,13 +147,13 @@ class PasswordProofs:
         too many passwords wait.
         """
         encoded, user = checked.encoded, checked.named.account.id
-        if not self._passwords.is_outdated(encoded):
+        if not self.passwords.is_outdated(encoded):
             return encoded
         try:
-            renewed = await self._passwords.hash(password, checked.precedence)
+            renewed = await self.passwords.hash(password, checked.precedence)
         except Overloaded:
             return encoded
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             if not await uow.sign_ins.renew(user, encoded, renewed):
                 return encoded
             await uow.commit()
@@ -176,7 +164,7 @@ class PasswordProofs:
         if tries.wait > 0:
             # No token was taken, and asking for a service that does not exist must not return one.
             return
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.sign_ins.give_back(tries)
             await uow.commit()
 

@@ -59,48 +59,33 @@ class _Known(Frozen):
     named: NamedAccount
 
 
-class UpstreamProofs:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        lookup: UpstreamLookup,
-        *,
-        linked: LinkedIdentities,
-        grants: IdentityGrants,
-        realms: HomeRealms,
-        devices: Devices,
-        login_events: LoginEvents,
-        email_syntax: EmailSyntax,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._lookup = lookup
-        self._linked = linked
-        self._grants = grants
-        self._realms = realms
-        self._devices = devices
-        self._login_events = login_events
-        self._email_syntax = email_syntax
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
+class UpstreamProofs(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: UpstreamLookup
+    linked: LinkedIdentities
+    grants: IdentityGrants
+    realms: HomeRealms
+    devices: Devices
+    login_events: LoginEvents
+    email_syntax: EmailSyntax
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
 
     async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
         """The proof. On the way, the identity is connected or the account created, where the provider's word is enough for that. Raises
         `UpstreamRefused`, `ProviderOff`, and `ProviderRequired` where people with this address sign in at another provider.
         """
         upstream, asserted, way = vouched.upstream, vouched.asserted, taken.way
-        approach = await self._devices.observe(client)
+        approach = await self.devices.observe(client)
         # Whether mail would take it matters only where it decides: whoever is connected is known by their identity.
         email = Email(asserted.email) if asserted.email else None
         for _ in range(LOOKS):
-            met = await self._lookup.meet(upstream.key, asserted, email, approach, organization=upstream.organization)
+            met = await self.lookup.meet(upstream.key, asserted, email, approach, organization=upstream.organization)
             known = await self._known(met, vouched, way, approach)
             if known is not None:
-                self._metrics.upstream_sign_in(upstream.label, "succeeded")
-                now = self._clock.now()
+                self.metrics.upstream_sign_in(upstream.label, "succeeded")
+                now = self.clock.now()
                 proof = Proof(
                     method=ProofMethod.UPSTREAM,
                     provider=upstream.label,
@@ -121,7 +106,7 @@ class UpstreamProofs:
         identity = arrival.proof.identity
         if identity is None or taken.asked_consent or not vouched.upstream.needs_consent_to_renew:
             return False
-        return not await self._grants.lasts(identity, vouched.upstream, taken.way, vouched.tokens)
+        return not await self.grants.lasts(identity, vouched.upstream, taken.way, vouched.tokens)
 
     async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach) -> _Known | None:
         """None: somebody else was quicker, so look again."""
@@ -134,7 +119,7 @@ class UpstreamProofs:
         if met.realm is not None and decided in _WRITES:
             # Before anything is written. Whoever has connected the identity already is asked where all sign-ins are.
             owner = named is not None and named.account.is_platform_owner
-            await self._realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=owner)
+            await self.realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=owner)
         match decided:
             case Linking.SIGN_IN if met.identity is not None and named is not None:
                 return _Known(met.identity, named)
@@ -146,11 +131,11 @@ class UpstreamProofs:
                 return await self._connected(vouched, named, way, client, replaces=True)
             case Linking.RECLAIM if named is not None and email is not None:
                 return await self._reclaimed(vouched, named, email, way, client)
-        self._metrics.upstream_sign_in(upstream.label, "refused")
+        self.metrics.upstream_sign_in(upstream.label, "refused")
         reason = _REASONS.get(decided, UNVERIFIED)
         failure = LoginFailure.DEACTIVATED if decided is Linking.DEACTIVATED else LoginFailure.NOT_VOUCHED
         # Whoever has no account of ours must not be able to write into somebody's log.
-        await self._login_events.log_failure(failure, upstream.label, met.connected, approach)
+        await self.login_events.log_failure(failure, upstream.label, met.connected, approach)
         raise UpstreamRefused(reason)
 
     async def _realm(self, known: _Known, met: Encounter, email: Email | None) -> Realm | None:
@@ -159,15 +144,15 @@ class UpstreamProofs:
         is_told = email is not None and mail_domain(email) == mail_domain(account.email)
         if is_told and found is not None and found.account == account:
             return met.realm
-        return await self._realms.of(account)
+        return await self.realms.of(account)
 
     async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
-        now = self._clock.now()
-        fresh = unverified_account(UserId(self._ids.new()), email, now, client.language)
+        now = self.clock.now()
+        fresh = unverified_account(UserId(self.ids.new()), email, now, client.language)
         account = replace(fresh, email_verified_at=now)
-        identity = self._linked.of(account.id, vouched)
+        identity = self.linked.of(account.id, vouched)
         actor = client.actor(account.id)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             if not await uow.accounts.add(account, None, way.service):
                 return None
             if not await uow.identities.add(identity, account, origin=way.service):
@@ -184,10 +169,10 @@ class UpstreamProofs:
         """To an account whose owner has proved the address, as the provider says of this person. `replaces`: in place of an identity there
         that does not do any more.
         """
-        user, identity = named.account.id, self._linked.of(named.account.id, vouched)
-        async with self._unit_of_work() as uow:
+        user, identity = named.account.id, self.linked.of(named.account.id, vouched)
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self._clock.now()))
+            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self.clock.now()))
             if confirmed is None or confirmed.account != named.account:
                 return None
             if replaces:
@@ -196,23 +181,23 @@ class UpstreamProofs:
                     return None
                 other = held.identity
                 await uow.identities.remove(other.id)
-                await self._linked.tell_unlinked(
+                await self.linked.tell_unlinked(
                     uow, other, named.account.email, vouched.upstream.name, client.actor(user), language=named.account.language
                 )
             if not await uow.identities.add(identity, named.account, origin=way.service):
                 return None
             how = "replaced" if replaces else "address"
-            await self._linked.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how=how)
+            await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how=how)
             await uow.commit()
         return _Known(identity.id, named)
 
     async def _reclaimed(self, vouched: Vouched, named: NamedAccount, email: Email, way: WayThrough, client: Client) -> _Known | None:
         """From whoever registered the address and never proved it. What they put there, and everything that rests on it, ends."""
-        user, identity = named.account.id, self._linked.of(named.account.id, vouched)
+        user, identity = named.account.id, self.linked.of(named.account.id, vouched)
         actor = client.actor(user)
-        async with self._unit_of_work() as uow:
+        async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            now = self._clock.now()
+            now = self.clock.now()
             if not await uow.identities.reclaim(user, email, now):
                 return None
             await hand_over(uow, user, now)
@@ -221,7 +206,7 @@ class UpstreamProofs:
             if named.account.opens_by_proof:
                 await uow.record(opened_by_proof(user, actor))
             await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
-            await self._linked.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
+            await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
             await uow.commit()
         account = replace(named.account, email_verified_at=now, deactivated_at=None, deactivated_by=None)
         return _Known(identity.id, NamedAccount(account, None, False, named.knowledge))
@@ -229,7 +214,7 @@ class UpstreamProofs:
     def _use(self, identity: IdentityId, vouched: Vouched, way: WayThrough) -> Callable[[UnitOfWork, Confirmed], Awaitable[None]]:
         async def use(uow: UnitOfWork, _: Confirmed) -> None:
             await uow.identities.keep_email(identity, vouched.asserted.email)
-            await self._grants.keep(uow, identity, vouched.upstream, way, vouched.tokens)
+            await self.grants.keep(uow, identity, vouched.upstream, way, vouched.tokens)
 
         return use
 
@@ -243,7 +228,7 @@ class UpstreamProofs:
     def _email(self, asserted: Asserted) -> Email | None:
         """None: the provider told no address, or none that mail could take."""
         try:
-            return self._email_syntax.parse(asserted.email) if asserted.email else None
+            return self.email_syntax.parse(asserted.email) if asserted.email else None
         except BadRequest:
             return None
 
