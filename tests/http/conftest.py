@@ -1,7 +1,7 @@
 """The whole application in process, on the real services; and people with their sessions and tokens, to call it as."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from entrypoints.settings import read
 from tests.http import examples as examples_module
 from tests.http.client import Client
 from tests.http.people import BASE_URL, People
+from tests.kept_metrics import keep_metrics
 from tests.signing import current_key
 
 SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", version="1.2.3")
@@ -25,7 +26,8 @@ SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", versio
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
-def postern_on(database_url: str, directory: Path, more: Mapping[str, str] = MappingProxyType({})) -> AbstractAsyncContextManager[Postern]:
+@asynccontextmanager
+async def postern_on(database_url: str, directory: Path, more: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Postern]:
     """`more` are further settings."""
     settings = read(
         {
@@ -42,7 +44,9 @@ def postern_on(database_url: str, directory: Path, more: Mapping[str, str] = Map
             **more,
         }
     )
-    return open_postern(settings)
+    async with open_postern(settings) as opened:
+        yield opened
+    keep_metrics(opened.foundation.metrics)
 
 
 @pytest.fixture
