@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -23,9 +23,29 @@ Json = dict[str, Any]
 DOCUMENT = openapi.document([*ROUTES, *PAGES], base_url=BASE_URL, version="1.2.3")
 SCHEMAS: dict[str, Json] = DOCUMENT["components"]["schemas"]
 OPERATIONS: dict[str, Json] = {one["operationId"]: one for methods in DOCUMENT["paths"].values() for one in methods.values()}
-operations = pytest.mark.parametrize("name", OPERATIONS)
 # What stands for a thing of ours that a reader cannot know, or has to be read twice.
 UNCLEAR = re.compile(r"\b(the interface|whoever|whosoever|whichever|thereof)\b", re.IGNORECASE)
+
+
+def for_each(names: Iterable[str]) -> Callable[[Callable[[str], None]], Callable[[], None]]:
+    """One test looks at all of them, and says which it fails for. A test for each would cost ten times what the look does."""
+
+    def of_all(look: Callable[[str], None]) -> Callable[[], None]:
+        def test() -> None:
+            found = {}
+            for name in names:
+                try:
+                    look(name)
+                except AssertionError as fault:
+                    found[name] = str(fault)
+            assert found == {}
+
+        return test
+
+    return of_all
+
+
+operations = for_each(OPERATIONS)
 
 
 def bodies(operation: Json) -> Iterator[tuple[str, Json]]:
@@ -77,7 +97,7 @@ def test_every_header_of_an_answer_has_a_description_and_a_valid_example(name: s
                 assert list(faults(header["example"], header["schema"], SCHEMAS)) == []
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@for_each(SCHEMAS)
 def test_every_type_and_property_has_a_description(name: str) -> None:
     assert SCHEMAS[name].get("description")
     for field, one in SCHEMAS[name].get("properties", {}).items():
@@ -88,7 +108,7 @@ def test_every_type_and_property_has_a_description(name: str) -> None:
             assert list(faults(example, one, SCHEMAS)) == [], field
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@for_each(SCHEMAS)
 def test_a_moment_is_told_as_one(name: str) -> None:
     for field, one in SCHEMAS[name].get("properties", {}).items():
         if re.search(r"_at$|^timestamp$|_period_end$", field):
