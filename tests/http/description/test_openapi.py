@@ -114,7 +114,7 @@ def test_bodies_queries_paths_and_limits_are_told(document: Json) -> None:
     assert "Retry-After" in limited["responses"]["429"]["headers"]
     assert "WWW-Authenticate" in operation(document, "get", "/api/user")["responses"]["401"]["headers"]
     assert document["components"]["schemas"]["Credentials"]["properties"]["password"] == {"type": "string", "format": "password"}
-    assert "Page" in document["components"]["schemas"], "it is an answer too"
+    assert "PageQuery" in document["components"]["schemas"], "it is an answer too"
     assert "OrderPath" not in document["components"]["schemas"]
 
 
