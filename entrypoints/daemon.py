@@ -18,7 +18,7 @@ from entrypoints.failures import StartFailed
 from entrypoints.http.application import HttpSettings, PosternApplication, build_application
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.metrics_application import MetricsApplication
-from entrypoints.http.pages.mail_pages import mail_pages_directory
+from entrypoints.http.pages.development.mail_pages import mail_pages_directory
 from entrypoints.http.routes import health
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.serving import ServerSettings, serve

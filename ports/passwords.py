@@ -2,15 +2,15 @@
 
 from typing import Protocol
 
-from core.domain.identity.precedence import Precedence
+from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 
 
 class PasswordHasher(Protocol):
-    async def hash(self, password: Password, precedence: Precedence = Precedence.STRANGER) -> str:
-        """The encoded hash. Raises `Overloaded` when the queue is full for this precedence."""
+    async def hash(self, password: Password, priority: Priority = Priority.STRANGER) -> str:
+        """The encoded hash. Raises `Overloaded` when the queue is full for this priority."""
 
-    async def verify(self, encoded: str | None, password: Password, precedence: Precedence = Precedence.STRANGER) -> bool:
+    async def verify(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> bool:
         """Whether the password matches. Without a hash, the same work is done against a decoy and the answer is False, so that the time
         does not tell who has a password. Raises `Overloaded` as `hash` does.
         """

@@ -8,8 +8,8 @@ import jwt
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from adapters.crypto.jwt_options import SIGNATURE_ALONE
-from core.domain.federation.clients import LONGEST_ASSERTION
-from core.domain.federation.oauth_errors import client_refused
+from core.domain.federation.oauth.clients import LONGEST_ASSERTION
+from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.json import Json
 from core.domain.services.client_keys import KEY_ALGORITHMS
 

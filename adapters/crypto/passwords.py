@@ -22,7 +22,7 @@ import structlog
 from adapters.crypto.argon2_binding import binding, require_runnable
 from adapters.crypto.hashing_threads import HashingThreads
 from core.domain.errors import Overloaded
-from core.domain.identity.precedence import Precedence
+from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from core.frozen import Frozen
 from ports.metrics import Metrics
@@ -83,7 +83,7 @@ class Argon2Passwords:
         self._kept = ceil(most_queued / 4)
         self._metrics = metrics
         self._argon2 = _library()
-        self._threads = HashingThreads(self._workers, lines=len(Precedence))
+        self._threads = HashingThreads(self._workers, lines=len(Priority))
         self._inside = 0
         self._seconds = 0.02
         self._decoy = self._encode(secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_HASH_BYTES))
@@ -92,12 +92,12 @@ class Argon2Passwords:
         """End the threads."""
         self._threads.close()
 
-    async def hash(self, password: Password, precedence: Precedence = Precedence.STRANGER) -> str:
-        return await self._work(precedence, self._argon2.hash, password, self._parameters)
+    async def hash(self, password: Password, priority: Priority = Priority.STRANGER) -> str:
+        return await self._work(priority, self._argon2.hash, password, self._parameters)
 
-    async def verify(self, encoded: str | None, password: Password, precedence: Precedence = Precedence.STRANGER) -> bool:
+    async def verify(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> bool:
         known = encoded if encoded is not None and _is_sound(encoded) else None
-        matches = await self._work(precedence, self._argon2.verify, known or self._decoy, password, self._decoy)
+        matches = await self._work(priority, self._argon2.verify, known or self._decoy, password, self._decoy)
         if encoded is not None and (known is None or matches is None):
             log.error("password_hash_corrupted")
         return known is not None and matches is True
@@ -107,8 +107,8 @@ class Argon2Passwords:
         wanted = _ENCODED.fullmatch(self._decoy)
         return found is None or wanted is None or _shape(found) != _shape(wanted)
 
-    async def _work(self, precedence: Precedence, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._inside >= self._workers + self._most_queued + precedence * self._kept:
+    async def _work(self, priority: Priority, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._inside >= self._workers + self._most_queued + priority * self._kept:
             raise Overloaded(
                 retry_after=max(1.0, ceil(self._most_queued * self._seconds / self._workers)), detail="the hashing queue is full"
             )
@@ -121,7 +121,7 @@ class Argon2Passwords:
 
         self._move(1)
         try:
-            result = await self._threads.run(timed, precedence)
+            result = await self._threads.run(timed, priority)
         finally:
             self._move(-1)
         took = time.perf_counter() - began

@@ -18,8 +18,8 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from core.domain.federation.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
-from core.domain.federation.device_flow import DeviceStep
+from core.domain.federation.oauth.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
+from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
 from core.domain.jobs import QueueState

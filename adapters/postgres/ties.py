@@ -4,7 +4,7 @@ domain, tells the idea.
 
 Other statements read ties without asking whose they are, for one of four reasons. Inside the organization and its services a tie counts
 whoever made it: `callers`, the sign-in policy, `second_factor_due`, `session_hours`. A tie holds the account against *other* tenants:
-`identity/parting/holding`. The platform's owners see everything: `platform`. And the person themselves sees where they are listed.
+`identity/privacy/holding`. The platform's owners see everything: `platform`. And the person themselves sees where they are listed.
 """
 
 from typing import Final, LiteralString

@@ -9,7 +9,7 @@ import structlog
 
 from core.domain.jobs import NewJob
 from core.frozen import Frozen
-from ports.remains import Remains
+from ports.deleted_rows import DeletedRows
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -25,7 +25,7 @@ class Purge(Frozen):
     """For one kind of thing. `job` makes the job that removes one."""
 
     unit_of_work: UnitOfWorkFactory
-    remains: Remains
+    remains: DeletedRows
     job: Callable[[UUID], NewJob]
 
     async def run(self, owner: UUID, breathe: Callable[[], Awaitable[None]]) -> bool:

@@ -21,9 +21,9 @@ from actors.reencrypter import reencrypter
 from actors.siem_forwarder import SiemForwarder
 from actors.supervisor import SupervisedActor
 from adapters.postgres.upkeep import housekeeping
-from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
-from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
-from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
+from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
+from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
@@ -38,7 +38,7 @@ from entrypoints.assembly.platform import Platform
 from entrypoints.assembly.record import Record
 from entrypoints.assembly.services import Services
 from entrypoints.assembly.tenancy import Tenancy
-from ports.remains import Remains
+from ports.deleted_rows import DeletedRows
 
 
 def assemble_actors(
@@ -58,7 +58,7 @@ def assemble_actors(
     webhook_mailbox = Mailbox.rung_by(foundation.doorbell, WEBHOOK_TOPIC)
     logout_mailbox = Mailbox.rung_by(foundation.doorbell, LOGOUT_TOPIC)
 
-    def purger(kind: str, remains: Remains, job: Callable[[UUID], NewJob]) -> Purger:
+    def purger(kind: str, remains: DeletedRows, job: Callable[[UUID], NewJob]) -> Purger:
         return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
 
     return (
@@ -71,11 +71,11 @@ def assemble_actors(
         federation.scim_token_presence,
         federation.scim_recorder,
         subscription_expirer(services.subscriptions, spread=spread),
-        purger(organizations_domain.PURGE_JOB, PostgresOrganizationRemains(pool), organizations_domain.purge_job),
-        purger(services_domain.PURGE_JOB, PostgresServiceRemains(pool), services_domain.purge_job),
+        purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),
+        purger(services_domain.PURGE_JOB, PostgresDeletedServices(pool), services_domain.purge_job),
         Purger(
             FORGET_JOB,
-            Purge(foundation.unit_of_work, PostgresForgottenRemains(pool, foundation.keyring), forget_job),
+            Purge(foundation.unit_of_work, PostgresForgottenPeople(pool, foundation.keyring), forget_job),
             workplace,
             name="forgetter",
         ),

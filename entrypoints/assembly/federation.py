@@ -21,10 +21,10 @@ from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
 from adapters.turns import FairTurns
-from core.domain.federation.device_flow import ACTIVATION_PAGE
-from core.domain.federation.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
-from core.domain.federation.logout_notices import DueNotice
-from core.domain.federation.metadata import assertion_audiences
+from core.domain.federation.logout.logout_notices import DueNotice
+from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
+from core.domain.federation.oauth.metadata import assertion_audiences
 from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen

@@ -11,19 +11,19 @@ from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.totp import PyotpTotp
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
-from adapters.postgres.identity.devices import PostgresDevices
-from adapters.postgres.identity.flows import PostgresFlows
-from adapters.postgres.identity.login_events import PostgresLoginEvents
-from adapters.postgres.identity.mfa import PostgresMfa
-from adapters.postgres.identity.own_sessions import PostgresOwnSessions
-from adapters.postgres.identity.parting.privacy import PostgresPrivacy
-from adapters.postgres.identity.passkeys import PostgresPasskeys
-from adapters.postgres.identity.presence import PostgresPresence
-from adapters.postgres.identity.proofs import PostgresProofs
+from adapters.postgres.identity.factors.devices import PostgresDevices
+from adapters.postgres.identity.factors.mfa import PostgresMfa
+from adapters.postgres.identity.factors.passkeys import PostgresPasskeys
+from adapters.postgres.identity.privacy.privacy import PostgresPrivacy
+from adapters.postgres.identity.proofs.flows import PostgresFlows
+from adapters.postgres.identity.proofs.login_events import PostgresLoginEvents
+from adapters.postgres.identity.proofs.proofs import PostgresProofs
+from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations
 from adapters.postgres.identity.realms.domains import PostgresRealms
 from adapters.postgres.identity.realms.providers import PostgresRealmProviders
-from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
-from adapters.postgres.identity.sign_in import PostgresAttempts, PostgresDestinations
+from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
+from adapters.postgres.identity.sessions.presence import PostgresPresence
+from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.identity.upstream.identities import PostgresIdentities
 from adapters.postgres.identity.upstream.provider_tokens import PostgresIdentityGrants
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
@@ -31,7 +31,7 @@ from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
 from core.domain.identifiers import SessionId
 from core.domain.identity.passkeys import relying_party
-from core.domain.identity.precedence import FamiliarAddresses
+from core.domain.identity.priority import FamiliarAddresses
 from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules

@@ -1,6 +1,6 @@
 """The platform: what platform owners govern, and how they help people."""
 
-from adapters.postgres.identity.alerts import PostgresSuspiciousActivity
+from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
 from adapters.postgres.platform.governance import PostgresOrganizationRegister

@@ -17,7 +17,7 @@ from entrypoints import daemon, first_start, processes
 from entrypoints.bootstrap import open_postern
 from entrypoints.failures import OK
 from entrypoints.first_start import FirstOwner
-from entrypoints.http.pages.mail_pages import mail_pages_directory
+from entrypoints.http.pages.development.mail_pages import mail_pages_directory
 from entrypoints.installation import bring_up_to_date, require_schema_where_it_answers, running_database
 from entrypoints.listening import listen, release, with_real_port
 from entrypoints.service_manager import ServiceManager

@@ -16,47 +16,31 @@ from entrypoints.http.machinery.error_shapes import Refusing
 from entrypoints.http.machinery.headers import security_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.metrics_application import METRICS_ROUTES
-from entrypoints.http.pages import (
-    authorization_pages,
-    consent_pages,
-    device_flow_pages,
-    invitation_pages,
-    link_request_pages,
-    logos,
-    logout_pages,
+from entrypoints.http.pages import logos, shipped_pages
+from entrypoints.http.pages.account import overview_pages, own_password_pages, profile_pages
+from entrypoints.http.pages.account.connections import application_pages, connection_pages
+from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
+from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
+from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
+from entrypoints.http.pages.account.organizations import membership_pages, organization_pages
+from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
+from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
+from entrypoints.http.pages.development.mail_pages import MailPages
+from entrypoints.http.pages.device import device_flow_pages
+from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, password_pages
+from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
+from entrypoints.http.pages.saml import open_pages as saml_open_pages
+from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
+from entrypoints.http.pages.sign_in import organization_pages as choice_pages
+from entrypoints.http.pages.sign_in import (
     passkey_pages,
     registration_pages,
     required_second_factor_pages,
-    shipped_pages,
     sign_in_link_pages,
     sign_in_pages,
     sign_out_pages,
     upstream_pages,
 )
-from entrypoints.http.pages import (
-    organization_pages as choice_pages,
-)
-from entrypoints.http.pages.account import (
-    application_pages,
-    connection_pages,
-    device_pages,
-    membership_pages,
-    organization_pages,
-    overview_pages,
-    own_password_pages,
-    profile_pages,
-    proof_pages,
-    second_factor_pages,
-    session_pages,
-    sign_in_log_pages,
-)
-from entrypoints.http.pages.account import passkey_pages as own_passkey_pages
-from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
-from entrypoints.http.pages.mail_pages import MailPages
-from entrypoints.http.pages.mailed import address_proof_pages, password_pages
-from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
-from entrypoints.http.pages.saml import open_pages as saml_open_pages
-from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
 from entrypoints.http.quart_application import DispatchedApplication, with_routes
 from entrypoints.http.routes import ROUTES
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import structlog
 
 from core.domain.errors import Refusal
-from core.domain.federation.authorization_parameters import Parameters
-from core.domain.federation.authorizations import AuthorizationRefused
-from core.domain.federation.direct_requests import THROUGH
-from core.domain.federation.redirects import Answered
+from core.domain.federation.oauth.authorization_parameters import Parameters
+from core.domain.federation.oauth.authorizations import AuthorizationRefused
+from core.domain.federation.oauth.direct_requests import THROUGH
+from core.domain.federation.oauth.redirects import Answered
 from core.domain.identifiers import ClientId
 from entrypoints.bootstrap import Postern
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.federation.authorization_codes import Claim, Contended, EarlierUse, NewCode, Opening, Redeemed
-from core.domain.federation.clients import RegisteredClient
+from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, NewCode, Opening, Redeemed
+from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.identifiers import ClientId
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
+from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.identifiers import ClientId, PushedRequestId, ServiceId
 from core.domain.identity.callers import Caller
 from core.domain.json import Json

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from core.domain.federation.clients import RegisteredClient, UsedAssertion
+from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
 from core.domain.identifiers import ClientId
 from core.domain.json import Json
 

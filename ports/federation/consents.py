@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.domain.federation.consents import ApplicationAccess, Consent
+from core.domain.federation.oauth.consents import ApplicationAccess, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
 
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.federation.clients import ClientCredentials
-from core.domain.federation.device_flow import AskedFor, AskingClient, DeviceApproval, EnteredCode, NewDeviceCode, Poll
+from core.domain.federation.oauth.clients import ClientCredentials
+from core.domain.federation.oauth.device_flow import AskedFor, AskingClient, DeviceApproval, EnteredCode, NewDeviceCode, Poll
 from core.domain.identifiers import DeviceCodeId, SessionId, UserId
 
 

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from core.domain.federation.clients import RegisteredClient
-from core.domain.federation.given_sessions import GivenSession, LivingSession
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.given_sessions import GivenSession, LivingSession
 from core.domain.identifiers import ClientId, SessionId, UserId
 
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from core.domain.federation.logout_notices import LogoutNotice
+from core.domain.federation.logout.logout_notices import LogoutNotice
 from core.domain.identifiers import ClientId, OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.services.services import IdTokenAlgorithm

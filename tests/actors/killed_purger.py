@@ -10,15 +10,15 @@ from actors.job_worker import JobPace, Workplace
 from actors.purger import Purger
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
+from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from core.domain.tenancy.organizations import PURGE_JOB, purge_job
 from core.usecases.purge import Purge
-from ports.remains import Swept
+from ports.deleted_rows import Swept
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import make_store
 
 
-class _HaltingRemains(PostgresOrganizationRemains):
+class _HaltingRemains(PostgresDeletedOrganizations):
     async def sweep(self, part: str, owner: UUID, after: UUID | None, limit: int) -> Swept:
         swept = await super().sweep(part, owner, after, limit)
         if part == "memberships":

@@ -15,8 +15,8 @@ import trio
 from actors.job_worker import JobPace, Workplace
 from actors.purger import Purger
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
-from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
+from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.identifiers import OrganizationId
 from core.domain.jobs import NewJob
 from core.domain.services import services
@@ -32,7 +32,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 def purge_of(store: Store) -> Purge:
-    return Purge(store.unit_of_work, PostgresOrganizationRemains(store.pool), purge_job)
+    return Purge(store.unit_of_work, PostgresDeletedOrganizations(store.pool), purge_job)
 
 
 @asynccontextmanager
@@ -201,7 +201,7 @@ async def test_a_deleted_service_goes_the_same_way(store: Store, log: CapturedLo
         await uow.commit()
     purger = Purger(
         services.PURGE_JOB,
-        Purge(store.unit_of_work, PostgresServiceRemains(store.pool), services.purge_job),
+        Purge(store.unit_of_work, PostgresDeletedServices(store.pool), services.purge_job),
         Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, metrics, no_spread),
         delay=timedelta(0),
     )

@@ -2,7 +2,7 @@
 
 import trio
 
-from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
+from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.identity.privacy import forget_job
 from core.usecases.purge import Purge
 from entrypoints.bootstrap import Postern
@@ -12,7 +12,7 @@ from tests.http.people import People
 async def finish_forgetting(postern: Postern, people: People) -> int:
     """Without the wait for requests that are under way. How many there were to forget."""
     foundation = postern.foundation
-    remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
+    remains = PostgresForgottenPeople(foundation.pool, foundation.keyring)
     waiting = people.rows("select id from privacy_requests where completed_at is null")
     for row in waiting:
         assert await Purge(foundation.unit_of_work, remains, forget_job).run(row["id"], trio.lowlevel.checkpoint)

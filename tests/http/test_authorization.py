@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from core.domain.email import Email
-from core.domain.federation.metadata import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
+from core.domain.federation.oauth.metadata import INTROSPECTION_ENDPOINT, REVOCATION_ALIAS, REVOCATION_ENDPOINT
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.sign_in import preauthentication_claims

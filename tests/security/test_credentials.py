@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.federation.metadata import PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
 from core.frozen import replace

@@ -15,7 +15,7 @@ from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres import branding, rate_limits
 from adapters.postgres.driver.connection import TripCounter, round_trips
-from adapters.postgres.identity import sign_in
+from adapters.postgres.identity.proofs import sign_in
 from adapters.postgres.identity.realms import domains, providers
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email

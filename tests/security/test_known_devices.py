@@ -144,9 +144,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, people: People, change: str, *val
     """Something happens while passwords are checked."""
     verify = Argon2Passwords.verify
 
-    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *precedence: Any) -> bool:
+    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *priority: Any) -> bool:
         people.change(change, *values)
-        return await verify(passwords, encoded, password, *precedence)
+        return await verify(passwords, encoded, password, *priority)
 
     monkeypatch.setattr(Argon2Passwords, "verify", slowly)
 

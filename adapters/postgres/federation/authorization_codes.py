@@ -7,9 +7,9 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
-from adapters.postgres.identity.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
-from adapters.postgres.identity.sign_in_policy import admits
-from adapters.postgres.identity.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask_in_order
@@ -17,7 +17,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, is_own_member
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.federation.authorization_codes import (
+from core.domain.federation.oauth.authorization_codes import (
     CONTENDED,
     Claim,
     Contended,
@@ -26,8 +26,8 @@ from core.domain.federation.authorization_codes import (
     Opening,
     Redeemed,
 )
-from core.domain.federation.clients import RegisteredClient
-from core.domain.federation.scopes import OFFLINE_ACCESS
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session

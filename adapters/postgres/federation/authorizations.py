@@ -8,14 +8,14 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.liveness import AUTHENTICATES
-from adapters.postgres.identity.mfa import has_second_factor, second_factor_due_in
+from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
+from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.ties import is_own_member
 from core.domain.branding import branding
-from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
-from core.domain.federation.authorizations import Registered
+from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
+from core.domain.federation.oauth.authorizations import Registered
 from core.domain.identifiers import ClientId, OrganizationId, PushedRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.json import Json

@@ -3,7 +3,7 @@
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.liveness import AUTHENTICATES
+from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text

@@ -12,7 +12,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import IdRow
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order, tell
-from core.domain.federation.clients import RegisteredClient, UsedAssertion
+from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
 from core.domain.json import Json

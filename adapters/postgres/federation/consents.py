@@ -6,12 +6,12 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.revoking import ending_codes, revoking
+from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.federation.consents import ApplicationAccess, Consent
+from core.domain.federation.oauth.consents import ApplicationAccess, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
 from core.frozen import Frozen
 

@@ -6,14 +6,14 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
-from adapters.postgres.identity.liveness import lost_nothing_since
+from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
-from core.domain.federation.clients import AuthenticationMethod, ClientCredentials
-from core.domain.federation.device_flow import (
+from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
+from core.domain.federation.oauth.device_flow import (
     INTERVAL,
     LENIENCY,
     SAME_TRY,

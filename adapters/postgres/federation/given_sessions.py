@@ -8,14 +8,14 @@ from uuid import UUID
 from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
-from adapters.postgres.identity.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
-from adapters.postgres.identity.mfa import OWES_SECOND_FACTOR
-from adapters.postgres.identity.sign_in_policy import admits
+from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
-from core.domain.federation.clients import RegisteredClient
-from core.domain.federation.given_sessions import GivenSession, LivingSession
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.given_sessions import GivenSession, LivingSession
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.frozen import Frozen
 

@@ -5,11 +5,11 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.revoking import noticing
+from adapters.postgres.identity.sessions.revoking import noticing
 from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from core.domain.federation.logout_notices import DueNotice, LogoutNotice
+from core.domain.federation.logout.logout_notices import DueNotice, LogoutNotice
 from core.domain.identifiers import ClientId, LogoutNoticeId, OrganizationId, SessionId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.services.services import IdTokenAlgorithm

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.mfa import second_factor_since
+from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId

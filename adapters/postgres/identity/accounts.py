@@ -7,8 +7,8 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.identity.parting.forgetting import HANDED_OVER, HOLDS
-from adapters.postgres.identity.parting.holding import NOBODYS
+from adapters.postgres.identity.privacy.forgetting import HANDED_OVER, HOLDS
+from adapters.postgres.identity.privacy.holding import NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.storable import storable_text

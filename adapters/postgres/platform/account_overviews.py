@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT
-from adapters.postgres.identity.mfa import second_factor_since
+from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId

@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.mfa import second_factor_since
+from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email

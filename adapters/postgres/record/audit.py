@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.record.going import STAYS
+from adapters.postgres.record.being_forgotten import STAYS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, ScimTokenId, UserId

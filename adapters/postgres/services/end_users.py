@@ -5,8 +5,8 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.mfa import second_factor_since
-from adapters.postgres.identity.revoking import ending_codes, noticing
+from adapters.postgres.identity.factors.mfa import second_factor_since
+from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_come

@@ -8,10 +8,10 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.parting.forgetting import HOLDS
-from adapters.postgres.identity.parting.holding import held_by
-from adapters.postgres.identity.parting.privacy import REMEMBER
-from adapters.postgres.identity.revoking import ending_codes, noticing
+from adapters.postgres.identity.privacy.forgetting import HOLDS
+from adapters.postgres.identity.privacy.holding import held_by
+from adapters.postgres.identity.privacy.privacy import REMEMBER
+from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.ties import has_come

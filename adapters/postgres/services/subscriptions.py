@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.subscription_state import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.sessions.subscription_state import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.liveness import IS_LIVE
-from adapters.postgres.identity.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
-from adapters.postgres.identity.sign_in_policy import admits
+from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.liveness import IS_LIVE
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER

@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.liveness import SESSION_LIVES
+from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER

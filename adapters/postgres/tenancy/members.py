@@ -7,10 +7,10 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.mfa import second_factor_due
-from adapters.postgres.identity.parting.holding import BELONGS_HERE_ALONE
-from adapters.postgres.identity.revoking import ending_codes, revoking
-from adapters.postgres.identity.sign_in_policy import admits
+from adapters.postgres.identity.factors.mfa import second_factor_due
+from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text

@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.mfa import second_factor_due
+from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.mfa import grace_is_over, second_factor_due_in
+from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from adapters.postgres import locks
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, STAYS
 from adapters.postgres.record.deliveries import AT_LEISURE
-from adapters.postgres.record.going import IS_GOING, STAYS
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import ask, ask_for_many, tell
 from adapters.postgres.storable import storable_text
@@ -282,7 +282,7 @@ _SIGN_IN_ENTRIES: Final[LiteralString] = f"""
                select *
                  from login_events
                 where login_events.id = links.event_id and login_events.salt is not null
-                  and not {IS_GOING.format(user="login_events.user_id")}
+                  and not {IS_BEING_FORGOTTEN.format(user="login_events.user_id")}
                 limit 1
            ) as login_events on true
      where links.export_id = %(export)s and links.sequence > %(after)s

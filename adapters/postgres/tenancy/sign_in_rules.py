@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.mfa import has_second_factor
+from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction

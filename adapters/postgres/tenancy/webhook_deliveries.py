@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.record.going import IS_GOING, names_somebody_going, target_user
+from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, names_somebody_being_forgotten, target_user
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -148,7 +148,7 @@ def _conditions(wanted: WantedDeliveries) -> LiteralString:
 
 
 _ABOUT_SOMEBODY_GOING: Final[LiteralString] = f"""
-           ({IS_GOING.format(user="events.actor_id")} or {IS_GOING.format(user=target_user("events"))})"""
+           ({IS_BEING_FORGOTTEN.format(user="events.actor_id")} or {IS_BEING_FORGOTTEN.format(user=target_user("events"))})"""
 
 # What an organization may know of its event: the details, and what they say about people as long as that is kept. The actor's address is
 # that of today.
@@ -174,7 +174,7 @@ _DELIVERIES: Final[LiteralString] = f"""
     select deliveries.id, deliveries.webhook_id, webhooks.name as webhook_name, deliveries.attempts, deliveries.next_at,
            deliveries.delivered_at, deliveries.status_code,
            -- It may repeat what the receiver was told.
-           case when not ({_ABOUT_SOMEBODY_GOING} or {names_somebody_going("deliveries.response_body")})
+           case when not ({_ABOUT_SOMEBODY_GOING} or {names_somebody_being_forgotten("deliveries.response_body")})
                 then deliveries.response_body
            end as response_body,
            deliveries.error, deliveries.created_at, deliveries.updated_at, {HAPPENED}

@@ -74,7 +74,7 @@ def login_event(
 
 def login_tried(event: LoginEvent, actor: Actor) -> Event:
     """For the webhooks. The rows of the login events are the log; an audit entry would only repeat them. A statement that learns only by
-    itself who signs in, and to what, completes it: `tell_login` of `adapters/postgres/identity/login_events.py`.
+    itself who signs in, and to what, completes it: `tell_login` of `adapters/postgres/identity/proofs/login_events.py`.
     """
     service = {} if event.service is None else {"service_id": str(event.service)}
     return Event(

@@ -65,7 +65,7 @@ class SignInPolicy(StrEnum):
 
     def admits(self, *, is_member: bool) -> bool:
         """A membership counts here whether the person made it or the organization merely lists them. Statements decide it by the fragment
-        `admits` of `adapters/postgres/identity/sign_in_policy.py`.
+        `admits` of `adapters/postgres/identity/proofs/sign_in_policy.py`.
         """
         return self is SignInPolicy.ANYONE or is_member
 

@@ -94,7 +94,7 @@ def _require_within(name: str, number: int | None, least: int, most: int) -> Non
 
 def grace_is_over(due: datetime | None, now: datetime) -> bool:
     """`due` is when the grace period of a member ends who has no second factor. None: nothing is asked of them. Statements decide it by the
-    fragment of the same name in `adapters/postgres/identity/mfa.py`.
+    fragment of the same name in `adapters/postgres/identity/factors/mfa.py`.
     """
     return due is not None and due <= now
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.errors import BadRequest, Unavailable
-from core.domain.federation.authorization_codes import (
+from core.domain.federation.oauth.authorization_codes import (
     ApprovedAuthorization,
     Claim,
     EarlierUse,
@@ -17,9 +17,9 @@ from core.domain.federation.authorization_codes import (
     code_reused,
     second_use,
 )
-from core.domain.federation.clients import AuthenticatedClient, ClientCredentials
-from core.domain.federation.grants import Granted, TokenRequest
-from core.domain.federation.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
+from core.domain.federation.oauth.grants import Granted, TokenRequest
+from core.domain.federation.oauth.oauth_errors import InvalidGrant
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import login_event

@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.domain.errors import NotFound
-from core.domain.federation.authorization_codes import SESSION_PROVIDER, ApprovedAuthorization, code_challenge
-from core.domain.federation.authorization_parameters import NOT_OUR_HINT, Parameters, checked, client_of, id_token_hint, pushed, recipient
-from core.domain.federation.authorization_steps import (
+from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, ApprovedAuthorization, code_challenge
+from core.domain.federation.oauth.authorization_parameters import (
+    NOT_OUR_HINT,
+    Parameters,
+    checked,
+    client_of,
+    id_token_hint,
+    pushed,
+    recipient,
+)
+from core.domain.federation.oauth.authorization_steps import (
     AuthorizationStep,
     Progress,
     RequestingApplication,
@@ -16,7 +24,7 @@ from core.domain.federation.authorization_steps import (
     require_open,
     require_redeemable,
 )
-from core.domain.federation.authorizations import (
+from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
     AuthorizationRefused,
     AuthorizationRequest,
@@ -26,12 +34,12 @@ from core.domain.federation.authorizations import (
     unknown_application,
     unregistered,
 )
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
-from core.domain.federation.consents import Consent
-from core.domain.federation.direct_requests import DirectRequest, has_chosen
-from core.domain.federation.direct_requests import checked as checked_directly
-from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
-from core.domain.federation.redirects import Answered, Recipient, ResponseMode, is_registered
+from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
+from core.domain.federation.oauth.consents import Consent
+from core.domain.federation.oauth.direct_requests import DirectRequest, has_chosen
+from core.domain.federation.oauth.direct_requests import checked as checked_directly
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
+from core.domain.federation.oauth.redirects import Answered, Recipient, ResponseMode, is_registered
 from core.domain.identifiers import ConsentId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client

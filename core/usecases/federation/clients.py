@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from core.domain.errors import Unauthorized
-from core.domain.federation.clients import (
+from core.domain.federation.oauth.clients import (
     AuthenticatedClient,
     AuthenticationMethod,
     ClientCredentials,
@@ -13,7 +13,7 @@ from core.domain.federation.clients import (
     require_open,
     used_assertion,
 )
-from core.domain.federation.oauth_errors import client_refused
+from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.frozen import Frozen

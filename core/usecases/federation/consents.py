@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from core.domain.errors import NotFound
-from core.domain.federation.consents import ApplicationAccess, Consent, consent_given, consent_revoked
+from core.domain.federation.oauth.consents import ApplicationAccess, Consent, consent_given, consent_revoked
 from core.domain.identifiers import ConsentId, ServiceId, UserId
 from core.domain.record.events import Actor
 from core.frozen import Frozen

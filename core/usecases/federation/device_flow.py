@@ -12,8 +12,14 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials, RegisteredClient, require_open
-from core.domain.federation.device_flow import (
+from core.domain.federation.oauth.clients import (
+    AuthenticatedClient,
+    AuthenticationMethod,
+    ClientCredentials,
+    RegisteredClient,
+    require_open,
+)
+from core.domain.federation.oauth.device_flow import (
     ENTRIES_OF_PERSON,
     PROVIDER,
     USER_CODE_ALPHABET,
@@ -38,8 +44,8 @@ from core.domain.federation.device_flow import (
     read_user_code,
     user_code_hmac,
 )
-from core.domain.federation.grants import Granted
-from core.domain.federation.oauth_errors import InvalidGrant, client_refused
+from core.domain.federation.oauth.grants import Granted
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, client_refused
 from core.domain.identifiers import DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client

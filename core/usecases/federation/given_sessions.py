@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.errors import Unauthorized
-from core.domain.federation.clients import AuthenticatedClient, ClientCredentials
-from core.domain.federation.given_sessions import ReadToken, client_named, is_of, of_refresh_token, read, repeated, session_named
+from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
+from core.domain.federation.oauth.given_sessions import ReadToken, client_named, is_of, of_refresh_token, read, repeated, session_named
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
 from core.domain.json import Json

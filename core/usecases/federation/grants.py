@@ -5,11 +5,19 @@ from datetime import timedelta
 from typing import Protocol
 
 from core.domain.errors import BadRequest, Forbidden, Unauthorized
-from core.domain.federation.clients import AuthenticatedClient
-from core.domain.federation.grants import CLIENT_CREDENTIALS, DEVICE_CODE, Granted, IssuedTokens, TokenRequest, client_claims, no_such_grant
-from core.domain.federation.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient
-from core.domain.federation.oidc import id_claims
-from core.domain.federation.scopes import LONGEST_SCOPES, OPENID, known, words
+from core.domain.federation.oauth.clients import AuthenticatedClient
+from core.domain.federation.oauth.grants import (
+    CLIENT_CREDENTIALS,
+    DEVICE_CODE,
+    Granted,
+    IssuedTokens,
+    TokenRequest,
+    client_claims,
+    no_such_grant,
+)
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient
+from core.domain.federation.oauth.oidc import id_claims
+from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, words
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token

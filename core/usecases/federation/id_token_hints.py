@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from core.domain.errors import TokenInvalid
-from core.domain.federation.logouts import Hint
+from core.domain.federation.logout.logouts import Hint
 from core.domain.identifiers import ClientId, UserId
 from ports.tokens import TokenVerifier
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from core.domain.errors import NotFound
-from core.domain.federation.logout_notices import HEADERS, RULES, DueNotice, LogoutNotice, body_of, logout_claims
+from core.domain.federation.logout.logout_notices import HEADERS, RULES, DueNotice, LogoutNotice, body_of, logout_claims
 from core.domain.pages import Listed, Page
 from core.domain.record.deliveries import DeliveryOutcome
 from core.domain.secrets import Token

@@ -1,7 +1,7 @@
 """Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
 
-from core.domain.federation.authorization_steps import RequestingApplication
-from core.domain.federation.logouts import OidcLogoutRequest, client_of_logout, way_back
+from core.domain.federation.logout.logouts import OidcLogoutRequest, client_of_logout, way_back
+from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.identity.callers import Caller
 from core.frozen import Frozen
 from core.usecases.federation.id_token_hints import read_hint

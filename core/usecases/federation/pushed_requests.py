@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Final
 
-from core.domain.federation.authorization_parameters import PUSHED, Parameters, recipient
-from core.domain.federation.authorizations import AuthorizationErrorCode, AuthorizationRefused, stored, unknown_application
+from core.domain.federation.oauth.authorization_parameters import PUSHED, Parameters, recipient
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, stored, unknown_application
 from core.domain.identifiers import ClientId, PushedRequestId
 from core.frozen import Frozen
 from core.usecases.federation.authorizations import Authorizations

@@ -7,7 +7,7 @@ from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, opened_by_proof, require_acceptable
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, MailedTokenPurpose, refusal_of
-from core.domain.identity.precedence import Precedence
+from core.domain.identity.priority import Priority
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
@@ -54,7 +54,7 @@ class AccountPasswords(Frozen):
         if found.encoded is not None:
             raise BadRequest("The account already has a password: change it instead", words="has_password")
         self.rules.require(new, found.email)
-        encoded = await self.passwords.hash(new, Precedence.PROVEN)
+        encoded = await self.passwords.hash(new, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             # An operator who has just ended all ways in leaves no password either.
@@ -77,10 +77,10 @@ class AccountPasswords(Frozen):
         if found.encoded is None:
             raise BadRequest("The account has no password yet: set one first", words="no_password")
         self.rules.require(new, found.email)
-        if not await self.passwords.verify(found.encoded, current, Precedence.PROVEN):
+        if not await self.passwords.verify(found.encoded, current, Priority.PROVEN):
             await self._remember_wrong_password(user, actor)
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
-        encoded = await self.passwords.hash(new, Precedence.PROVEN)
+        encoded = await self.passwords.hash(new, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             if not await uow.account_passwords.replace(user, found.encoded, encoded, self.clock.now()):
@@ -98,7 +98,7 @@ class AccountPasswords(Frozen):
             found = await uow.account_passwords.find(user)
         if found is None or found.encoded is None or not found.is_new(self.clock.now()):
             return False
-        return await self.passwords.verify(found.encoded, password, Precedence.PROVEN)
+        return await self.passwords.verify(found.encoded, password, Priority.PROVEN)
 
     async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> None:
         """By a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second factor. A refused
@@ -106,7 +106,7 @@ class AccountPasswords(Frozen):
         """
         found = await self.look_at_link(token)
         self.rules.require(new, found.email)
-        encoded = await self.passwords.hash(new, Precedence.PROVEN)
+        encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=found.user)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(found.user)

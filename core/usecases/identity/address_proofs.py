@@ -17,7 +17,7 @@ from core.domain.identity.mailed_tokens import (
     link_used,
     refusal_of,
 )
-from core.domain.identity.precedence import Precedence
+from core.domain.identity.priority import Priority
 from core.domain.identity.privacy import forget_job
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
@@ -76,7 +76,7 @@ class AddressProofs(Frozen):
             raise refusal_of(None)
         await self._require_passwords(link)
         self.rules.require(new, link.email)
-        encoded = await self.passwords.hash(new, Precedence.PROVEN)
+        encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=link.user)
         async with self.unit_of_work() as uow:
             await self.accounts.redeem(uow, link)

@@ -22,7 +22,7 @@ class Devices(Frozen):
     """A sign-in calls `observe` before it looks the account up, `judge` with what that lookup brought, and `remember` when it succeeds:
 
     approach = await devices.observe(client)                      # no database
-    ...                                                           # the lookup brings `Knowledge`: adapters/postgres/identity/devices.py
+    ...                                                           # the lookup brings `Knowledge`
     sighting = devices.judge(approach, knowledge)                 # plain computation
     if mfa_enabled and not sighting.may_skip_second_factor: ...
     remembered = await devices.remember(unit, user, sighting)     # no round trip of its own

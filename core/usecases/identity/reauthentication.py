@@ -9,7 +9,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.mfa import CODES_IN_SESSION
 from core.domain.identity.passkeys import Assertion, Ceremony, bound_to_session
-from core.domain.identity.precedence import Precedence
+from core.domain.identity.priority import Priority
 from core.domain.identity.proofs import ProofMethod, Proved, Standing, StepUp, missing_proof, proof_renewed, require_fresh
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.domain.record.events import Actor
@@ -77,7 +77,7 @@ class Reauthentication(Frozen):
 
     async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
         """It counts as an attempt to sign in: limited, and logged when it fails. Raises what `PasswordProofs.make` does."""
-        arrival = await self.passwords.make(caller.email, password, client, precedence=Precedence.PROVEN)
+        arrival = await self.passwords.make(caller.email, password, client, priority=Priority.PROVEN)
         if arrival.named.account.id != caller.user:
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the address now belongs to another account")
         async with self.unit_of_work() as uow:

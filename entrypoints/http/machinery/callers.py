@@ -17,9 +17,9 @@ from core.domain.errors import (
     TokenInvalid,
     Unauthorized,
 )
-from core.domain.federation.oauth_errors import InsufficientScope
+from core.domain.federation.oauth.oauth_errors import InsufficientScope
+from core.domain.federation.oauth.scopes import OPENID
 from core.domain.federation.scim.tokens import KIND, ScimHolder
-from core.domain.federation.scopes import OPENID
 from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor

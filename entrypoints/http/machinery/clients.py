@@ -7,8 +7,8 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from core.domain.errors import Refusal, Unauthorized
-from core.domain.federation.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
-from core.domain.federation.oauth_errors import client_refused
+from core.domain.federation.oauth.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
+from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call, Request

@@ -18,7 +18,7 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
-from core.domain.federation.oauth_errors import InsufficientScope
+from core.domain.federation.oauth.oauth_errors import InsufficientScope
 from entrypoints.http.machinery.answers import Headers
 from entrypoints.http.machinery.fields import example
 from ports.database import Database

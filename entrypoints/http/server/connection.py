@@ -18,7 +18,7 @@ from hypercorn.utils import parse_socket_addr
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.server.answer_heads import RETRY_SOON, Headers, error_answer
 from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, MalformedBody, WholeBody, is_complete
-from entrypoints.http.server.crowds import Crowd
+from entrypoints.http.server.guests import Guests
 from entrypoints.http.server.pace import Pace
 from entrypoints.http.server.protocol import FINISH, Application, Exchange
 from entrypoints.http.server.request_heads import RequestHead
@@ -62,13 +62,13 @@ class Worker(WorkerContext):
         self.closed = closed
         self.state: dict[str, Any] = {}
         self.addresses = ClientAddresses(settings.trusted_proxies)
-        self.connections: Crowd[ClientConnection] = Crowd(settings.most_connections_per_address)
+        self.connections: Guests[ClientConnection] = Guests(settings.most_connections_per_address)
         # By file descriptor: connections whose request is with the application.
         self.in_flight: dict[int, ClientConnection] = {}
         # How many of those are not waiting for their client.
         self.working = 0
         # Connections whose current request has had to wait for its client; they stay until that request is over.
-        self.waiting: Crowd[ClientConnection] = Crowd(settings.most_waiting_per_address)
+        self.waiting: Guests[ClientConnection] = Guests(settings.most_waiting_per_address)
         self.draining = False
         self.rounds = Rounds()
         # How probes begin: they never stand in line.

@@ -100,12 +100,12 @@ async def _serve_connections(
         watch.start_soon(worker.watch)
         watch.start_soon(worker.rounds.run)
         async with trio.open_nursery() as guests:
-            async with trio.open_nursery() as porters:
+            async with trio.open_nursery() as accepting:
                 for door in doors:
-                    porters.start_soon(door.keep_open, guests)
+                    accepting.start_soon(door.keep_open, guests)
                 task_status.started([door.address for door in doors])
                 await shutdown.wait()
-                porters.cancel_scope.cancel()
+                accepting.cancel_scope.cancel()
             worker.draining = True
             for door in doors:
                 door.shut(guests)

@@ -15,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords, rate, usable_cores
 from core.domain.errors import Overloaded
-from core.domain.identity.precedence import Precedence
+from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
@@ -220,29 +220,29 @@ async def test_a_crowd_is_served_by_a_few_threads_and_the_rest_is_told_to_come_b
 async def test_however_many_strangers_wait_there_are_places_for_those_who_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     passwords = hasher(workers=1, most_queued=8)
     gate = Gate(passwords, monkeypatch)
-    served: list[Precedence] = []
-    refused: list[Precedence] = []
+    served: list[Priority] = []
+    refused: list[Priority] = []
 
-    async def sign_in(precedence: Precedence) -> None:
+    async def sign_in(priority: Priority) -> None:
         try:
-            await passwords.verify(None, Password(precedence.name), precedence)
-            served.append(precedence)
+            await passwords.verify(None, Password(priority.name), priority)
+            served.append(priority)
         except Overloaded:
-            refused.append(precedence)
+            refused.append(priority)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(sign_in, Precedence.STRANGER)
+        nursery.start_soon(sign_in, Priority.STRANGER)
         await gate.wait_until_running(1)
-        for precedence in (Precedence.STRANGER, Precedence.FAMILIAR, Precedence.PROVEN):
+        for priority in (Priority.STRANGER, Priority.FAMILIAR, Priority.PROVEN):
             for _ in range(20):
-                nursery.start_soon(sign_in, precedence)
+                nursery.start_soon(sign_in, priority)
             await wait_all_tasks_blocked()
         # Nobody takes the places of those who are better known.
-        assert Counter(refused) == {Precedence.STRANGER: 12, Precedence.FAMILIAR: 18, Precedence.PROVEN: 18}
+        assert Counter(refused) == {Priority.STRANGER: 12, Priority.FAMILIAR: 18, Priority.PROVEN: 18}
         gate.open.set()
-    assert Counter(served) == {Precedence.STRANGER: 9, Precedence.FAMILIAR: 2, Precedence.PROVEN: 2}
+    assert Counter(served) == {Priority.STRANGER: 9, Priority.FAMILIAR: 2, Priority.PROVEN: 2}
     # Nor do they wait for all who came before them. The tasks themselves wake up in any order.
-    assert set(gate.taken[:4]) == {precedence.name for precedence in Precedence}
+    assert set(gate.taken[:4]) == {priority.name for priority in Priority}
 
 
 async def test_a_cancelled_caller_keeps_its_slot_until_the_thread_has_finished(monkeypatch: pytest.MonkeyPatch) -> None:

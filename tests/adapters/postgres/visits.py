@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 
 from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
-from core.domain.federation.authorization_codes import Claim, Opening, Redeemed
+from core.domain.federation.oauth.authorization_codes import Claim, Opening, Redeemed
 from core.domain.federation.saml.configurations import NameIdFormat
 from core.domain.federation.saml.messages import NameId
 from core.domain.federation.saml.sign_in import PROVIDER

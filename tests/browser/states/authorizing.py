@@ -54,12 +54,12 @@ _CHOICE: Final[dict[str, Any]] = {"action": "/ui/choose-organization", "form_tok
 _ORGANIZATIONS: Final = [("acme", ACME.name), ("endless", ENDLESS.name), ("yasmin", FROM_THE_RIGHT.name)]
 
 STATES: Final = (
-    State("link request", "link_request.html", _LINK),
-    State("link request, of an organization", "link_request.html", {**_LINK, "application": ""}),
-    State("link request, of another origin", "link_request.html", {**_LINK, "application": "", "organization": ""}),
+    State("link request", "authorization/link_request.html", _LINK),
+    State("link request, of an organization", "authorization/link_request.html", {**_LINK, "application": ""}),
+    State("link request, of another origin", "authorization/link_request.html", {**_LINK, "application": "", "organization": ""}),
     State(
         "link request, long",
-        "link_request.html",
+        "authorization/link_request.html",
         {
             **_LINK,
             "provider": ENDLESS.name,
@@ -70,7 +70,11 @@ STATES: Final = (
             "errors": {"": Words("refusals.provider_failed")},
         },
     ),
-    State("link request, from the right", "link_request.html", {**_LINK, "application": "الفواتير", "organization": FROM_THE_RIGHT.name}),
+    State(
+        "link request, from the right",
+        "authorization/link_request.html",
+        {**_LINK, "application": "الفواتير", "organization": FROM_THE_RIGHT.name},
+    ),
     State(
         "link request, of another account",
         "outcome.html",
@@ -81,16 +85,16 @@ STATES: Final = (
             "onward": "/ui/sign-in",
         },
     ),
-    State("consent", "consent.html", _CONSENT, ACME),
+    State("consent", "authorization/consent.html", _CONSENT, ACME),
     State(
         "consent, everything, on a device",
-        "consent.html",
+        "authorization/consent.html",
         {**_CONSENT, "scopes": _EVERYTHING, "destination": "127.0.0.1", "on_device": True},
         PALE,
     ),
     State(
         "consent, long",
-        "consent.html",
+        "authorization/consent.html",
         {
             **_CONSENT,
             "service": _LONG,
@@ -103,13 +107,13 @@ STATES: Final = (
     ),
     State(
         "consent, from the right",
-        "consent.html",
+        "authorization/consent.html",
         {**_CONSENT, "service": "الفواتير", "organization": FROM_THE_RIGHT.name, "scopes": _EVERYTHING},
         FROM_THE_RIGHT,
     ),
     State(
         "consent, by SAML",
-        "consent.html",
+        "authorization/consent.html",
         {
             **_CONSENT,
             "action": "/ui/saml",
@@ -118,30 +122,39 @@ STATES: Final = (
         },
         ACME,
     ),
-    State("choose an account", "choose_account.html", _ASKED, ACME),
-    State("choose an account, long", "choose_account.html", {**_ASKED, "service": _LONG, "email": LONG}, ENDLESS),
-    State("turned away", "turned_away.html", _TURNED, ACME),
-    State("turned away, long", "turned_away.html", {**_TURNED, "service": _LONG, "organization": ENDLESS.name, "email": LONG}, ENDLESS),
-    State("second factor required", "second_factor_required.html", _REQUIRED, ACME),
+    State("choose an account", "sign_in/choose_account.html", _ASKED, ACME),
+    State("choose an account, long", "sign_in/choose_account.html", {**_ASKED, "service": _LONG, "email": LONG}, ENDLESS),
+    State("turned away", "authorization/turned_away.html", _TURNED, ACME),
+    State(
+        "turned away, long",
+        "authorization/turned_away.html",
+        {**_TURNED, "service": _LONG, "organization": ENDLESS.name, "email": LONG},
+        ENDLESS,
+    ),
+    State("second factor required", "sign_in/second_factor_required.html", _REQUIRED, ACME),
     State(
         "second factor required, no time left, long",
-        "second_factor_required.html",
+        "sign_in/second_factor_required.html",
         {**_REQUIRED, "service": _LONG, "organization": ENDLESS.name, "email": LONG, "has_time": False},
         ENDLESS,
     ),
     State(
         "second factor required, from the right",
-        "second_factor_required.html",
+        "sign_in/second_factor_required.html",
         {**_REQUIRED, "service": "الفواتير", "organization": FROM_THE_RIGHT.name},
         FROM_THE_RIGHT,
     ),
-    State("listed by an organization", "confirm_membership.html", _LISTED, ACME),
-    State("listed by an organization, long", "confirm_membership.html", {**_LISTED, "listed": LISTED[1:2], "email": LONG}, ENDLESS),
-    State("listed by an organization, from the right", "confirm_membership.html", {**_LISTED, "listed": LISTED[2:3]}, FROM_THE_RIGHT),
-    State("listed as an owner", "confirm_membership.html", {**_LISTED, "listed": LISTED[3:]}),
-    State("listed by many organizations", "confirm_membership.html", {**_LISTED, "listed": LISTED * 5, "more": "/ui/organizations"}),
-    State("choose an organization", "choose_organization.html", {**_CHOICE, "organizations": _ORGANIZATIONS, "chosen": "acme"}),
-    State("choose an organization, none", "choose_organization.html", {**_CHOICE, "organizations": [], "chosen": ""}),
-    State("sign out", "sign_out.html", _LOGOUT),
-    State("sign out, asked by a service", "sign_out.html", {**_LOGOUT, "service": "Timesheets"}, ACME),
+    State("listed by an organization", "sign_in/confirm_membership.html", _LISTED, ACME),
+    State("listed by an organization, long", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[1:2], "email": LONG}, ENDLESS),
+    State(
+        "listed by an organization, from the right", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[2:3]}, FROM_THE_RIGHT
+    ),
+    State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:]}),
+    State(
+        "listed by many organizations", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED * 5, "more": "/ui/organizations"}
+    ),
+    State("choose an organization", "sign_in/choose_organization.html", {**_CHOICE, "organizations": _ORGANIZATIONS, "chosen": "acme"}),
+    State("choose an organization, none", "sign_in/choose_organization.html", {**_CHOICE, "organizations": [], "chosen": ""}),
+    State("sign out", "sign_in/sign_out.html", _LOGOUT),
+    State("sign out, asked by a service", "sign_in/sign_out.html", {**_LOGOUT, "service": "Timesheets"}, ACME),
 )

@@ -24,16 +24,16 @@ _DECISION: Final[dict[str, Any]] = {
 }
 
 STATES: Final = (
-    State("enter a device's code", "enter_code.html", _ENTER),
+    State("enter a device's code", "device/enter_code.html", _ENTER),
     State(
         "enter a device's code, wrong",
-        "enter_code.html",
+        "device/enter_code.html",
         {**_ENTER, "user_code": "WDJB-MJHX", "errors": {"user_code": Words("refusals.user_code_unknown")}},
     ),
-    State("decide on a device", "device_decision.html", _DECISION, ACME),
+    State("decide on a device", "device/device_decision.html", _DECISION, ACME),
     State(
         "decide on a device, long",
-        "device_decision.html",
+        "device/device_decision.html",
         {
             **_DECISION,
             "service": "The timesheets of the northern branch",
@@ -44,5 +44,10 @@ STATES: Final = (
         },
         ENDLESS,
     ),
-    State("decide on a device, from the right", "device_decision.html", {**_DECISION, "organization": FROM_THE_RIGHT.name}, FROM_THE_RIGHT),
+    State(
+        "decide on a device, from the right",
+        "device/device_decision.html",
+        {**_DECISION, "organization": FROM_THE_RIGHT.name},
+        FROM_THE_RIGHT,
+    ),
 )

@@ -10,7 +10,7 @@ from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
-from entrypoints.http.pages.account.sign_in_log_pages import NAMED, failure
+from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
 from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
 _SECTIONS: Final = [
@@ -317,36 +317,42 @@ STATES: Final = (
     _account("account, password wrong", "password.html", "/ui/password", **_PASSWORD, errors={"current": Words("refusals.wrong_password")}),
     _account("account, first password", "password.html", "/ui/password", **{**_PASSWORD, "has_password": False, "changed_at": None}),
     _account(
-        "account, two-step sign-in off", "two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary(second_factor_since=None)
+        "account, two-step sign-in off",
+        "factors/two_step.html",
+        "/ui/second-factor",
+        **_TWO_STEP,
+        summary=_summary(second_factor_since=None),
     ),
     _account(
         "account, two-step sign-in required",
-        "two_step.html",
+        "factors/two_step.html",
         "/ui/second-factor",
         **_TWO_STEP,
         summary=_summary(second_factor_since=None, must_set_up=True, requiring=_REQUIRING),
     ),
-    _account("account, two-step sign-in on", "two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary()),
+    _account("account, two-step sign-in on", "factors/two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary()),
     _account(
         "account, two-step sign-in, few codes",
-        "two_step.html",
+        "factors/two_step.html",
         "/ui/second-factor",
         **_TWO_STEP,
         summary=_summary(backup_codes=1, has_few_backup_codes=True),
     ),
-    _account("account, set up", "set_up.html", "/ui/second-factor", **_SET_UP),
-    _account("account, set up, code wrong", "set_up.html", "/ui/second-factor", **_SET_UP, errors={"code": Words("refusals.wrong_code")}),
+    _account("account, set up", "factors/set_up.html", "/ui/second-factor", **_SET_UP),
+    _account(
+        "account, set up, code wrong", "factors/set_up.html", "/ui/second-factor", **_SET_UP, errors={"code": Words("refusals.wrong_code")}
+    ),
     _account(
         "account, backup codes",
-        "backup_codes.html",
+        "factors/backup_codes.html",
         "/ui/second-factor",
         codes=[f"{number}a3f-9c{number}e" for number in range(10)],
         onward="/ui/second-factor",
     ),
-    _account("account, devices, none", "devices.html", "/ui/devices", devices=[], tag=None, current=None, **_ONE_PAGE),
+    _account("account, devices, none", "devices/devices.html", "/ui/devices", devices=[], tag=None, current=None, **_ONE_PAGE),
     _account(
         "account, devices",
-        "devices.html",
+        "devices/devices.html",
         "/ui/devices",
         devices=_DEVICES,
         tag=lambda device: ("", "", "devices.risk_raised", "devices.risk_high")[device.id],
@@ -356,7 +362,7 @@ STATES: Final = (
     ),
     _account(
         "account, device",
-        "device.html",
+        "devices/device.html",
         "/ui/devices",
         **_DEVICE,
         device=_DEVICES[0],
@@ -366,7 +372,7 @@ STATES: Final = (
     ),
     _account(
         "account, this device, long",
-        "device.html",
+        "devices/device.html",
         "/ui/devices",
         **{**_DEVICE, "current": True, "name": ""},
         device=_DEVICES[1],
@@ -377,7 +383,7 @@ STATES: Final = (
     ),
     _account(
         "account, sessions",
-        "sessions.html",
+        "devices/sessions.html",
         "/ui/sessions",
         sessions=_SESSIONS,
         current=1,
@@ -387,7 +393,7 @@ STATES: Final = (
     ),
     _account(
         "account, sessions, beyond the last",
-        "sessions.html",
+        "devices/sessions.html",
         "/ui/sessions",
         sessions=[],
         current=1,
@@ -415,11 +421,19 @@ STATES: Final = (
         label=Words("two_step_off.button"),
     ),
     _account(
-        "account, sign-ins, none", "sign_ins.html", "/ui/sign-ins", logins=[], failure=None, named={}, providers={}, older="", newest=""
+        "account, sign-ins, none",
+        "devices/sign_ins.html",
+        "/ui/sign-ins",
+        logins=[],
+        failure=None,
+        named={},
+        providers={},
+        older="",
+        newest="",
     ),
     _account(
         "account, sign-ins",
-        "sign_ins.html",
+        "devices/sign_ins.html",
         "/ui/sign-ins",
         logins=_LOGINS,
         failure=failure,
@@ -430,7 +444,7 @@ STATES: Final = (
     ),
     _account(
         "account, organizations, none",
-        "organizations.html",
+        "organizations/organizations.html",
         "/ui/organizations",
         organizations=[],
         status=None,
@@ -440,7 +454,7 @@ STATES: Final = (
     ),
     _account(
         "account, organizations",
-        "organizations.html",
+        "organizations/organizations.html",
         "/ui/organizations",
         organizations=[
             _organization("Acme Metals", "owner"),
@@ -455,7 +469,7 @@ STATES: Final = (
     ),
     _account(
         "account, organization",
-        "organization.html",
+        "organizations/organization.html",
         "/ui/organizations",
         one=_organization("Acme Metals", second_factor_due=NOW + timedelta(days=6)),
         set_up="/ui/second-factor",
@@ -466,7 +480,7 @@ STATES: Final = (
     ),
     _account(
         "account, organization that lists you",
-        "organization.html",
+        "organizations/organization.html",
         "/ui/organizations",
         one=_organization("Acme Metals", is_own=False),
         set_up="",
@@ -476,12 +490,19 @@ STATES: Final = (
         back="/ui/organizations",
     ),
     *(
-        _account(f"account, listed by {one.organization_slug[:7]}", "membership.html", "/ui/organizations", one=one, action="/", back="/")
+        _account(
+            f"account, listed by {one.organization_slug[:7]}",
+            "organizations/membership.html",
+            "/ui/organizations",
+            one=one,
+            action="/",
+            back="/",
+        )
         for one in LISTED
     ),
     _account(
         "account, organization suspended",
-        "organization.html",
+        "organizations/organization.html",
         "/ui/organizations",
         one=_organization(ENDLESS.name, "revision", LONG_ROLE, "suspended"),
         not_active="organization.not_active.suspended",
@@ -490,38 +511,56 @@ STATES: Final = (
         action="/",
         back="/",
     ),
-    _account("account, requests to join, none", "join_requests.html", "/ui/organizations", requests=[], back="/"),
+    _account("account, requests to join, none", "organizations/join_requests.html", "/ui/organizations", requests=[], back="/"),
     _account(
         "account, requests to join",
-        "join_requests.html",
+        "organizations/join_requests.html",
         "/ui/organizations",
         requests=[OwnJoinRequest(one, NOW - timedelta(days=2)) for one in ("Acme Metals", ENDLESS.name, FROM_THE_RIGHT.name)],
         back="/",
     ),
-    _account("account, invitations, none", "invitations.html", "/ui/organizations", invitations=[], place="/", back="/", **_ONE_PAGE),
+    _account(
+        "account, invitations, none",
+        "organizations/invitations.html",
+        "/ui/organizations",
+        invitations=[],
+        place="/",
+        back="/",
+        **_ONE_PAGE,
+    ),
     _account(
         "account, invitations",
-        "invitations.html",
+        "organizations/invitations.html",
         "/ui/organizations",
         invitations=[_INVITATION, _LONG_INVITATION],
         place="/",
         back="/",
         **_ONE_PAGE,
     ),
-    _account("account, invitation", "invitation.html", "/ui/organizations", invitation=_INVITATION, token="token", action="/", back="/"),
-    _account("account, applications, none", "applications.html", "/ui/applications", applications=[], allowed=None, **_ONE_PAGE),
+    _account(
+        "account, invitation",
+        "organizations/invitation.html",
+        "/ui/organizations",
+        invitation=_INVITATION,
+        token="token",
+        action="/",
+        back="/",
+    ),
+    _account(
+        "account, applications, none", "connections/applications.html", "/ui/applications", applications=[], allowed=None, **_ONE_PAGE
+    ),
     _account(
         "account, applications",
-        "applications.html",
+        "connections/applications.html",
         "/ui/applications",
         applications=_APPLICATIONS,
         allowed="consent.scope.{}".format,
         **_ONE_PAGE,
     ),
-    _account("account, connections, none", "connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS),
+    _account("account, connections, none", "connections/connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS),
     _account(
         "account, connections",
-        "connections.html",
+        "connections/connections.html",
         "/ui/settings/connections",
         connected=[
             (Thing(provider="codehost", email="ada@example.org", linked_at=_LAST_YEAR), "GitHub"),
@@ -533,7 +572,7 @@ STATES: Final = (
     ),
     _account(
         "account, connections, refused",
-        "connections.html",
+        "connections/connections.html",
         "/ui/settings/connections",
         connected=[],
         offers=[],
@@ -541,32 +580,32 @@ STATES: Final = (
     ),
     _account(
         "account, connect",
-        "connect.html",
+        "connections/connect.html",
         "/ui/settings/connections",
         title=Words("connect.title", {"provider": "GitHub"}),
         explained=Words("connect.text", {"provider": "GitHub"}),
         action="/",
         back="/",
     ),
-    _account("account, prove by password", "prove.html", "", **_PROVE),
-    _account("account, prove by password or passkey", "prove.html", "", **{**_PROVE, "by_passkey": True}),
+    _account("account, prove by password", "factors/prove.html", "", **_PROVE),
+    _account("account, prove by password or passkey", "factors/prove.html", "", **{**_PROVE, "by_passkey": True}),
     _account(
         "account, prove by backup code or passkey",
-        "prove.html",
+        "factors/prove.html",
         "",
         **{**_PROVE, "by_code": True, "by_app": False, "by_passkey": True, "explained": "prove.by_backup_code"},
         errors={"": Words("refusals.passkey_refused")},
     ),
     _account(
         "account, prove by passkey",
-        "prove.html",
+        "factors/prove.html",
         "",
         **{**_PROVE, "by_passkey": True, "possible": False, "explained": "prove.by_passkey", "again": "/ui/sign-in?again=yes"},
     ),
-    _account("account, passkeys, none", "passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
+    _account("account, passkeys, none", "factors/passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
     _account(
         "account, passkeys, not possible",
-        "passkeys.html",
+        "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=[],
         obstacle="refusals.passkeys_address",
@@ -574,27 +613,31 @@ STATES: Final = (
     ),
     _account(
         "account, passkeys",
-        "passkeys.html",
+        "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=_PASSKEYS,
         obstacle="",
         add="/ui/passkeys/add",
         done=Words("passkeys.done_added"),
     ),
-    _account("account, new passkey", "new_passkey.html", "/ui/passkeys", **_NEW_PASSKEY),
+    _account("account, new passkey", "factors/new_passkey.html", "/ui/passkeys", **_NEW_PASSKEY),
     _account(
-        "account, new passkey, unfit", "new_passkey.html", "/ui/passkeys", **_NEW_PASSKEY, errors={"": Words("refusals.passkey_unfit")}
+        "account, new passkey, unfit",
+        "factors/new_passkey.html",
+        "/ui/passkeys",
+        **_NEW_PASSKEY,
+        errors={"": Words("refusals.passkey_unfit")},
     ),
     _account(
         "account, new passkey, not possible",
-        "new_passkey.html",
+        "factors/new_passkey.html",
         "/ui/passkeys",
         **{**_NEW_PASSKEY, "obstacle": "refusals.passkeys_insecure"},
     ),
-    _account("account, passkey", "passkey.html", "/ui/passkeys", **_PASSKEY, passkey=_PASSKEYS[1]),
+    _account("account, passkey", "factors/passkey.html", "/ui/passkeys", **_PASSKEY, passkey=_PASSKEYS[1]),
     _account(
         "account, passkey, name wrong",
-        "passkey.html",
+        "factors/passkey.html",
         "/ui/passkeys",
         **_PASSKEY,
         passkey=_PASSKEYS[2],
@@ -602,28 +645,28 @@ STATES: Final = (
     ),
     _account(
         "account, two-step sign-in by passkeys",
-        "two_step.html",
+        "factors/two_step.html",
         "/ui/second-factor",
         **_TWO_STEP,
         summary=_summary(has_authenticator=False, passkeys=2),
     ),
     _account(
         "account, two-step sign-in off, with a passkey",
-        "two_step.html",
+        "factors/two_step.html",
         "/ui/second-factor",
         **_TWO_STEP,
         summary=_summary(second_factor_since=None, passkeys=1),
     ),
     _account(
         "account, prove by code, wrong",
-        "prove.html",
+        "factors/prove.html",
         "",
         **{**_PROVE, "by_code": True, "explained": "prove.by_code"},
         errors={"code": Words("refusals.wrong_code")},
     ),
     _account(
         "account, prove by code, too many",
-        "prove.html",
+        "factors/prove.html",
         "",
         **{**_PROVE, "by_code": True, "explained": "prove.by_code", "again": "/ui/sign-in?again=yes"},
         errors={"code": Words("refusals.rate_limit_exceeded")},

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from core.domain.federation.authorization_codes import (
+from core.domain.federation.oauth.authorization_codes import (
     GRACE,
     LIFETIME,
     ApprovedAuthorization,

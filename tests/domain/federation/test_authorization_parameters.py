@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.authorization_parameters import (
+from core.domain.federation.oauth.authorization_parameters import (
     LONGEST,
     PUSHED,
     Parameters,
@@ -18,7 +18,7 @@ from core.domain.federation.authorization_parameters import (
     pushed,
     recipient,
 )
-from core.domain.federation.authorizations import (
+from core.domain.federation.oauth.authorizations import (
     AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
@@ -27,8 +27,8 @@ from core.domain.federation.authorizations import (
     restored,
     stored,
 )
-from core.domain.federation.redirects import Recipient, ResponseMode
-from core.domain.federation.scopes import SCOPES
+from core.domain.federation.oauth.redirects import Recipient, ResponseMode
+from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import ClientId, UserId
 from core.frozen import replace
 from tests.hostile_uris import ALWAYS, FOR_THE_WEB, LOOPBACK, NEAR_LOOPBACK, NEAR_REGISTERED, REGISTERED

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import OrganizationNotActive
-from core.domain.federation.authorization_steps import (
+from core.domain.federation.oauth.authorization_steps import (
     AuthorizationStep,
     Progress,
     RequestingApplication,
@@ -17,15 +17,15 @@ from core.domain.federation.authorization_steps import (
     require_redeemable,
     wants_second_factor,
 )
-from core.domain.federation.authorizations import (
+from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
     AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
     Registered,
 )
-from core.domain.federation.redirects import Recipient, ResponseMode
-from core.domain.federation.scopes import EMAIL, OPENID, PROFILE, SCOPES
+from core.domain.federation.oauth.redirects import Recipient, ResponseMode
+from core.domain.federation.oauth.scopes import EMAIL, OPENID, PROFILE, SCOPES
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.services.services import SignInPolicy

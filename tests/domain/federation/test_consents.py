@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.federation.consents import widened
-from core.domain.federation.scopes import EMAIL, OPENID, SCOPES, known
+from core.domain.federation.oauth.consents import widened
+from core.domain.federation.oauth.scopes import EMAIL, OPENID, SCOPES, known
 
 SOME = st.lists(st.sampled_from(SCOPES))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.errors import OrganizationNotActive, Refusal
-from core.domain.federation.device_flow import (
+from core.domain.federation.oauth.device_flow import (
     LIFETIME,
     USER_CODE_ALPHABET,
     USER_CODE_LENGTH,
@@ -32,7 +32,7 @@ from core.domain.federation.device_flow import (
     unmasked,
     user_code_hmac,
 )
-from core.domain.federation.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.oauth_errors import InvalidGrant
 from core.domain.identifiers import DeviceCodeId, OrganizationId, ServiceId, UserId
 from core.domain.identity.sessions import Context
 from core.domain.secrets import Secret

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
-from core.domain.federation.authorizations import Registered
+from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
+from core.domain.federation.oauth.authorizations import Registered
 from core.domain.federation.saml.certificates import due_warning, three_years_after
 from core.domain.federation.saml.configurations import (
     MOST_CERTIFICATES,

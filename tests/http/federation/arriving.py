@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from core.domain.federation.consents import ApplicationAccess
+from core.domain.federation.oauth.consents import ApplicationAccess
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core.domain.email import Email
-from core.domain.federation.device_flow import EnteredCode
+from core.domain.federation.oauth.device_flow import EnteredCode
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client as Sender

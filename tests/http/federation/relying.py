@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from jwt.algorithms import ECAlgorithm
 from psycopg.types.json import Jsonb
 
-from core.domain.federation.authorization_codes import ApprovedAuthorization
+from core.domain.federation.oauth.authorization_codes import ApprovedAuthorization
 from core.domain.identifiers import ServiceId, SessionId, UserId
 from core.domain.secrets import Token
 from tests.http.cast import Neighbours

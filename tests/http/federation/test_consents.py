@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from core.domain.errors import NotFound
-from core.domain.federation.consents import ApplicationAccess
+from core.domain.federation.oauth.consents import ApplicationAccess
 from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver

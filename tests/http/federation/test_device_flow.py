@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized, Unavailable
-from core.domain.federation.device_flow import ENTRIES_OF_PERSON, AskingClient, DeviceCodeExpired, UserCodeUnknown
+from core.domain.federation.oauth.device_flow import ENTRIES_OF_PERSON, AskingClient, DeviceCodeExpired, UserCodeUnknown
 from core.domain.identifiers import ClientId, DeviceCodeId, ServiceId
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Secret

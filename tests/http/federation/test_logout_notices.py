@@ -16,7 +16,7 @@ from actors.dispatcher import DeliveryDispatcher
 from actors.mailbox import Mailbox
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.email import Email
-from core.domain.federation.logout_notices import RULES
+from core.domain.federation.logout.logout_notices import RULES
 from core.domain.identifiers import DeviceId, OrganizationId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from entrypoints.bootstrap import Postern

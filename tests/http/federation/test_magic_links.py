@@ -124,7 +124,7 @@ async def test_a_link_of_an_account_that_changed_since_does_nothing(change: str,
     tab = await tabs.tab().open(await link(postbox))
     house.people.change(change)
     await tab.send()
-    assert (tab.status, tabs.session) == (401, None)
+    assert (tab.status, tabs.session) == (400, None)
 
 
 async def test_it_ends_after_a_quarter_of_an_hour(house: Arriving, ada: Person, postbox: Postbox) -> None:

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from core.domain.federation.authorization_parameters import Parameters
-from core.domain.federation.authorizations import UnknownRecipient
+from core.domain.federation.oauth.authorization_parameters import Parameters
+from core.domain.federation.oauth.authorizations import UnknownRecipient
 from core.domain.identifiers import ClientId
 from tests.http.cast import all_at_once
 from tests.http.client import Received

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from adapters.postgres.identity.parting.forgetting import NOBODY
+from adapters.postgres.identity.privacy.forgetting import NOBODY
 from core.domain.email import Email
 from core.domain.mail import Mail
 from entrypoints.bootstrap import Postern

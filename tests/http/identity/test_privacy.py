@@ -14,8 +14,8 @@ import trio
 from actors.job_worker import Workplace
 from actors.purger import Purger
 from adapters.postgres.embedded import BINARIES
-from adapters.postgres.identity.parting.forgetting import NOBODY
-from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
+from adapters.postgres.identity.privacy.forgetting import NOBODY
+from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.email import Email
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, UserId
@@ -102,7 +102,7 @@ class PrivacyScene(Inviting):
     def forgetter(self) -> Purger:
         foundation = self.postern.foundation
         workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, foundation.secrets.spread)
-        remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
+        remains = PostgresForgottenPeople(foundation.pool, foundation.keyring)
         return Purger(FORGET_JOB, Purge(foundation.unit_of_work, remains, forget_job), workplace, name="forgetter")
 
     async def finish(self) -> None:

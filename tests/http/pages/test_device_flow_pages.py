@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pyotp
 import pytest
 
-from core.domain.federation.device_flow import ENTRIES_OF_PERSON
+from core.domain.federation.oauth.device_flow import ENTRIES_OF_PERSON
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern

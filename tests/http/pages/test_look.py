@@ -90,7 +90,7 @@ def test_an_organizations_stylesheet_is_ours_and_its_colour() -> None:
 @pytest.mark.parametrize("color", [POSTERN.color, "#ffe066"])
 async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> None:
     page = shipped_pages().page(
-        "choose_password.html",
+        "mailed/choose_password.html",
         Language.ENGLISH,
         brand=Branding("Acme", color=color),
         title="Choose a new password",

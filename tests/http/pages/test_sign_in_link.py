@@ -128,7 +128,7 @@ async def test_an_account_that_has_changed_since_is_not_signed_in(
     tab = await tabs.tab().open(await made(postern, log))
     people.change("update users set " + change + " where id = %s", ada.user)
     await tab.send()
-    assert (tab.status, tabs.session) == (401, None)
+    assert (tab.status, tabs.session) == (400, None)
     assert people.rows("select used_at from mailed_tokens") == [{"used_at": None}]
 
 

@@ -9,7 +9,7 @@ import trio
 
 from actors.due_sweepers import login_counter
 from adapters.postgres.platform.analytics import PostgresLoginCounter
-from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.platform.analytics import PAGE
 from core.domain.services.services import purge_job
 from core.usecases.purge import Purge
@@ -184,7 +184,7 @@ async def test_a_deleted_service_keeps_its_counts_under_its_last_name(house: Ana
     assert (await house.request("DELETE", path, by=house.owner)).status == 204
     expected = [{"service_id": str(house.shop.id), "service_name": "The last name", "count": 5}]
     assert await house.listed("logins-by-service") == expected
-    remains = PostgresServiceRemains(house.postern.foundation.pool)
+    remains = PostgresDeletedServices(house.postern.foundation.pool)
     assert await Purge(house.postern.foundation.unit_of_work, remains, purge_job).run(house.shop.id, trio.lowlevel.checkpoint)
     assert await house.listed("logins-by-service") == expected
     await house.count()

@@ -57,7 +57,7 @@ class Counted:
         self.begun += 1
         await self._handler(scope, receive, send)
 
-    async def crowd(self, server: RunningServer, count: int, source: str | None = None, sending: bytes = SLOW) -> list[WireClient]:
+    async def guests(self, server: RunningServer, count: int, source: str | None = None, sending: bytes = SLOW) -> list[WireClient]:
         """Clients whose requests begin one after the other."""
         clients: list[WireClient] = []
         for _ in range(count):
@@ -87,13 +87,13 @@ async def open_ones(clients: Sequence[WireClient]) -> list[int]:
 
 async def test_an_address_that_is_full_of_idle_connections_gives_up_its_oldest_for_a_newcomer() -> None:
     async with running(application(greet), ServerSettings(most_connections_per_address=3)) as server:
-        crowd = await connected(server, 3)
-        for client in crowd:
+        guests = await connected(server, 3)
+        for client in guests:
             assert (await client.ask()).status == 200
-        assert (await crowd[0].ask()).status == 200
+        assert (await guests[0].ask()).status == 200
         assert (await server.ask()).status == 200
         # The first had asked once more since.
-        assert await open_ones(crowd) == [0, 2]
+        assert await open_ones(guests) == [0, 2]
         assert server.closed == ["made_room"]
 
 
@@ -124,10 +124,10 @@ async def test_an_address_whose_connections_are_all_busy_gets_no_more_and_others
 async def test_a_trusted_proxy_may_have_any_number_of_connections() -> None:
     settings = ServerSettings(most_connections_per_address=1, trusted_proxies=(ip_network(f"{OTHER}/32"),))
     async with running(application(greet), settings) as server:
-        crowd = await connected(server, 5, OTHER)
-        for client in crowd:
+        guests = await connected(server, 5, OTHER)
+        for client in guests:
             assert (await client.ask()).status == 200
-        assert await open_ones(crowd) == [0, 1, 2, 3, 4]
+        assert await open_ones(guests) == [0, 1, 2, 3, 4]
 
 
 async def test_a_unix_socket_may_have_any_number_of_connections(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ async def test_a_body_that_is_waited_for_is_not_work() -> None:
 async def test_an_answer_that_is_being_read_is_not_work() -> None:
     counted = Counted(send_large)
     async with running(counted.application, ServerSettings(most_requests=1)) as server:
-        slow = await counted.crowd(server, 3, sending=GET)
+        slow = await counted.guests(server, 3, sending=GET)
         assert (await server.ask(GET.replace(b"/ ", b"/small "))).status == 200
         for client in slow:
             assert len((await client.answer()).body) == len(LARGE)
@@ -233,8 +233,8 @@ async def test_probes_are_answered_however_much_there_is_to_do() -> None:
 async def test_of_too_many_that_are_waited_for_those_go_first_that_have_lasted_longest(settings: ServerSettings) -> None:
     counted = Counted(echo)
     async with running(counted.application, settings) as server:
-        modest = await counted.crowd(server, 1)
-        slow = await counted.crowd(server, 6, OTHER)
+        modest = await counted.guests(server, 1)
+        slow = await counted.guests(server, 6, OTHER)
         await until(lambda: server.closed == ["crowded_out"] * 3)
         for client in slow[:3]:
             assert (await client.answer(b"POST")).status == 408
@@ -257,9 +257,9 @@ async def test_readers_are_bounded_like_senders() -> None:
     counted = Counted(send_large)
     settings = ServerSettings(prompt=0, watch_interval=0.01, most_waiting_per_address=1)
     async with running(counted.application, settings) as server:
-        crowd = await counted.crowd(server, 3, sending=GET)
+        guests = await counted.guests(server, 3, sending=GET)
         await until(lambda: server.closed == ["crowded_out"] * 2)
-        assert len((await crowd[2].answer()).body) == len(LARGE)
+        assert len((await guests[2].answer()).body) == len(LARGE)
 
 
 async def test_behind_a_proxy_the_bound_is_the_clients() -> None:
@@ -268,7 +268,7 @@ async def test_behind_a_proxy_the_bound_is_the_clients() -> None:
     async with running(counted.application, settings) as server:
         clients = []
         for address in (b"192.0.2.1", b"192.0.2.2", b"192.0.2.1"):
-            clients += await counted.crowd(server, 1, sending=SLOW.replace(b"Content", b"X-Forwarded-For: " + address + b"\r\nContent"))
+            clients += await counted.guests(server, 1, sending=SLOW.replace(b"Content", b"X-Forwarded-For: " + address + b"\r\nContent"))
         await until(lambda: server.closed == ["crowded_out"])
         assert (await clients[0].answer(b"POST")).status == 408
         for client in clients[1:]:

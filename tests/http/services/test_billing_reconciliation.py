@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from actors.billing_reconciler import BillingReconciler
-from adapters.postgres.upkeep.forgotten_remains import PostgresForgottenRemains
-from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
+from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.identifiers import UserId
 from core.domain.identity.privacy import PrivacyRequester, forget_job
 from core.domain.record.events import SYSTEM
@@ -193,7 +193,7 @@ async def test_nobody_pays_for_a_person_who_was_forgotten(counter: Counter) -> N
     foundation, privacy = counter.postern.foundation, counter.postern.identity.privacy
     request = await privacy.forget(UserId(people[0].user), PrivacyRequester(operator="root"), SYSTEM)
     counter.people.change("update billing_sweeps set due_at = now() + interval '1 day'")
-    remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
+    remains = PostgresForgottenPeople(foundation.pool, foundation.keyring)
     assert await Purge(foundation.unit_of_work, remains, forget_job).run(request.id, trio.lowlevel.checkpoint)
     await reconciler(counter).ask_all()
     assert [one["status"] for one in bought] == ["canceled", "active"]
@@ -207,7 +207,7 @@ async def test_what_a_forgotten_person_had_begun_to_buy_is_cancelled(counter: Co
     ada = counter.user()
     foundation, privacy = counter.postern.foundation, counter.postern.identity.privacy
     request = await privacy.forget(UserId(ada.user), PrivacyRequester(operator="root"), SYSTEM)
-    remains = PostgresForgottenRemains(foundation.pool, foundation.keyring)
+    remains = PostgresForgottenPeople(foundation.pool, foundation.keyring)
     assert await Purge(foundation.unit_of_work, remains, forget_job).run(request.id, trio.lowlevel.checkpoint)
     bought = counter.bought(ada)
     await counter.tell(CREATED, bought)
@@ -246,7 +246,7 @@ async def test_a_deleted_service_ends_what_was_bought_there(counter: Counter) ->
     assert (await counter.request("DELETE", path, by=counter.owner)).status == 204
     # News of these moments are taken, and concern nobody.
     await counter.tell(UPDATED, bought, int(time()) + 1)
-    remains = PostgresServiceRemains(counter.postern.foundation.pool)
+    remains = PostgresDeletedServices(counter.postern.foundation.pool)
     for part in remains.parts:
         await remains.sweep(part, counter.shop.id, None, 100)
     await reconciler(counter).ask_all()

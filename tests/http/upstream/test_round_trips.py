@@ -8,7 +8,7 @@ from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.http.application import build_application
-from entrypoints.http.pages import upstream_pages
+from entrypoints.http.pages.sign_in import upstream_pages
 from tests.changed_fields import answer_by
 from tests.http.browsing import Tabs
 from tests.http.client import Client
@@ -45,7 +45,7 @@ async def test_an_application_costs_the_look_at_it_and_the_code_besides(house: U
     place = fake.consent(await house.leave(tabs, house.direct()))
     assert trips(house, "/auth/{provider}") == 2
     assert (await tabs.request("GET", place)).status == 302
-    assert trips(house, "/auth/{provider}/callback") <= 8
+    assert trips(house, "/auth/{provider}/callback") <= 9
 
 
 async def test_what_is_gone_on_with_is_what_a_look_up_would_find(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
+from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.tenancy.organizations import purge_job
@@ -81,7 +81,7 @@ class SwitchedOff:
 
     async def purge_evil(self) -> None:
         foundation = self.postern.foundation
-        purge = Purge(foundation.unit_of_work, PostgresOrganizationRemains(foundation.pool), purge_job)
+        purge = Purge(foundation.unit_of_work, PostgresDeletedOrganizations(foundation.pool), purge_job)
         assert await purge.run(self.evil.tenant.id, trio.lowlevel.checkpoint)
 
     def activated(self) -> list[str]:

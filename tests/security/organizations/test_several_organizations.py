@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 import trio
 
-from adapters.postgres.upkeep.organization_remains import PostgresOrganizationRemains
-from adapters.postgres.upkeep.service_remains import PostgresServiceRemains
+from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
+from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.secrets import Password
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
@@ -170,9 +170,9 @@ def _texts(body: bytes) -> list[str]:
 async def test_what_remains_of_one_goes_alone(world: World, postern: Postern, people: People) -> None:
     house, pool = world.asked, postern.foundation.pool
     for table, remains, job, owner in (
-        ("all_services", PostgresServiceRemains(pool), services_domain.purge_job, house.app.id),
-        ("all_services", PostgresServiceRemains(pool), services_domain.purge_job, house.shop.id),
-        ("all_organizations", PostgresOrganizationRemains(pool), organizations_domain.purge_job, house.tenant.id),
+        ("all_services", PostgresDeletedServices(pool), services_domain.purge_job, house.app.id),
+        ("all_services", PostgresDeletedServices(pool), services_domain.purge_job, house.shop.id),
+        ("all_organizations", PostgresDeletedOrganizations(pool), organizations_domain.purge_job, house.tenant.id),
     ):
         people.change(f"update {table} set deleted_at = now() where id = %s", owner)
         before = world.rows()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from adapters.postgres.identity.parting.forgetting import NOBODY
+from adapters.postgres.identity.privacy.forgetting import NOBODY
 from adapters.postgres.jobs import sealing_context
 from core.domain.email import Email
 from core.domain.identifiers import JobId

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import trio
 
-from adapters.postgres.identity.parting.forgetting import NOBODY
+from adapters.postgres.identity.privacy.forgetting import NOBODY
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog, Emptying
 from tests.http.client import Client, Received

@@ -9,10 +9,10 @@ import pytest
 
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from core.domain.errors import OrganizationNotActive, Unauthorized, Unavailable
-from core.domain.federation.authorization_codes import CONTENDED, Claim, EarlierUse, Opening, claim_of
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials, RegisteredClient
-from core.domain.federation.grants import AUTHORIZATION_CODE, TokenRequest
-from core.domain.federation.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.authorization_codes import CONTENDED, Claim, EarlierUse, Opening, claim_of
+from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials, RegisteredClient
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
+from core.domain.federation.oauth.oauth_errors import InvalidGrant
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import Context

@@ -13,7 +13,7 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.devices import PostgresDevices
+from adapters.postgres.identity.factors.devices import PostgresDevices
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.proxies import ListedProxies
 from adapters.system import SystemIds, SystemSecrets

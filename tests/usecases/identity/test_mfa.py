@@ -15,7 +15,7 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.totp import PyotpTotp
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.mfa import PostgresMfa
+from adapters.postgres.identity.factors.mfa import PostgresMfa
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns

@@ -13,7 +13,7 @@ from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict
-from core.domain.identity.precedence import Precedence
+from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from core.usecases.platform.platform_owners import PlatformOwners
 from tests.conftest import CapturedLog
@@ -26,11 +26,11 @@ EMAIL = LibraryEmailSyntax().parse("First.Owner@example.com")
 class QuickHashes:
     """Argon2 has tests of its own; these are about accounts."""
 
-    async def hash(self, password: Password, precedence: Precedence = Precedence.STRANGER) -> str:  # noqa: ARG002 - the port's signature
+    async def hash(self, password: Password, precedence: Priority = Priority.STRANGER) -> str:  # noqa: ARG002 - the port's signature
         await trio.lowlevel.checkpoint()
         return f"hash of {len(password.reveal())}"
 
-    async def verify(self, encoded: str | None, password: Password, precedence: Precedence = Precedence.STRANGER) -> bool:
+    async def verify(self, encoded: str | None, password: Password, precedence: Priority = Priority.STRANGER) -> bool:
         raise NotImplementedError
 
     def is_outdated(self, encoded: str) -> bool:

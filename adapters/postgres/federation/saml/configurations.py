@@ -13,9 +13,9 @@ from adapters.postgres.federation.saml.rows import (
     configuration,
     configuration_parameters,
 )
-from adapters.postgres.identity.login_events import log_login, login_parameters, queue_for_export
-from adapters.postgres.identity.revoking import ending_codes, revoking
-from adapters.postgres.identity.sign_in_policy import admits
+from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners

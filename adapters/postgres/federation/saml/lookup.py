@@ -8,8 +8,8 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
 from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, configuration, signer
-from adapters.postgres.identity.flows import FIND_FLOW, FlowRow
-from adapters.postgres.identity.liveness import SESSION_LIVES
+from adapters.postgres.identity.proofs.flows import FIND_FLOW, FlowRow
+from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text

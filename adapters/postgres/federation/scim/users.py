@@ -14,8 +14,8 @@ from psycopg.errors import UniqueViolation
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
-from adapters.postgres.identity.parting.holding import HELD_BY_NOTHING_ELSE
-from adapters.postgres.identity.revoking import ending_codes, revoking
+from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE
+from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATED, RELATIONS_OF_MEMBER

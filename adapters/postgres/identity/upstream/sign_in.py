@@ -6,9 +6,9 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
-from adapters.postgres.identity.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
-from adapters.postgres.identity.flows import flow_parameters
-from adapters.postgres.identity.mfa import has_second_factor
+from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.factors.mfa import has_second_factor
+from adapters.postgres.identity.proofs.flows import flow_parameters
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_AND_CLIENT, RealmRow
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.identity.upstream.proved_domains import proved_domains

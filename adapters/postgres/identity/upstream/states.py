@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.identity.flows import ADD_FLOW, FlowRow, flow_columns
-from adapters.postgres.identity.liveness import IS_LIVE
+from adapters.postgres.identity.proofs.flows import ADD_FLOW, FlowRow, flow_columns
+from adapters.postgres.identity.sessions.liveness import IS_LIVE
 from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import FlowId, SessionId, UserId

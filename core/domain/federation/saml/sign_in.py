@@ -9,10 +9,16 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from core.domain.federation.authorization_steps import RequestingApplication, SignedInPerson
-from core.domain.federation.authorizations import AuthorizationErrorCode, AuthorizationPrompt, AuthorizationRefused, AuthorizationRequest
 from core.domain.federation.groups import groups
-from core.domain.federation.redirects import Recipient
+from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
+from core.domain.federation.oauth.authorizations import (
+    AuthorizationErrorCode,
+    AuthorizationPrompt,
+    AuthorizationRefused,
+    AuthorizationRequest,
+)
+from core.domain.federation.oauth.redirects import Recipient
+from core.domain.federation.oauth.scopes import EMAIL, OPENID, ORGANIZATION
 from core.domain.federation.saml.certificates import Signer
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat, Source
 from core.domain.federation.saml.messages import (
@@ -23,7 +29,6 @@ from core.domain.federation.saml.messages import (
     RequestedContext,
     Status,
 )
-from core.domain.federation.scopes import EMAIL, OPENID, ORGANIZATION
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.json import Json

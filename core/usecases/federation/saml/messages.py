@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from core.domain.errors import NotFound
-from core.domain.federation.authorization_steps import organization_closed
+from core.domain.federation.oauth.authorization_steps import organization_closed
 from core.domain.federation.saml.certificates import Signer, sealing_context
 from core.domain.federation.saml.configurations import Configuration, SamlBinding
 from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange, kept_id

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, SecondFactorRequired
-from core.domain.federation.authorization_steps import (
+from core.domain.federation.oauth.authorization_steps import (
     AuthorizationStep,
     Progress,
     RequestingApplication,
@@ -17,8 +17,8 @@ from core.domain.federation.authorization_steps import (
     next_step,
     organization_closed,
 )
-from core.domain.federation.authorizations import AuthorizationRefused
-from core.domain.federation.consents import Consent
+from core.domain.federation.oauth.authorizations import AuthorizationRefused
+from core.domain.federation.oauth.consents import Consent
 from core.domain.federation.saml.certificates import Signer
 from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange

@@ -7,7 +7,7 @@ from core.domain.identifiers import DeviceId, FlowId, PreauthenticationId, UserI
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
-from core.domain.identity.precedence import FamiliarAddresses
+from core.domain.identity.priority import FamiliarAddresses
 from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.sessions import PLATFORM, Context

@@ -152,7 +152,7 @@ async def show_refusal_of_address(call: Call[None, AddressLink], postern: Poster
     link = call.query
     doubt = await postern.identity.address_proofs.look(link.token, _browser(call, postern), refusing=True)
     return shipped_pages().page(
-        "not_me.html",
+        "mailed/not_me.html",
         call.language,
         action=_NOT_ME,
         fields=_fields(link),
@@ -195,7 +195,7 @@ async def _ask(call: AnyCall, postern: Postern, link: AddressLink, errors: Mappi
     flow = await _registered_in(call, postern, link)
     asked = AskedOnPage.NEW_PASSWORD if anew and doubt.purpose is MailedTokenPurpose.VERIFY_EMAIL else doubt.asked
     return shipped_pages().page(
-        "verify_email.html",
+        "mailed/verify_email.html",
         call.language,
         brand=POSTERN if flow is None else flow.branding,
         action=_NEW_PASSWORD if asked is AskedOnPage.NEW_PASSWORD else _VERIFY,

@@ -25,7 +25,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.account.membership_pages import MANY_ANSWERS
+from entrypoints.http.pages.account.organizations.membership_pages import MANY_ANSWERS
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, WayOn, page
 from entrypoints.http.pages.flows import FORGOTTEN
 from entrypoints.http.pages.refusals import in_words
@@ -142,7 +142,7 @@ def _form(
 ) -> bytes:
     text = shipped_pages().text(language)
     return shipped_pages().page(
-        "choose_password.html",
+        "mailed/choose_password.html",
         language,
         title=text(_TITLES[path]),
         action=path,

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import LEAVING
+from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form

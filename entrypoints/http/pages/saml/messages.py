@@ -10,7 +10,7 @@ from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.messages import LONGEST_MESSAGE, Envelope, MessageRefused
 from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.accepts import Raw
-from entrypoints.http.pages.foreign_forms import pairs
+from entrypoints.http.pages.authorization.foreign_forms import pairs
 
 SAML_FORM: Final = Raw("application/x-www-form-urlencoded", 3 * LONGEST_MESSAGE)
 """A message in base64, with every byte of it percent-encoded at worst."""

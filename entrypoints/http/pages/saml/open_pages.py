@@ -25,7 +25,7 @@ from entrypoints.http.machinery.endpoints import declare
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import HTML, shipped_pages
-from entrypoints.http.pages.authorization_pages import LEAVING
+from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.flows import Page
 from entrypoints.http.pages.saml.sign_in_pages import EXCHANGES, advice, delivered, to_consent
@@ -115,7 +115,7 @@ def open_service_provider(call: Call[None, OpenQuery, OpenPath], postern: Poster
     """Ask whether to go on to a service provider: no other site can send a person there from here"""
     state = call.query.RelayState
     return shipped_pages().page(
-        "saml_open.html",
+        "saml/saml_open.html",
         call.language,
         action=_LOGIN.format(org_slug=call.path.org_slug, service_slug=call.path.service_slug),
         hidden={"RelayState": state} if state else {},

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
-from core.domain.federation.authorization_steps import AuthorizationStep, wants_second_factor
+from core.domain.federation.oauth.authorization_steps import AuthorizationStep, wants_second_factor
 from core.domain.federation.saml.messages import MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
@@ -37,7 +37,8 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.authorization_pages import LEAVING, form_of
+from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of
+from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to, until_second_factor
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
@@ -56,9 +57,8 @@ from entrypoints.http.pages.flows import (
     with_headers,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
-from entrypoints.http.pages.interim_pages import interim_page, leading_to, until_second_factor
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
-from entrypoints.http.pages.sign_in_pages import offered
+from entrypoints.http.pages.sign_in.sign_in_pages import offered
 from entrypoints.rounds import fair_turn
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
@@ -355,14 +355,16 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
             assert outcome.signed_in is not None  # noqa: S101 - for the type checker: nobody else is asked
             hidden = {"session": str(outcome.signed_in.session)}
             where = leading_to(outcome.asked.acs_url)
-            return Answer(show("consent.html", action=form_of(FINISH, flow), hidden=hidden, scopes=outcome.tells, **where), 200)
+            return Answer(
+                show("authorization/consent.html", action=form_of(FINISH, flow), hidden=hidden, scopes=outcome.tells, **where), 200
+            )
         case AuthorizationStep.TURN_AWAY:
-            return Answer(show("turned_away.html", action=_ELSEWHERE), 403)
+            return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
         case AuthorizationStep.CONFIRM_MEMBERSHIP:
             return to(CONFIRM_MEMBERSHIP, flow)
         case AuthorizationStep.SET_UP_SECOND_FACTOR:
             time = until_second_factor(postern, flow, outcome, FINISH)
-            return Answer(show("second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)
+            return Answer(show("sign_in/second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)
         case _ if flow.signed_in_at is not None:
             # They have signed out again, or the sign-in no longer counts.
             raise FlowOver
@@ -372,7 +374,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
 
 def _sign_in_page(call: AnyCall, postern: Postern, flow: Flow) -> bytes:
     return shipped_pages().page(
-        "saml_sign_in.html",
+        "saml/saml_sign_in.html",
         call.language,
         brand=flow.branding,
         service=flow.wanted.service_name,

@@ -6,11 +6,11 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive
-from core.domain.federation.clients import AuthenticationMethod
-from core.domain.federation.device_flow import LONGEST_USER_CODE, AskingClient, DeviceCodeExpired
-from core.domain.federation.metadata import DEVICE_AUTHORIZATION_ENDPOINT
-from core.domain.federation.oauth_errors import InvalidScope
-from core.domain.federation.scopes import LONGEST_SCOPES
+from core.domain.federation.oauth.clients import AuthenticationMethod
+from core.domain.federation.oauth.device_flow import LONGEST_USER_CODE, AskingClient, DeviceCodeExpired
+from core.domain.federation.oauth.metadata import DEVICE_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.oauth_errors import InvalidScope
+from core.domain.federation.oauth.scopes import LONGEST_SCOPES
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.usecases.federation.grants import asked_scopes
 from entrypoints.bootstrap import Postern

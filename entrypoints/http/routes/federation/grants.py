@@ -7,12 +7,12 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
-from core.domain.federation.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
-from core.domain.federation.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
-from core.domain.federation.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type
-from core.domain.federation.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
-from core.domain.federation.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
-from core.domain.federation.scopes import LONGEST_SCOPES
+from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
+from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type
+from core.domain.federation.oauth.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
+from core.domain.federation.oauth.scopes import LONGEST_SCOPES
 from core.domain.secrets import Token
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.federation.logout_notices import RULES, LogoutNotice
+from core.domain.federation.logout.logout_notices import RULES, LogoutNotice
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

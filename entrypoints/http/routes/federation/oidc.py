@@ -7,9 +7,9 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import TokenInvalid, Unauthorized
-from core.domain.federation.metadata import USERINFO_ENDPOINT, metadata
-from core.domain.federation.oauth_errors import InsufficientScope
-from core.domain.federation.oidc import person_claims
+from core.domain.federation.oauth.metadata import USERINFO_ENDPOINT, metadata
+from core.domain.federation.oauth.oauth_errors import InsufficientScope
+from core.domain.federation.oauth.oidc import person_claims
 from core.domain.identity.callers import Caller
 from core.domain.languages import Language
 from core.domain.secrets import Token

@@ -4,9 +4,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from core.domain.federation.authorization_parameters import LONGEST, LONGEST_HINT, Parameters
-from core.domain.federation.authorizations import AuthorizationRefused, UnknownRecipient
-from core.domain.federation.metadata import PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT, Parameters
+from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
+from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form

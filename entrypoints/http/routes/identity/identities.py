@@ -21,7 +21,7 @@ from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.headers import AnswerHeader
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.own_forms import is_of_another_origin
-from entrypoints.http.pages.link_request_pages import address
+from entrypoints.http.pages.authorization.link_request_pages import address
 
 _TAGS: Final = ("account",)
 _COOKIE: Final = AnswerHeader(

@@ -8,8 +8,8 @@ import trio
 
 from adapters.postgres.federation.device_flow import PostgresDeviceCodes
 from adapters.postgres.upkeep.housekeeping import ExpiredDeviceCodes
-from core.domain.federation.clients import AuthenticationMethod, ClientCredentials
-from core.domain.federation.device_flow import (
+from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
+from core.domain.federation.oauth.device_flow import (
     LIFETIME,
     AskingClient,
     AskingDevice,

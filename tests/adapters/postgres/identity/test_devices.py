@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.devices import KNOWLEDGE, PostgresDevices, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.factors.devices import KNOWLEDGE, PostgresDevices, knowledge_of, knowledge_parameters
 from adapters.postgres.upkeep.housekeeping import RevokedDevices, UnusedDevices
 from core.domain.identifiers import DeviceId, LoginEventId, UserId
 from core.domain.identity.accounts import Account

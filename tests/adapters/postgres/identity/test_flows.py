@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 import trio
 
-from adapters.postgres.identity.flows import PostgresFlows
+from adapters.postgres.identity.proofs.flows import PostgresFlows
 from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId
 from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted

@@ -70,8 +70,8 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
         "core/domain/record/event_data.py",
         "core/domain/record/event_types.py",
     ),
-    " LoginEvent(": ("adapters/postgres/identity/login_events.py", "core/domain/identity/login_events.py"),
-    "insert into login_events": ("adapters/postgres/identity/login_events.py",),
+    " LoginEvent(": ("adapters/postgres/identity/proofs/login_events.py", "core/domain/identity/login_events.py"),
+    "insert into login_events": ("adapters/postgres/identity/proofs/login_events.py",),
 }
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from adapters.postgres.identity.mfa import PostgresMfa
+from adapters.postgres.identity.factors.mfa import PostgresMfa
 from adapters.postgres.upkeep.housekeeping import ExpiredPreauthentications
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.mfa import MOST_WRONG_CODES, PREAUTHENTICATION_LIFETIME, MfaEvent, Preauthentication, SecondFactorStatus

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
-from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
+from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from core.domain.identity.accounts import Account
 from core.domain.identity.refresh_tokens import PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, NO_SUBSCRIPTION, Session, SubscriptionState

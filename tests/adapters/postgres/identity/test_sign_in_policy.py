@@ -13,15 +13,15 @@ import pytest
 import adapters.postgres
 from adapters.postgres.federation.authorizations import PostgresEncounters
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
-from adapters.postgres.identity.refresh_tokens import PostgresRefreshTokens
-from adapters.postgres.identity.sign_in_policy import admits
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.tenancy.callers import PostgresCallers
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.federation.authorization_steps import AuthorizationStep, Progress, next_step, require_open
-from core.domain.federation.authorizations import AuthorizationRequest
-from core.domain.federation.redirects import Recipient
-from core.domain.federation.scopes import OPENID
+from core.domain.federation.oauth.authorization_steps import AuthorizationStep, Progress, next_step, require_open
+from core.domain.federation.oauth.authorizations import AuthorizationRequest
+from core.domain.federation.oauth.redirects import Recipient
+from core.domain.federation.oauth.scopes import OPENID
 from core.domain.identity.callers import Caller, require_admitted
 from core.domain.identity.refresh_tokens import Holder, RefreshOutcome, refresh_outcome
 from core.domain.identity.sign_in import LastLook, open_context
@@ -174,10 +174,10 @@ async def test_a_session_outlasts_the_membership_where_the_domain_admits_strange
 _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/services/services.py": "a service is kept, and told",
     "adapters/postgres/federation/authorizations.py": "the domain decides what is left to do for a request",
-    "adapters/postgres/identity/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
+    "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
     "adapters/postgres/tenancy/callers.py": "the look at a caller reads the service's row once, and decides of that by the fragment",
     "adapters/postgres/upkeep/personal_data.py": "it says nothing of a person",
-    "adapters/postgres/identity/sign_in_policy.py": "the fragment",
+    "adapters/postgres/identity/proofs/sign_in_policy.py": "the fragment",
 }
 _COMPARED: Final = re.compile(r"sign_in_policy\s*(?:=\s*'|<>|!=|is\s|in\s*\(|~|like)|'(?:anyone|members)'", re.IGNORECASE)
 
@@ -192,6 +192,6 @@ def test_no_statement_decides_it_by_itself() -> None:
     told = {name for name, text in _sources() if "sign_in_policy" in text.replace("identity.sign_in_policy", "")}
     assert told == set(_KEEPS_OR_TELLS)
     decided = {name for name, text in _sources() if _COMPARED.search(text)}
-    assert decided == {"adapters/postgres/identity/sign_in_policy.py"}
+    assert decided == {"adapters/postgres/identity/proofs/sign_in_policy.py"}
     assert _COMPARED.search(admits("false"))
     assert not _COMPARED.search("update services set sign_in_policy = %(sign_in_policy)s")

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import trio
 
-from ports.remains import Remains
+from ports.deleted_rows import DeletedRows
 from tests.adapters.postgres.conftest import Store
 
 # A batch that comes to its end in the middle of everything.
 BATCH: Final = 7
 
 
-async def purge(remains: Remains, owner: UUID) -> Mapping[str, list[int]]:
+async def purge(remains: DeletedRows, owner: UUID) -> Mapping[str, list[int]]:
     """How many rows went with each batch of each part."""
     batches: dict[str, list[int]] = {}
     for part in remains.parts:
@@ -26,7 +26,7 @@ async def purge(remains: Remains, owner: UUID) -> Mapping[str, list[int]]:
     return batches
 
 
-async def purge_twice(remains: Remains, owner: UUID) -> None:
+async def purge_twice(remains: DeletedRows, owner: UUID) -> None:
     """Of which the first takes up what another began."""
     for part in remains.parts[:3]:
         await remains.sweep(part, owner, None, BATCH)
@@ -36,7 +36,7 @@ async def purge_twice(remains: Remains, owner: UUID) -> None:
     assert not await remains.finish(owner)
 
 
-async def purge_by_five(remains: Remains, owner: UUID) -> None:
+async def purge_by_five(remains: DeletedRows, owner: UUID) -> None:
     finished: list[bool] = []
 
     async def work() -> None:
@@ -50,7 +50,7 @@ async def purge_by_five(remains: Remains, owner: UUID) -> None:
     assert sorted(finished) == [False] * 4 + [True]
 
 
-async def purge_beside_a_holder(store: Store, remains: Remains, owner: UUID, session: UUID) -> None:
+async def purge_beside_a_holder(store: Store, remains: DeletedRows, owner: UUID, session: UUID) -> None:
     """Somebody holds this session's row for a while."""
     done = trio.Event()
 

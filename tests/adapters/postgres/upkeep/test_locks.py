@@ -5,7 +5,8 @@ from typing import Final
 
 import pytest
 
-from adapters.postgres.upkeep import organization_remains, service_remains
+from adapters.postgres.upkeep import deleted_organizations as organization_remains
+from adapters.postgres.upkeep import deleted_services as service_remains
 
 # They have no ids, and are found and locked in the order of their places in the table.
 _WITHOUT_IDS: Final = "login_counts"

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from adapters.postgres.identity.parting.forgetting import CREDENTIALS, PARTS
+from adapters.postgres.identity.privacy.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.personal_data import NOT_PERSONAL, PERSONAL, Eraser
 from core.domain.identifiers import LoginEventId

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from adapters.postgres.federation.saml.lookup import PostgresSaml
-from core.domain.federation.consents import ApplicationAccess
+from core.domain.federation.oauth.consents import ApplicationAccess
 from core.domain.federation.saml.sign_in import has_allowed
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, UserId
 from core.domain.identity.devices import Client

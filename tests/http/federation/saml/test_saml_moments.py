@@ -6,10 +6,12 @@ from uuid import uuid4
 import pytest
 
 from adapters.postgres.federation.saml.configurations import SamlRows
-from adapters.postgres.identity.flows import FlowRows
-from core.domain.federation.authorization_steps import AuthorizationStep
+from adapters.postgres.identity.proofs.flows import FlowRows
+from adapters.postgres.identity.proofs.sign_in import SignInRows
+from core.domain.federation.oauth.authorization_steps import AuthorizationStep
 from core.domain.federation.saml.messages import RememberedRequest
 from core.domain.identity.flows import FlowOver
+from core.domain.identity.sign_in import Confirmed, LastLook
 from core.frozen import replace
 from core.usecases.federation.saml import sign_in as use_case
 from ports.federation.saml.configurations import Entering
@@ -98,7 +100,14 @@ async def test_of_two_sign_ins_for_one_request_the_second_is_refused(provider: P
     await provider.ready()
     person = await provider.with_password("ada@example.org")
     place = (await provider.browser().request("GET", asking())).header("location") or ""
-    monkeypatch.setattr(FlowRows, "sign_in", no)
+    look = SignInRows.confirm
+
+    async def after_another(store: SignInRows, asked: LastLook) -> Confirmed | None:
+        if asked.flow is not None:
+            provider.people.change("update flows set signed_in_at = now()")
+        return await look(store, asked)
+
+    monkeypatch.setattr(SignInRows, "confirm", after_another)
     login = {"email": person.email, "password": PASSWORD, "saml_state": place.partition("state=")[2]}
     answer = await provider.unlimited.post("/api/auth/login", login)
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "saml_state")
@@ -172,7 +181,7 @@ async def test_whoever_cannot_be_told_any_more_is_passed_by(provider: Providing,
 
 
 async def test_a_session_that_was_ended_meanwhile_is_not_ended_again(provider: Providing, monkeypatch: pytest.MonkeyPatch) -> None:
-    from adapters.postgres.identity.sessions import SessionRows  # noqa: PLC0415 - for this alone
+    from adapters.postgres.identity.sessions.sessions import SessionRows  # noqa: PLC0415 - for this alone
 
     await provider.ready(slo_url=SLO)
     browser = provider.signed_in(provider.people.add())

@@ -12,7 +12,7 @@ from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Over
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
-from core.domain.identity.precedence import FamiliarAddresses, Precedence
+from core.domain.identity.priority import FamiliarAddresses, Priority
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.realms import ProviderRequired, Realm
 from core.domain.identity.risk import Approach
@@ -48,7 +48,7 @@ class Checked(Frozen):
     approach: Approach
     context: Context
     realm: Realm | None
-    precedence: Precedence
+    priority: Priority
 
 
 class PasswordProofs(Frozen):
@@ -71,14 +71,14 @@ class PasswordProofs(Frozen):
         client: Client,
         service: ServiceName | None = None,
         *,
-        precedence: Precedence = Precedence.STRANGER,
+        priority: Priority = Priority.STRANGER,
     ) -> Arrival:
-        """`precedence` is the least that the caller has, for when many passwords wait. Raises `BadRequest` for what cannot be a password,
+        """`priority` is the least that the caller has, for when many passwords wait. Raises `BadRequest` for what cannot be a password,
         `NotFound` for a service that does not exist, `OrganizationNotActive`, `RateLimited` after too many attempts, `ProviderRequired`
         where people of the domain sign in at a provider, `Unauthorized` otherwise, and `Overloaded` when too many passwords wait to be
         checked. A failure is logged.
         """
-        checked = await self._check(email, password, client, service, precedence)
+        checked = await self._check(email, password, client, service, priority)
         encoded = await self._renewed(checked, password)
 
         async def give_back(uow: UnitOfWork, _: Confirmed) -> None:
@@ -94,7 +94,7 @@ class PasswordProofs(Frozen):
         """The right password of an account whose address is still to be proved, for whoever shows the link that was mailed there. It counts
         as an attempt to sign in, which the caller gives back. Raises what `make` does, but not `EmailNotVerified`.
         """
-        return await self._check(email, password, client, None, Precedence.PROVEN, tolerated=_LEFT_TO_THE_LINK)
+        return await self._check(email, password, client, None, Priority.PROVEN, tolerated=_LEFT_TO_THE_LINK)
 
     async def _check(
         self,
@@ -102,7 +102,7 @@ class PasswordProofs(Frozen):
         password: Password,
         client: Client,
         service: ServiceName | None,
-        precedence: Precedence,
+        priority: Priority,
         *,
         tolerated: Collection[LoginFailure] = (),
     ) -> Checked:
@@ -121,8 +121,8 @@ class PasswordProofs(Frozen):
             raise RateLimited(retry_after=tries.wait, detail=tries.limit.name)
         encoded = None if named is None else named.encoded
         try:
-            precedence = max(precedence, self.familiar.precedence(client.address, named))
-            matches = await self.passwords.verify(encoded, password, precedence)
+            priority = max(priority, self.familiar.priority(client.address, named))
+            matches = await self.passwords.verify(encoded, password, priority)
         except Overloaded:
             await self._give_back(tries)
             raise
@@ -140,7 +140,7 @@ class PasswordProofs(Frozen):
                 raise EmailNotVerified
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password")
         assert named is not None and encoded is not None  # noqa: S101, PT018 - for the type checker: nobody else got here
-        return Checked(named, encoded, tries, approach, context, attempt.realm, precedence)
+        return Checked(named, encoded, tries, approach, context, attempt.realm, priority)
 
     async def _renewed(self, checked: Checked, password: Password) -> str:
         """The hash that the account has from now on: the password under the current parameters, when its hash has other ones. Skipped when
@@ -150,7 +150,7 @@ class PasswordProofs(Frozen):
         if not self.passwords.is_outdated(encoded):
             return encoded
         try:
-            renewed = await self.passwords.hash(password, checked.precedence)
+            renewed = await self.passwords.hash(password, checked.priority)
         except Overloaded:
             return encoded
         async with self.unit_of_work() as uow:

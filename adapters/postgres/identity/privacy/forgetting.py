@@ -1,0 +1,276 @@
+"""What forgetting a person changes in each table. The request itself does as much as is done within a second; the job does all of it, in
+batches, and once more for what requests wrote that were under way.
+
+The parameters: `user`, and `target`, the same id as text; `keys`, the addresses that the person has; `until`, since by then somebody else
+may have the address; `limit`; and in the job `after`, the last row of the batch before. `former_addresses` has those that the person had,
+each with an `until` of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Final, LiteralString
+
+from adapters.postgres.identity.sessions.revoking import noticing
+from adapters.postgres.record.named_addresses import names
+from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
+
+NOBODY: Final = "anonymized@deleted.local"
+"""In place of the address that an invitation was sent to."""
+
+# In the order in which other code locks them: changing the second factor takes it before the devices whose trust it ends, revoking a device
+# takes it before its sessions, a refresh takes the token before its session, presence takes sessions by id.
+HOLDS: Final[tuple[LiteralString, ...]] = (
+    "select from identities where user_id = %(user)s order by id for update",
+    "select from mfa_secrets where user_id = %(user)s for update",
+    "select from passkeys where user_id = %(user)s order by id for update",
+    "select from devices where user_id = %(user)s order by id for update",
+    """
+    select
+      from refresh_tokens
+     where session_id = any (array(select id from sessions where user_id = %(user)s))
+     order by digest
+       for update
+    """,
+    # They end with this.
+    f"""
+    with held as (
+             select id, user_id, service_id, revoked_at
+               from sessions
+              where user_id = %(user)s or impersonator_id = %(user)s
+              order by id
+                for update
+         )
+    {noticing("(select id, user_id, service_id from held where revoked_at is null)")}
+    """,
+)
+
+# What the account could be used with, and what it was used from. Refresh tokens and cookies go with their sessions.
+_OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
+    "delete from mfa_secrets where user_id = %(user)s",
+    "delete from backup_codes where user_id = %(user)s",
+    "delete from passkeys where user_id = %(user)s",
+    "delete from mailed_tokens where user_id = %(user)s",
+    "delete from preauthentications where user_id = %(user)s",
+    "delete from authorization_codes where user_id = %(user)s",
+    "delete from flows where user_id = %(user)s",
+    "delete from sessions where user_id = %(user)s or impersonator_id = %(user)s",
+    "delete from devices where user_id = %(user)s",
+    "delete from consents where user_id = %(user)s",
+    # With the tokens that services have there.
+    "delete from identities where user_id = %(user)s",
+    "delete from oauth_states where user_id = %(user)s",
+    # By which address they asked to become a member.
+    "delete from join_requests where user_id = %(user)s",
+)
+_FROM_WHERE: Final[tuple[LiteralString, ...]] = (
+    "update device_codes set address = null, user_agent = null where user_id = %(user)s",
+    "update device_codes set state = 'denied' where user_id = %(user)s and state = 'approved'",
+    f"update impersonations set reason = '{FORGOTTEN_USER_AGENT}' where user_id = %(user)s",
+)
+CREDENTIALS: Final[tuple[LiteralString, ...]] = (
+    *_OF_THE_HOLDER,
+    # What directories have said about the person, names among it.
+    "delete from provisioned_users where user_id = %(user)s",
+    *_FROM_WHERE,
+)
+
+# Of an account that goes to somebody else. They have not come to any service yet, and whoever accepted an invitation was not them.
+HANDED_OVER: Final[tuple[LiteralString, ...]] = (
+    *_OF_THE_HOLDER,
+    *_FROM_WHERE,
+    "delete from login_events where user_id = %(user)s",
+    "delete from mfa_events where user_id = %(user)s",
+    "update memberships set own_since = null where user_id = %(user)s and own_since is not null",
+    """
+    update service_users
+       set first_login_at = null, last_login_at = null, own_since = null
+     where user_id = %(user)s and (first_login_at is not null or own_since is not null)
+    """,
+)
+
+# Without its salt, so that the commitment which a SIEM has received says nothing of what was there.
+_LOGIN: Final[LiteralString] = (
+    f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', country = null, city = null, device_id = null, salt = null"
+)
+_FACTOR: Final[LiteralString] = f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', details = '{{}}'"
+
+
+def _newest(table: LiteralString, change: LiteralString) -> LiteralString:
+    return f"""
+        update {table}
+           set {change}
+         where id = any (array(select id from {table} where user_id = %(user)s order by id desc limit %(limit)s))
+    """
+
+
+def _batch(table: LiteralString, change: LiteralString) -> LiteralString:
+    return f"""
+        with batch as (
+                 select id from {table} where user_id = %(user)s and id > %(after)s order by id limit %(limit)s
+             ),
+             gone as (
+                 update {table} set {change} from batch
+                  where {table}.id = batch.id
+                    and (
+                        {table}.user_agent is distinct from '{FORGOTTEN_USER_AGENT}'
+                     or {table}.address is distinct from '{FORGOTTEN_ADDRESS}'
+                    )
+              returning 1
+             )
+        select (select id from batch order by id desc limit 1) as last, (select count(*) from gone) as rows
+    """
+
+
+# What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it has changed.
+_THEIRS: Final = f"""
+    select key, until
+      from (
+               select unnest(%(keys)s::text[]), %(until)s::timestamptz
+                union all
+               select email_key, held_until from former_addresses where user_id = %(user)s
+           ) as had (key, until)
+     where key <> '{NOBODY}'
+"""
+
+# Those that were sent to the person: to an address while it was theirs, or accepted by them. One that is pending is closed, since it names
+# them.
+_INVITATIONS: Final = f"""
+          select invitations.id, invitations.org_id
+            from ({_THEIRS}) as theirs
+            join invitations on invitations.email_key = theirs.key and invitations.created_at <= theirs.until
+       union
+          select invitations.id, invitations.org_id
+            from audit_entries
+            join invitations on invitations.id = (audit_entries.details ->> 'invitation_id')::uuid
+           where audit_entries.target_type = 'user' and audit_entries.target_id = %(target)s and audit_entries.action = 'user.joined'
+             and invitations.email_key <> '{NOBODY}'
+"""
+
+# The entries stay, without what identifies the person. That they were forgotten says nothing about them but that, and who did it is theirs.
+_ENTRIES_OF: Final = "select entry_id from audit_personal where actor_id = %(user)s limit %(limit)s"
+_ENTRIES_ABOUT: Final = """
+    select personal.entry_id
+      from audit_entries as entries
+      join audit_personal as personal on personal.entry_id = entries.id
+     where entries.target_type = 'user' and entries.target_id = %(target)s and entries.action <> 'user.anonymized'
+     limit %(limit)s
+"""
+_ENTRIES_OF_INVITATIONS: Final = f"""
+    select personal.entry_id
+      from ({_INVITATIONS}) as sent
+      join audit_entries as entries on entries.organization_id = sent.org_id and entries.target_type in ('invitation', 'user')
+                                   and entries.target_id = sent.id::text
+      join audit_personal as personal on personal.entry_id = entries.id
+"""
+_EVENTS_OF: Final = "select id from events where personal is not null and actor_id = %(user)s limit %(limit)s"
+_EVENTS_ABOUT: Final = """
+    select id
+      from events
+     where personal is not null and target_id = %(target)s and target_type = 'user' and name <> 'user.anonymized'
+     limit %(limit)s
+"""
+_EVENTS_OF_INVITATIONS: Final = f"""
+    select events.id
+      from ({_INVITATIONS}) as sent
+      join events on events.personal is not null and events.target_id = sent.id::text
+"""
+
+_INVITATION: Final[LiteralString] = f"""
+        update invitations
+           set email = '{NOBODY}', email_key = '{NOBODY}',
+               status = case status when 'pending' then 'cancelled' else status end, closed_at = coalesce(closed_at, %(until)s)
+         where id = any (array(select sent.id from ({_INVITATIONS}) as sent))
+"""
+
+
+def _unsay(table: LiteralString, key: LiteralString, change: LiteralString, rows: LiteralString) -> LiteralString:
+    """`rows` finds only those that are left to change."""
+    return f"{change} where {table}.{key} = any (array({rows}))"
+
+
+_DELETE_ENTRIES: Final = "delete from audit_personal"
+_EMPTY_EVENTS: Final = "update events set personal = null"
+
+# In this order: what is found by the invitations goes before these, and all of it, since afterwards nothing leads there. One organization
+# sends an address a few invitations an hour at most.
+_UNSAID: Final[Mapping[str, LiteralString]] = {
+    "entries_of": _unsay("audit_personal", "entry_id", _DELETE_ENTRIES, _ENTRIES_OF),
+    "entries_about": _unsay("audit_personal", "entry_id", _DELETE_ENTRIES, _ENTRIES_ABOUT),
+    "entries_of_invitations": _unsay("audit_personal", "entry_id", _DELETE_ENTRIES, _ENTRIES_OF_INVITATIONS),
+    "events_of": _unsay("events", "id", _EMPTY_EVENTS, _EVENTS_OF),
+    "events_about": _unsay("events", "id", _EMPTY_EVENTS, _EVENTS_ABOUT),
+    "events_of_invitations": _unsay("events", "id", _EMPTY_EVENTS, _EVENTS_OF_INVITATIONS),
+}
+
+
+def _in_order(table: LiteralString, key: LiteralString, *rows: LiteralString) -> LiteralString:
+    found = " union all ".join([f"({one})" for one in rows])
+    return f"select from {table} where {key} = any (array({found})) order by {key} for update"
+
+
+AT_ONCE: Final[tuple[LiteralString, ...]] = (
+    _newest("login_events", _LOGIN),
+    _newest("mfa_events", _FACTOR),
+    # What two people did to each other is found from both sides: two that are forgotten at once take it in one order.
+    _in_order("audit_personal", "entry_id", _ENTRIES_OF, _ENTRIES_ABOUT, _ENTRIES_OF_INVITATIONS),
+    _in_order("events", "id", _EVENTS_OF, _EVENTS_ABOUT, _EVENTS_OF_INVITATIONS),
+    *_UNSAID.values(),
+    _INVITATION,
+)
+
+
+def _until_none_is_left(statement: LiteralString) -> LiteralString:
+    return f"""
+        with gone as ({statement} returning 1)
+        select case when exists (select from gone) then %(user)s::uuid end as last, (select count(*) from gone) as rows
+    """
+
+
+def _names_them(text: LiteralString, at: LiteralString) -> LiteralString:
+    """Whether a text of that time names an address which was the person's then."""
+    return f"exists (select from ({_THEIRS}) as theirs where {at} <= theirs.until and {names(text, 'theirs.key')})"
+
+
+_SAID_IN_FLOWS: Final = "concat_ws(' ', email, wanted::text, request::text)"
+# At the earliest.
+_PUSHED_AT: Final = "expires_at - interval '1 hour'"
+
+# The job's. Each answers with `last`, where the next batch begins, and `rows`, how many it changed.
+PARTS: Final[Mapping[str, LiteralString]] = {
+    "login_events": _batch("login_events", _LOGIN),
+    "mfa_events": _batch("mfa_events", _FACTOR),
+    **{name: _until_none_is_left(statement) for name, statement in _UNSAID.items()},
+    "invitations": _until_none_is_left(_INVITATION),
+    # What a receiver answered may repeat what it was told: of events about the person, and of those about invitations to them, to which
+    # nothing else leads any more.
+    "webhook_deliveries": f"""
+        with batch as (
+                 select id, event_id, response_body
+                   from webhook_deliveries
+                  where id > %(after)s
+                  order by id
+                  limit 10 * %(limit)s
+             ),
+             about as (
+                 select batch.id
+                   from batch
+                   join events on events.id = batch.event_id
+                  where batch.response_body is not null
+                    and (
+                            events.actor_id = %(user)s
+                         or events.target_id = %(target)s
+                         or {_names_them("batch.response_body", "events.occurred_at")}
+                        )
+             ),
+             gone as (
+                 update webhook_deliveries set response_body = null from about where webhook_deliveries.id = about.id returning 1
+             )
+        select (select id from batch order by id desc limit 1) as last, (select count(*) from gone) as rows
+    """,
+    # Nobody goes on paying for a person who cannot sign in any more.
+    "billing_subscriptions": _until_none_is_left(
+        "update billing_subscriptions set cancel_at = now() where user_id = %(user)s and not is_over and cancel_at is null"
+    ),
+    # These live for an hour at most, and there is no index of what they say.
+    "flows": _until_none_is_left(f"delete from flows where {_names_them(_SAID_IN_FLOWS, 'created_at')}"),
+    "pushed_requests": _until_none_is_left(f"delete from pushed_requests where {_names_them('request::text', _PUSHED_AT)}"),
+}

@@ -1,0 +1,496 @@
+"""What is kept about a person in PostgreSQL: read for an export, and anonymized."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.errors import UniqueViolation
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
+from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
+from adapters.postgres.identity.privacy.holding import TIES
+from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, has_come
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.privacy import (
+    MOST_AT_ONCE,
+    MOST_LISTED,
+    PAGE,
+    Belonging,
+    Export,
+    ExportedFactorEvent,
+    ExportedIdentity,
+    ExportedLogin,
+    ExportedPasskey,
+    ExportedProfile,
+    PrivacyRequest,
+    PrivacyRequester,
+    Scope,
+    Subject,
+    exported_belongings,
+    shown_since,
+)
+from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
+from core.frozen import Frozen
+from ports.identity.privacy import PlaceholderTaken
+
+
+class _Subject(AccountRow):
+    belongings: list[Mapping[str, Any]]
+    asker_governs: bool
+    is_held_elsewhere: bool
+    request_id: UUID | None
+    requested_by: UUID | None
+    requested_at: datetime | None
+    completed_at: datetime | None
+
+    def subject(self) -> Subject:
+        return Subject(
+            account=self.account(),
+            belongings=[_belonging(one) for one in self.belongings],
+            asker_governs=self.asker_governs,
+            is_held_elsewhere=self.is_held_elsewhere,
+            request=self._request(),
+        )
+
+    def _request(self) -> PrivacyRequest | None:
+        if self.request_id is None or self.requested_at is None:
+            return None
+        return _Request(self.request_id, self.id, self.requested_by, self.requested_at, self.completed_at).request()
+
+
+class _Exported(_Subject):
+    login_events: int
+    mfa_events: list[Mapping[str, Any]]
+    passkeys: list[Mapping[str, Any]]
+    profiles: list[Mapping[str, Any]]
+    identities: list[Mapping[str, Any]]
+    logins: list[Mapping[str, Any]]
+
+    def export(self, scope: Scope) -> Export:
+        subject = self.subject()
+        return Export(
+            account=subject.account,
+            created_at=shown_since(subject, scope),
+            belongings=exported_belongings(subject, scope),
+            login_events=self.login_events,
+            mfa_events=[ExportedFactorEvent(one["name"], _moment(one["at"]), one["success"]) for one in self.mfa_events],
+            passkeys=[_passkey(one) for one in self.passkeys],
+            profiles=[_profile(one) for one in self.profiles],
+            identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
+        )
+
+
+class _Login(Frozen):
+    login: Mapping[str, Any]
+
+
+class _Request(Frozen):
+    id: UUID
+    user_id: UUID
+    requested_by: UUID | None
+    requested_at: datetime
+    completed_at: datetime | None
+
+    def request(self) -> PrivacyRequest:
+        by = None if self.requested_by is None else UserId(self.requested_by)
+        return PrivacyRequest(PrivacyRequestId(self.id), UserId(self.user_id), by, self.requested_at, self.completed_at)
+
+
+class PrivacyRows:
+    """Implements `ports.identity.privacy.PrivacyStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
+        await self._transaction.tell(_HOLD, {"user": user})
+        rows = await self._transaction.ask(_Subject, _SUBJECT, _asking(user, asker, at))
+        return rows[0].subject() if rows else None
+
+    async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
+        parameters = {
+            "user": request.user,
+            "target": str(request.user),
+            "request": request.id,
+            "by": request.requested_by,
+            "until": request.requested_at,
+            "limit": MOST_AT_ONCE,
+        }
+        for statement in (*HOLDS, *CREDENTIALS):
+            await self._transaction.tell(statement, parameters)
+        rows = await self._transaction.ask(_Keys, REMEMBER, parameters)
+        known = {**parameters, "keys": rows[0].email_keys}
+        for statement in AT_ONCE:
+            await self._transaction.tell(statement, known)
+        await self._transaction.tell(_NOTE, parameters)
+        try:
+            await self._transaction.ask(IdRow, _ANONYMIZE, {**parameters, "email": placeholder.address, "email_key": placeholder.key})
+        except UniqueViolation:
+            raise PlaceholderTaken from None
+
+
+class _Keys(Frozen):
+    email_keys: list[str]
+
+
+class PostgresPrivacy:
+    """Implements `ports.identity.privacy.PrivacyLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def export(
+        self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
+    ) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
+        parameters = {**_asking(user, asker, at), "limit": min(PAGE, most), "most_listed": MOST_LISTED}
+        rows = await ask(self._pool, _Exported, EXPORT, parameters)
+        if not rows:
+            return None
+        (row,) = rows
+        subject = row.subject()
+        whole = subject.asker_governs or subject.account.id == asker.user
+        scope = Scope(None if whole else [one.organization for one in subject.askers])
+        if not (whole or subject.askers):
+            # Nothing was read, and there is nothing to be shown.
+            return subject, _nothing(subject.account), ()
+        return subject, row.export(scope), [_login(one) for one in row.logins]
+
+    async def logins(self, user: UserId, scope: Scope, before: LoginEventId, limit: int) -> Sequence[ExportedLogin]:
+        organizations = list(scope.organizations or ())
+        parameters = {"user": user, "whole": scope.is_whole, "organizations": organizations, "before": before, "limit": limit}
+        return [_login(row.login) for row in await ask(self._pool, _Login, LOGINS, parameters)]
+
+    async def request(self, request: PrivacyRequestId) -> PrivacyRequest | None:
+        rows = await ask(self._pool, _Request, _REQUEST, {"id": request})
+        return rows[0].request() if rows else None
+
+    async def user(self, email: Email) -> UserId | None:
+        rows = await ask(self._pool, IdRow, "select id from users where email_key = %(email_key)s", {"email_key": email.key})
+        return UserId(rows[0].id) if rows else None
+
+
+def _nothing(account: Account) -> Export:
+    return Export(
+        account=account,
+        created_at=account.created_at,
+        belongings=(),
+        login_events=0,
+        mfa_events=(),
+        passkeys=(),
+        profiles=(),
+        identities=(),
+    )
+
+
+def _passkey(one: Mapping[str, Any]) -> ExportedPasskey:
+    aaguid = UUID(one["aaguid"])
+    return ExportedPasskey(
+        id=PasskeyId(UUID(one["id"])),
+        name=one["name"],
+        aaguid=aaguid if aaguid.int else None,
+        backup_eligible=one["backup_eligible"],
+        created_at=_moment(one["created_at"]),
+        last_used_at=None if one["last_used_at"] is None else _moment(one["last_used_at"]),
+    )
+
+
+def _profile(one: Mapping[str, Any]) -> ExportedProfile:
+    return ExportedProfile(**{**one, "organization": OrganizationId(UUID(one["organization"]))})
+
+
+def _asking(user: UserId, asker: PrivacyRequester, at: datetime) -> Mapping[str, Any]:
+    return {
+        "user": user,
+        "asker": asker.user,
+        "operates": bool(asker.operator),
+        "asking_organization": asker.organization,
+        "asking_session": asker.session,
+        "at": at,
+    }
+
+
+def _belonging(one: Mapping[str, Any]) -> Belonging:
+    return Belonging(
+        organization=OrganizationId(UUID(one["organization"])),
+        organization_slug=one["slug"],
+        role=one["role"],
+        joined_at=_moment(one["joined_at"]),
+        is_the_askers=one["is_the_askers"],
+        is_own=one["is_own"],
+        made_the_account=one["made_the_account"],
+        knows_the_account=one["is_own"] or one["made_the_account"] or one["has_been_there"],
+    )
+
+
+def _login(one: Mapping[str, Any]) -> ExportedLogin:
+    return ExportedLogin(
+        id=LoginEventId(UUID(one["id"])),
+        at=_moment(one["created_at"]),
+        address=one["address"],
+        user_agent=one["user_agent"],
+        provider=one["provider"],
+        success=one["success"],
+        risk_score=round(one["risk_score"], 2),
+        risk_factors=one["risk_factors"],
+        country=one["country"],
+        city=one["city"],
+    )
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+# As strong as a deletion from the start, because a weaker lock could only become one by waiting for others that hold it too.
+_HOLD: Final = "select from users where id = %(user)s for update"
+
+# The asker owns it, it is active, and they have satisfied its sign-in rules in this session.
+_IS_THE_ASKERS: Final[LiteralString] = f"""
+           organizations.status = 'active'
+       and (%(asking_organization)s::uuid is null or organizations.id = %(asking_organization)s)
+       and exists (
+               select from memberships as own
+                where own.org_id = organizations.id and own.user_id = %(asker)s::uuid and own.role = 'owner'
+           )
+       and not {grace_is_over(second_factor_due_in("organizations.id", "%(asker)s::uuid"), "%(at)s")}
+       and (organizations.session_hours is null or exists (
+               select from sessions
+                where sessions.id = %(asking_session)s::uuid
+                  and coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > %(at)s
+           ))
+"""
+
+_PERSON: Final[LiteralString] = f"""
+    with person as (
+             select * from users where id = %(user)s
+         ),
+         belonging as (
+             select organizations.id, organizations.slug, memberships.role, memberships.created_at as joined_at,
+                    {IS_OWN_MEMBERSHIP} as is_own,
+                    coalesce({_IS_THE_ASKERS}, false) as is_the_askers,
+                    memberships.came_by = 'created' or exists (
+                        select from all_services where all_services.id = person.origin_service_id and all_services.org_id = organizations.id
+                    ) as made_the_account,
+                    exists (
+                        select from service_users
+                         where service_users.user_id = person.id and service_users.org_id = organizations.id
+                           and {has_come()}
+                    ) as has_been_there
+               from person
+               join memberships on memberships.user_id = person.id
+               join organizations on organizations.id = memberships.org_id
+         ),
+         allowed as (
+             select %(operates)s::boolean or exists (
+                        select from users where users.id = %(asker)s::uuid and is_platform_owner and deactivated_at is null
+                    ) as asker_governs
+         )
+"""
+
+_SUBJECT_COLUMNS: Final[LiteralString] = f"""
+           {ACCOUNT},
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', belonging.id, 'slug', slug, 'role', role, 'joined_at', joined_at, 'is_own', is_own,
+                                  'is_the_askers', is_the_askers, 'made_the_account', made_the_account, 'has_been_there', has_been_there
+                              )
+                              order by joined_at, belonging.id
+                          ),
+                          '[]'
+                      )
+                 from belonging
+           ) as belongings,
+           allowed.asker_governs,
+           exists (
+               select
+                 from ({TIES}) as ties
+                 join organizations on organizations.id = ties.org_id
+                where ties.has_come and not coalesce({_IS_THE_ASKERS}, false)
+           ) as is_held_elsewhere,
+           privacy_requests.id as request_id, privacy_requests.requested_by, privacy_requests.requested_at, privacy_requests.completed_at
+"""
+
+_FROM: Final = """
+      from person as users
+     cross join allowed
+      left join privacy_requests on privacy_requests.user_id = users.id
+"""
+
+_SUBJECT: Final[LiteralString] = f"{_PERSON} select {_SUBJECT_COLUMNS} {_FROM}"
+
+# While the job is at work, what it has not reached yet is shown as it will be.
+_EXPORTED_LOGIN: Final[LiteralString] = f"""
+               jsonb_build_object(
+                   'id', id, 'created_at', created_at, 'provider', provider, 'success', success, 'risk_score', risk_score,
+                   'risk_factors', risk_factors,
+                   'address', case when going.are then '{FORGOTTEN_ADDRESS}' else host(address) end,
+                   'user_agent', case when going.are then '{FORGOTTEN_USER_AGENT}' else user_agent end,
+                   'country', case when not going.are then country end,
+                   'city', case when not going.are then city end
+               )"""
+
+_GOING: Final[LiteralString] = f"(select {IS_BEING_FORGOTTEN.format(user='%(user)s')} as are) as going"
+
+EXPORT: Final[LiteralString] = f"""
+    {_PERSON},
+         scope as (
+             select allowed.asker_governs or coalesce(%(asker)s::uuid = %(user)s, false) as whole,
+                    array(select id from belonging where is_the_askers) as organizations
+               from allowed
+         ),
+         page as (
+             select login_events.*
+               from scope
+              cross join lateral (
+                        select *
+                          from login_events
+                         where user_id = %(user)s and (scope.whole or organization_id = any (scope.organizations))
+                         order by id desc
+                         limit %(limit)s
+                    ) as login_events
+         )
+    select {_SUBJECT_COLUMNS},
+           (
+               select count(*)
+                 from login_events, scope
+                where login_events.user_id = %(user)s and (scope.whole or login_events.organization_id = any (scope.organizations))
+           ) as login_events,
+           (
+               select coalesce(jsonb_agg(jsonb_build_object('name', name, 'at', created_at, 'success', success) order by id desc), '[]')
+                 from (
+                          select * from mfa_events where user_id = %(user)s and (select whole from scope) order by id desc
+                           limit %(most_listed)s
+                      ) as mfa_events
+           ) as mfa_events,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'id', id, 'name', name, 'aaguid', aaguid, 'backup_eligible', backup_eligible, 'created_at', created_at,
+                                  'last_used_at', last_used_at
+                              )
+                              order by id
+                          ),
+                          '[]'
+                      )
+                 from passkeys
+                where user_id = %(user)s and (select whole from scope)
+           ) as passkeys,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', org_id, 'external_id', external_id, 'work_email', work_email,
+                                  'formatted_name', formatted_name, 'given_name', given_name, 'family_name', family_name,
+                                  'display_name', display_name
+                              )
+                              order by org_id
+                          ),
+                          '[]'
+                      )
+                 from provisioned_users, scope
+                where user_id = %(user)s and (scope.whole or org_id = any (scope.organizations))
+           ) as profiles,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object('provider', provider, 'subject', subject, 'linked_at', linked_at) order by linked_at, id
+                          ),
+                          '[]'
+                      )
+                 from identities, scope
+                where user_id = %(user)s
+                  and (
+                          scope.whole
+                       or exists (
+                              select
+                                from identity_grants
+                                join all_services on all_services.id = identity_grants.service_id
+                               where identity_grants.identity_id = identities.id and all_services.org_id = any (scope.organizations)
+                          )
+                       or exists (
+                              select from upstream_providers
+                               where upstream_providers.id = identities.upstream_provider_id
+                                 and upstream_providers.org_id = any (scope.organizations)
+                          )
+                      )
+           ) as identities,
+           (
+               select coalesce(jsonb_agg({_EXPORTED_LOGIN} order by id desc), '[]') from page, {_GOING}
+           ) as logins
+    {_FROM}
+"""
+
+LOGINS: Final[LiteralString] = f"""
+    select {_EXPORTED_LOGIN} as login
+      from (
+               select *
+                 from login_events
+                where user_id = %(user)s and id < %(before)s and (%(whole)s or organization_id = any (%(organizations)s::uuid[]))
+                order by id desc
+                limit %(limit)s
+           ) as page,
+           {_GOING}
+     order by id desc
+"""
+
+_REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at from privacy_requests where id = %(id)s"
+
+# With the addresses that the person has or is about to have, if the first is proved, and those of invitations that they have accepted, but
+# for those that they have given up: `former_addresses` has these, and says until when they count. Each by its key, and as it was written,
+# which is what stands in texts: a domain in the letters of a language is another text than its key. What nobody has proved may be anybody's
+# address: what others have sent there, or keep about it, is not about the person who goes, and two requests would end other tenants'
+# invitations to whomever one names. What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it
+# has changed.
+REMEMBER: Final[LiteralString] = f"""
+    insert into privacy_requests (id, user_id, requested_by, requested_at, email_keys)
+    select %(request)s, id, %(by)s, %(until)s,
+           array(
+               select distinct key
+                 from (
+                          select unnest(array[users.email_key, users.pending_email_key, lower(users.email), lower(users.pending_email)])
+                           where users.email_verified_at is not null
+                           union all
+                          select unnest(array[invitations.email_key, lower(invitations.email)])
+                            from audit_entries
+                            join invitations on invitations.id = (audit_entries.details ->> 'invitation_id')::uuid
+                           where audit_entries.target_type = 'user' and audit_entries.target_id = %(target)s
+                             and audit_entries.action = 'user.joined'
+                             and not exists (
+                                     select
+                                       from former_addresses
+                                      where former_addresses.user_id = users.id and former_addresses.email_key = invitations.email_key
+                                 )
+                      ) as known (key)
+                where key <> '{NOBODY}'
+           )
+      from users
+     where id = %(user)s
+ returning email_keys
+"""
+
+# The interface asks for it among the person's events.
+_NOTE: Final[LiteralString] = f"""
+    insert into mfa_events (id, user_id, name, success, address, user_agent, created_at)
+    values (%(request)s, %(user)s, 'user_anonymized', true, '{FORGOTTEN_ADDRESS}', '{FORGOTTEN_USER_AGENT}', %(until)s)
+"""
+
+_ANONYMIZE: Final = """
+    update users
+       set email = %(email)s, email_key = %(email_key)s, pending_email = null, pending_email_key = null, password_hash = null,
+           email_verified_at = null, language = null, deactivated_at = coalesce(deactivated_at, %(until)s),
+           deactivated_by_org_id = null, anonymized_at = %(until)s, updated_at = %(until)s
+     where id = %(user)s
+ returning id
+"""

@@ -1,0 +1,48 @@
+"""What sessions have proved, in PostgreSQL."""
+
+from datetime import datetime
+from typing import Final, LiteralString
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.factors.mfa import second_factor_since
+from adapters.postgres.statements import ask
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.proofs import Proved, Standing
+from core.frozen import Frozen
+
+
+class _Standing(Frozen):
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+    second_factor_since: datetime | None
+    has_password: bool
+    has_authenticator: bool
+    has_passkey: bool
+
+    def standing(self) -> Standing:
+        proved = Proved(self.proved_at, self.second_factor_at)
+        return Standing(proved, self.second_factor_since, self.has_password, self.has_authenticator, self.has_passkey)
+
+
+class PostgresProofs:
+    """Implements `ports.identity.proofs.ProofLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, session: SessionId, user: UserId) -> Standing | None:
+        rows = await ask(self._pool, _Standing, _FIND, {"session": session, "user": user})
+        return rows[0].standing() if rows else None
+
+
+_FIND: Final[LiteralString] = f"""
+    select sessions.proved_at, sessions.second_factor_at, {second_factor_since("sessions.user_id")} as second_factor_since,
+           users.password_hash is not null as has_password,
+           exists (
+               select from mfa_secrets where mfa_secrets.user_id = sessions.user_id and mfa_secrets.enabled_at is not null
+           ) as has_authenticator,
+           exists (select from passkeys where passkeys.user_id = sessions.user_id) as has_passkey
+      from sessions
+      join users on users.id = sessions.user_id
+     where sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.revoked_at is null
+"""

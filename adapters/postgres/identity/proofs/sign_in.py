@@ -1,0 +1,368 @@
+"""Signing in, in PostgreSQL: one statement that brings all that a password check needs to know, and the last look before the session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
+from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
+from adapters.postgres.rate_limits import TAKE_WANTED, give_back
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import ENTERED_AGAIN, has_come, is_listed
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email, mail_domain
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import Context
+from core.domain.identity.sign_in import (
+    TRIES_FROM_ANYWHERE,
+    TRIES_FROM_DEVICE,
+    Attempt,
+    Confirmed,
+    Destination,
+    LastLook,
+    NamedAccount,
+    ServiceName,
+    Tries,
+    account_key,
+)
+from core.domain.languages import Language
+from core.frozen import replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationRow:
+    """What `DESTINATION` reads; to be extended by what a statement reads beside it."""
+
+    service_id: UUID | None = None
+    service_slug: str | None = None
+    organization_id: UUID | None = None
+    organization_slug: str | None = None
+    organization_is_active: bool | None = None
+
+    def destination(self) -> Destination | None:
+        if self.service_id is None or self.organization_id is None:
+            return None
+        context = Context(
+            OrganizationId(self.organization_id), self.organization_slug or "", ServiceId(self.service_id), self.service_slug or ""
+        )
+        return Destination(context, is_open=self.organization_is_active or False)
+
+
+# Columns of a statement that reads `services` and, of the same one, `organizations`.
+DESTINATION: Final = """
+           services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt(DestinationRow, RealmRow):
+    limit_name: str
+    key: str
+    wait: float
+    id: UUID | None
+    email: str | None
+    password_hash: str | None
+    is_platform_owner: bool | None
+    email_verified_at: datetime | None
+    deactivated_at: datetime | None
+    created_at: datetime | None
+    language: str | None
+    mfa_enabled: bool
+    has_been_there: bool = False
+    knowledge: dict[str, Any]
+
+    def attempt(self) -> Attempt:
+        limit = TRIES_FROM_DEVICE if self.limit_name == TRIES_FROM_DEVICE.name else TRIES_FROM_ANYWHERE
+        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.realm())
+
+    def _named_account(self) -> NamedAccount | None:
+        if self.id is None or self.email is None or self.created_at is None:
+            return None
+        account = Account(
+            UserId(self.id),
+            Email(self.email),
+            is_platform_owner=self.is_platform_owner or False,
+            email_verified_at=self.email_verified_at,
+            deactivated_at=self.deactivated_at,
+            created_at=self.created_at,
+            language=Language.of(self.language),
+        )
+        return NamedAccount(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.has_been_there)
+
+
+class _Confirmed:
+    """The account and the facts about it, and beside them the service, or nothing in its columns."""
+
+    def __init__(
+        self,
+        *,
+        one_factor_is_enough: bool,
+        is_connected: bool,
+        flow_is_open: bool,
+        belongs_to_several: bool,
+        is_listed: bool,
+        has_been_there: bool,
+        subscription: Mapping[str, Any] | None,
+        is_admitted: bool | None,
+        owes_second_factor: bool,
+        **columns: Any,
+    ) -> None:
+        of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
+        destination = DestinationRow(**of_destination).destination()
+        self.confirmed = Confirmed(
+            account=AccountRow(**columns).account(),
+            one_factor_is_enough=one_factor_is_enough,
+            is_connected=is_connected,
+            flow_is_open=flow_is_open,
+            destination=None
+            if destination is None
+            else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
+            has_been_there=has_been_there,
+            subscription=subscription_state(subscription),
+            belongs_to_several=belongs_to_several,
+            is_listed=is_listed,
+        )
+
+
+def _named(service: ServiceName | None) -> Mapping[str, Any]:
+    if service is None:
+        return {"organization_slug": None, "service_slug": None}
+    return {"organization_slug": storable_text(service.organization), "service_slug": storable_text(service.service)}
+
+
+class PostgresAttempts:
+    """Implements `ports.identity.sign_in.Attempts`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
+        parameters = {
+            "email_key": email.key,
+            "mail_domain": storable_text(mail_domain(email)),
+            "account_key": account_key(email),
+            "account_limit": TRIES_FROM_ANYWHERE.name,
+            "account_burst": float(TRIES_FROM_ANYWHERE.burst),
+            "account_pace": TRIES_FROM_ANYWHERE.seconds_per_request,
+            "device_limit": TRIES_FROM_DEVICE.name,
+            "device_burst": float(TRIES_FROM_DEVICE.burst),
+            "device_pace": TRIES_FROM_DEVICE.seconds_per_request,
+            **knowledge_parameters(approach),
+            **_named(service),
+        }
+        # Which one depends on the request alone, so it tells nothing of the account.
+        statement = _FIND[approach.client.device_token is not None, service is not None]
+        (row,) = await ask(self._pool, _Attempt, statement, parameters)
+        return row.attempt()
+
+
+class PostgresDestinations:
+    """Implements `ports.identity.sign_in.Destinations`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, service: ServiceName) -> Destination | None:
+        rows = await ask(self._pool, DestinationRow, _FIND_DESTINATION, _named(service))
+        return rows[0].destination() if rows else None
+
+
+class SignInRows:
+    """Implements `ports.identity.sign_in.SignInStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def confirm(self, look: LastLook) -> Confirmed | None:
+        parameters = {
+            "user": look.user,
+            "encoded": look.encoded,
+            "since": look.since,
+            "identity": look.identity,
+            "device": look.device,
+            "service": look.service,
+            "flow": look.flow,
+            **vouching_parameters(look.email),
+        }
+        rows = await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters)
+        return rows[0].confirmed if rows else None
+
+    async def renew(self, user: UserId, encoded: str, renewed: str) -> bool:
+        return bool(await self._transaction.ask(IdRow, _RENEW, {"user": user, "encoded": encoded, "renewed": renewed}))
+
+    async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
+        # Newcomers are counted by triggers, which run after everything that travels in the same statement.
+        await self._transaction.tell_along(_ENTER, {"user": user, "service": service, "at": at})
+
+    async def give_back(self, tries: Tries) -> None:
+        await give_back(self._transaction, tries.limit, tries.key)
+
+
+_NAMED: Final[LiteralString] = f"""
+      select {DESTINATION}
+        from organizations
+        join services on services.org_id = organizations.id
+       where organizations.slug = %(organization_slug)s and services.slug = %(service_slug)s
+"""
+
+# A try from a device that shows one of this account's device tokens draws from that device's bucket.
+_FROM_ONE_DEVICE: Final = """
+         known as (
+             select devices.id
+               from devices
+               join users on users.id = devices.user_id
+              where devices.token_digest = %(device_digest)s and devices.revoked_at is null and users.email_key = %(email_key)s
+         ),
+         wanted as (
+             select case when known.id is null then %(account_limit)s::text else %(device_limit)s::text end as limit_name,
+                    coalesce(known.id::text, %(account_key)s::text) as key,
+                    case when known.id is null then %(account_burst)s::float8 else %(device_burst)s::float8 end as burst,
+                    case when known.id is null then %(account_pace)s::float8 else %(device_pace)s::float8 end as pace
+               from (values (true)) as this (try)
+               left join known on this.try
+         )"""
+
+# Any other draws from the account's.
+_FROM_ANYWHERE: Final = """
+         wanted as (
+             select %(account_limit)s::text as limit_name, %(account_key)s::text as key, %(account_burst)s::float8 as burst,
+                    %(account_pace)s::float8 as pace
+         )"""
+
+
+def _find(*, with_token: bool, with_service: bool) -> LiteralString:
+    """For an address that nobody has, everything is looked for all the same, and nothing found. What the request does not name is not
+    looked for: PostgreSQL makes ready every part of a statement, also those that will find nothing.
+    """
+    wanted = _FROM_ONE_DEVICE if with_token else _FROM_ANYWHERE
+    destination, columns, joined = (
+        (_AND_DESTINATION, _DESTINATION_COLUMNS, "left join destination on true") if with_service else ("", "", "")
+    )
+    return f"""
+    with {wanted},
+         taken as ({TAKE_WANTED})
+         {destination}
+  select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
+         users.email_verified_at, users.deactivated_at, users.created_at, users.language,
+         {has_second_factor("users.id")} as mfa_enabled,
+         {FIRST_KNOWLEDGE[with_token]} as knowledge,
+         {REALM_OF_USER}
+         {columns}
+    from taken
+    {joined}
+    left join users on users.email_key = %(email_key)s
+    {JOIN_REALM}
+"""
+
+
+_AND_DESTINATION: Final[LiteralString] = f", destination as ({_NAMED})"
+
+_DESTINATION_COLUMNS: Final[LiteralString] = f""",
+         destination.*,
+         exists (
+             select
+               from service_users
+              where service_users.service_id = destination.service_id
+                and service_users.user_id = users.id
+                and {has_come()}
+         ) as has_been_there
+"""
+
+# By whether the request shows a device token, and whether it names a service.
+_FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
+    (with_token, with_service): _find(with_token=with_token, with_service=with_service)
+    for with_token in (False, True)
+    for with_service in (False, True)
+}
+
+_FIND_DESTINATION: Final = _NAMED
+
+_IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id)"
+
+# The lock on the account keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be
+# ended with them. While the proof was made, a second factor may have been enabled, or the trust of the device have ended. Everybody takes
+# the account before its flows and devices, and those before the service. The service is held as a foreign key holds it: a session or a user
+# may come to be in it while its rows stay.
+_LAST_LOOK: Final[LiteralString] = f"""
+    with held as materialized (
+             select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language
+               from users
+              where id = %(user)s and deactivated_at is null
+                and (%(encoded)s::text is null or password_hash = %(encoded)s)
+                and (%(since)s::timestamptz is null or password_changed_at is null or password_changed_at <= %(since)s)
+                for share
+         ),
+         users as materialized (
+             select held.*,
+                    %(identity)s::uuid is null or {is_connected("held")} as is_connected,
+                    %(flow)s::uuid is null or exists (
+                        select
+                          from flows
+                         where flows.id = %(flow)s and flows.signed_in_at is null and flows.expires_at > now()
+                           for no key update
+                    ) as flow_is_open,
+                    not {has_second_factor("held.id")} or exists (
+                        select
+                          from devices
+                         where devices.id = %(device)s and devices.user_id = held.id and devices.revoked_at is null
+                           and devices.trusted_until > now()
+                           for no key update
+                    ) as one_factor_is_enough,
+                    {is_listed("held.id")} as is_listed,
+                    exists (
+                        select
+                          from memberships
+                          join organizations on organizations.id = memberships.org_id
+                         where memberships.user_id = held.id
+                        offset 1
+                    ) as belongs_to_several
+               from held
+         ),
+         destination as (
+             select services.id, services.slug, services.org_id, services.sign_in_policy, organizations.slug as organization_slug,
+                    organizations.status
+               from services
+               join organizations on organizations.id = services.org_id
+              where services.id = %(service)s
+                for key share
+         )
+  select {ACCOUNT}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.belongs_to_several,
+           services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
+           services.status = 'active' as organization_is_active,
+           {admits(_IS_MEMBER)} as is_admitted,
+           {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
+           exists (
+               select
+                 from service_users
+                where service_users.service_id = services.id
+                  and service_users.user_id = users.id
+                  and {has_come()}
+           ) as has_been_there,
+           {SUBSCRIPTION_STATE} as subscription
+    from users
+    left join destination as services on true
+"""
+
+_RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s returning id"
+
+# They gave their password, or a factor of theirs, to sign in there.
+_ENTER: Final[LiteralString] = f"""
+    insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
+    select services.id, %(user)s, services.org_id, %(at)s, %(at)s, %(at)s, %(at)s
+      from services
+     where services.id = %(service)s
+        on conflict (service_id, user_id) do update
+       set {ENTERED_AGAIN}
+"""

@@ -1,0 +1,62 @@
+"""What mailed sign-in links depend on, in PostgreSQL."""
+
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
+from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import ClientId, UserId
+from core.domain.identity.sign_in import ServiceName
+from core.frozen import Frozen
+
+
+class _Permitted(Frozen):
+    permitted: bool
+
+
+class _Application(Frozen):
+    client_id: UUID
+    redirect_uri: str
+
+
+class SignInLinkRows:
+    """Implements `ports.identity.sign_in_links.SignInLinkStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def are_permitted(self, user: UserId) -> bool:
+        (row,) = await self._transaction.ask(_Permitted, _ARE_PERMITTED, {"user": user})
+        return row.permitted
+
+    async def application(self, service: ServiceName, redirect_uri: str) -> tuple[ClientId, str] | None:
+        parameters = {
+            "organization": storable_text(service.organization),
+            "service": storable_text(service.service),
+            "redirect_uri": storable_text(redirect_uri),
+        }
+        rows = await self._transaction.ask(_Application, _APPLICATION, parameters)
+        return (ClientId(rows[0].client_id), rows[0].redirect_uri) if rows else None
+
+
+_ARE_PERMITTED: Final[LiteralString] = f"""
+    select not exists (
+               select from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
+                  and organizations.status = 'active' and not organizations.sign_in_links
+           ) as permitted
+"""
+
+_APPLICATION: Final[LiteralString] = f"""
+    select services.client_id, named.redirect_uri
+      from organizations
+      join services on services.org_id = organizations.id
+     cross join lateral (select coalesce(nullif(%(redirect_uri)s, ''), services.redirect_uris[1]) as redirect_uri) as named
+     where organizations.slug = %(organization)s and organizations.status = 'active'
+       and services.slug = %(service)s and services.service_type in ('web', 'api')
+       and named.redirect_uri = any (services.redirect_uris)
+       and {AUTHENTICATES}
+"""

@@ -1,0 +1,79 @@
+"""Browser sessions in PostgreSQL: the digests of their cookies."""
+
+from collections.abc import Sequence
+from typing import Final, LiteralString
+
+from adapters.postgres.identity.factors.mfa import second_factor_due
+from adapters.postgres.rows import IdRow
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.browser_sessions import Chosen
+from core.domain.identity.proofs import Proved
+
+
+class BrowserSessionRows:
+    """Implements `ports.identity.browser_sessions.BrowserSessionStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, digest: bytes, session: SessionId) -> None:
+        await self._transaction.tell_along(_ADD, {"digest": digest, "session": session})
+
+    async def renew(self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str]) -> bool:
+        parameters = {
+            "digest": digest,
+            "session": session,
+            "user": user,
+            "proved_at": proved.at,
+            "second_factor_at": proved.second_factor_at,
+            "methods": list(methods),
+        }
+        return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
+
+    async def choose(self, session: SessionId, user: UserId, slug: str) -> Chosen | None:
+        parameters = {"session": session, "user": user, "slug": storable_text(slug)}
+        rows = await self._transaction.ask(Chosen, _CHOOSE, parameters)
+        return rows[0] if rows else None
+
+
+_ADD: Final = "insert into browser_sessions (digest, session_id) values (%(digest)s, %(session)s)"
+
+# The time of a proof never moves back, and a method that was once shown stays.
+_RENEW: Final = """
+    with proved as (
+             update sessions
+                set proved_at = greatest(proved_at, %(proved_at)s),
+                    second_factor_at = greatest(second_factor_at, %(second_factor_at)s),
+                    authenticated_by = authenticated_by || array(
+                        select method
+                          from unnest(%(methods)s::text[]) with ordinality as shown (method, place)
+                         where method <> all (authenticated_by)
+                         order by place
+                    )
+              where id = %(session)s and user_id = %(user)s and revoked_at is null and expires_at > now() and ends_at > now()
+          returning id
+         )
+  update browser_sessions
+     set digest = %(digest)s
+    from proved
+   where browser_sessions.session_id = proved.id
+returning proved.id
+"""
+
+_CHOOSE: Final[LiteralString] = f"""
+    with chosen as (
+             select organizations.id, {second_factor_due("memberships.user_id")} as second_factor_due
+               from organizations
+               join memberships on memberships.org_id = organizations.id and memberships.user_id = %(user)s
+              where organizations.slug = %(slug)s::text
+          union all
+             select null::uuid, null::timestamptz where %(slug)s::text = ''
+         )
+  update browser_sessions
+     set chosen_organization = chosen.id
+    from chosen, sessions
+   where browser_sessions.session_id = %(session)s and sessions.id = browser_sessions.session_id and sessions.user_id = %(user)s
+returning chosen.second_factor_due
+"""

@@ -1,0 +1,132 @@
+"""Impersonations in PostgreSQL."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.identity.accounts import ACCOUNT
+from adapters.postgres.identity.proofs.sign_in import DESTINATION, DestinationRow
+from adapters.postgres.identity.sessions.revoking import revoking
+from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.impersonation import Impersonation
+from core.domain.identity.proofs import UNPROVED
+from core.domain.identity.sessions import Parent
+from core.domain.languages import Language
+from ports.identity.impersonation import Impersonable, MembershipHeld
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _User(DestinationRow):
+    id: UUID
+    email: str
+    is_platform_owner: bool
+    email_verified_at: datetime | None
+    deactivated_at: datetime | None
+    created_at: datetime
+    language: str | None
+    joined_id: UUID | None
+    joined_slug: str | None
+    joined_is_active: bool | None
+    parent_id: UUID | None
+    parent_expires_at: datetime | None
+    parent_ends_at: datetime | None
+    parent_depth: int | None
+    subscription: Mapping[str, Any] | None
+
+    def opener(self) -> Parent | None:
+        """What its person has proved is theirs, and does not count when they act in another person's name."""
+        if self.parent_id is None or self.parent_expires_at is None or self.parent_ends_at is None or self.parent_depth is None:
+            return None
+        return Parent(SessionId(self.parent_id), self.parent_expires_at, self.parent_ends_at, self.parent_depth, UNPROVED)
+
+
+class ImpersonationRows:
+    """Implements `ports.identity.impersonation.ImpersonationStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def find_user(
+        self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId
+    ) -> Impersonable | None:
+        await self._transaction.tell(_HOLD, {"users": [user, by]})
+        slugs = {"slug": storable_text(organization_slug), "service_slug": storable_text(service_slug)}
+        found = await self._transaction.ask(_User, _FIND_USER, {"user": user, **slugs, "by": by, "session": session})
+        if not found:
+            return None
+        row = found[0]
+        account = Account(
+            UserId(row.id),
+            Email(row.email),
+            is_platform_owner=row.is_platform_owner,
+            email_verified_at=row.email_verified_at,
+            deactivated_at=row.deactivated_at,
+            created_at=row.created_at,
+            language=Language.of(row.language),
+        )
+        membership = None
+        if row.joined_id is not None:
+            membership = MembershipHeld(OrganizationId(row.joined_id), row.joined_slug or "", bool(row.joined_is_active))
+        return Impersonable(account, membership, row.opener(), row.destination(), subscription_state(row.subscription))
+
+    async def add(self, impersonation: Impersonation) -> None:
+        await self._transaction.tell(
+            _ADD,
+            {
+                "id": impersonation.id,
+                "impersonator": impersonation.impersonator,
+                "user": impersonation.user,
+                "reason": storable_text(impersonation.reason),
+                "session": impersonation.session,
+                "created_at": impersonation.created_at,
+                "expires_at": impersonation.expires_at,
+            },
+        )
+
+    async def end_all(self, user: UserId) -> None:
+        await self._transaction.tell(_END_ALL, {"user": user})
+
+
+# A request that deactivates one of them, or ends their sessions, holds the account first: it waits until the new session exists and ends
+# that too, or we see what it has done. One fixed order, so that two platform owners who impersonate each other do not wait for each other.
+# A statement of its own: the next one sees what was committed while this one waited.
+_HOLD: Final = "select from users where id = any(%(users)s) order by id for share"
+
+# The service is held as a foreign key holds it: its rows stay while the session is opened in it.
+_FIND_USER: Final[LiteralString] = f"""
+    with services as (
+             select {DESTINATION}, services.id
+               from service_users
+               join services on services.id = service_users.service_id
+               join organizations on organizations.id = services.org_id
+              where service_users.user_id = %(user)s and organizations.slug = %(slug)s and services.slug = %(service_slug)s
+                for key share
+         )
+    select {ACCOUNT},
+           joined.id as joined_id, joined.slug as joined_slug, joined.status = 'active' as joined_is_active,
+           services.service_id, services.service_slug, services.organization_id, services.organization_slug,
+           services.organization_is_active,
+           {SUBSCRIPTION_STATE} as subscription,
+           opener.id as parent_id, opener.expires_at as parent_expires_at, opener.ends_at as parent_ends_at, opener.depth as parent_depth
+      from users
+      left join sessions as opener on opener.id = %(session)s and opener.user_id = %(by)s and opener.revoked_at is null
+                                  and opener.expires_at > now() and opener.ends_at > now()
+      left join services on true
+      left join (memberships join organizations as joined on joined.id = memberships.org_id and joined.slug = %(slug)s)
+             on memberships.user_id = users.id
+     where users.id = %(user)s
+"""
+
+_ADD: Final = """
+    insert into impersonations (id, impersonator_id, user_id, reason, session_id, created_at, expires_at)
+    values (%(id)s, %(impersonator)s, %(user)s, %(reason)s, %(session)s, %(created_at)s, %(expires_at)s)
+"""
+
+_END_ALL: Final = revoking("user_id = %(user)s and impersonator_id is not null")

@@ -1,0 +1,123 @@
+"""A person's own sessions in PostgreSQL, with the names of what they are for."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.sessions.revoking import LINE
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from core.domain.identifiers import DeviceId, SessionId, UserId
+from core.domain.identity.devices import Location
+from core.domain.identity.own_sessions import OwnSession, OwnSessionList
+from core.domain.pages import Page
+from core.frozen import Frozen
+
+
+class _Session(Frozen):
+    id: UUID
+    created_at: datetime
+    last_seen_at: datetime
+    ends_at: datetime
+    device_id: UUID | None
+    device_name: str | None
+    country: str | None
+    city: str | None
+    organization: str | None
+    service: str | None
+    impersonated: bool
+    opened_here: bool
+
+    def session(self) -> OwnSession:
+        located = self.country is not None or self.city is not None
+        return OwnSession(
+            id=SessionId(self.id),
+            created_at=self.created_at,
+            last_seen_at=self.last_seen_at,
+            ends_at=self.ends_at,
+            device=None if self.device_id is None else DeviceId(self.device_id),
+            device_name=self.device_name or "",
+            location=Location(self.country, self.city) if located else None,
+            organization=self.organization or "",
+            service=self.service or "",
+            impersonated=self.impersonated,
+            opened_here=self.opened_here,
+        )
+
+
+class _Listed(_Session):
+    total: int
+    others: int
+
+
+class PostgresOwnSessions:
+    """Implements `ports.identity.own_sessions.OwnSessionLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
+        parameters = {"user": user, "but": of, "now": now, "limit": page.limit, "offset": page.offset}
+        rows = await ask(self._pool, _Listed, _LIST, parameters)
+        total, others = (rows[0].total, rows[0].others) if rows else (0, 0)
+        return OwnSessionList(tuple(row.session() for row in rows), total, others)
+
+    async def tree(self, user: UserId, session: SessionId, of: SessionId, now: datetime) -> Sequence[OwnSession]:
+        rows = await ask(self._pool, _Session, _TREE, {"user": user, "id": session, "but": of, "now": now})
+        return [row.session() for row in rows]
+
+    async def was_there(self, user: UserId, session: SessionId) -> bool:
+        return bool(await ask(self._pool, IdRow, _WAS_THERE, {"user": user, "id": session}))
+
+
+# Those that expire with their parent need no look at it: both ends of a session are bounded by its parent's.
+_LIVING: Final = """
+    sessions.user_id = %(user)s and sessions.revoked_at is null and sessions.expires_at > %(now)s and sessions.ends_at > %(now)s
+"""
+
+_COLUMNS: Final = f"""
+    sessions.id, sessions.created_at, sessions.last_seen_at, least(sessions.expires_at, sessions.ends_at) as ends_at,
+    devices.id as device_id, devices.name as device_name, devices.last_country as country, devices.last_city as city,
+    organizations.name as organization, services.name as service, sessions.impersonator_id is not null as impersonated,
+    sessions.id = any (array({LINE})) as opened_here
+"""
+
+_NAMES: Final = """
+      left join devices on devices.id = sessions.device_id
+      left join organizations on organizations.id = sessions.organization_id
+      left join services on services.id = sessions.service_id
+"""
+
+# All are counted, and only those of the page are looked at: a person has hundreds at the most.
+_LIST: Final[LiteralString] = f"""
+    with living as (
+             select sessions.*,
+                    count(*) over () as total,
+                    count(*) filter (where sessions.id <> all (array({LINE}))) over () as others
+               from sessions
+              where {_LIVING}
+              order by sessions.id = %(but)s desc, sessions.last_seen_at desc, sessions.id desc
+              limit %(limit)s offset %(offset)s
+         )
+  select {_COLUMNS}, sessions.total, sessions.others
+    from living as sessions
+    {_NAMES}
+   order by sessions.id = %(but)s desc, sessions.last_seen_at desc, sessions.id desc
+"""
+
+_TREE: Final[LiteralString] = f"""
+    with recursive ending as (
+             select sessions.id from sessions where sessions.id = %(id)s and {_LIVING}
+          union all
+             select sessions.id from sessions join ending on sessions.parent_id = ending.id where {_LIVING}
+         )
+  select {_COLUMNS}
+    from sessions
+    {_NAMES}
+   where sessions.id in (select id from ending)
+   order by sessions.depth, sessions.last_seen_at desc, sessions.id
+"""
+
+_WAS_THERE: Final = "select id from sessions where id = %(id)s and user_id = %(user)s"

@@ -1,0 +1,199 @@
+"""The exchange of refresh tokens, in one statement."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
+from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.statements import ask
+from core.domain.email import Email
+from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import Proved
+from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
+from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
+from core.frozen import Frozen
+
+
+class _Presented(Frozen):
+    session_id: UUID
+    user_id: UUID
+    device_id: UUID | None
+    organization_id: UUID | None
+    organization_slug: str | None
+    service_id: UUID | None
+    service_slug: str | None
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    ends_at: datetime
+    authenticated_by: list[str]
+    impersonator_id: UUID | None
+    impersonation_id: UUID | None
+    email: str
+    is_platform_owner: bool
+    is_live: bool
+    is_admitted: bool
+    organization_is_active: bool
+    rotated: bool
+    rotated_at: datetime | None
+    rotated_by: bytes | None
+    subscription: Mapping[str, Any] | None
+    scopes: list[str] | None
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+    parent_id: UUID | None
+    email_is_verified: bool
+    role: str | None
+    owes_second_factor: bool
+    client_id: UUID | None
+
+    def presented(self) -> PresentedRefreshToken:
+        impersonated = None
+        if self.impersonator_id is not None and self.impersonation_id is not None:
+            impersonated = Impersonated(ImpersonationId(self.impersonation_id), UserId(self.impersonator_id))
+        organization = None if self.organization_id is None else OrganizationId(self.organization_id)
+        service = None if self.service_id is None else ServiceId(self.service_id)
+        session = Session(
+            id=SessionId(self.session_id),
+            user=UserId(self.user_id),
+            created_at=self.created_at,
+            last_seen_at=self.last_seen_at,
+            expires_at=self.expires_at,
+            ends_at=self.ends_at,
+            device=None if self.device_id is None else DeviceId(self.device_id),
+            context=Context(organization, self.organization_slug or "", service, self.service_slug or ""),
+            authenticated_by=tuple(self.authenticated_by),
+            impersonated=impersonated,
+            parent=None if self.parent_id is None else SessionId(self.parent_id),
+            proved=Proved(self.proved_at, self.second_factor_at),
+            scopes=None if self.scopes is None else tuple(self.scopes),
+        )
+        return PresentedRefreshToken(
+            session,
+            Email(self.email),
+            is_platform_owner=self.is_platform_owner,
+            is_live=self.is_live,
+            is_admitted=self.is_admitted,
+            organization_is_active=self.organization_is_active,
+            rotated=self.rotated,
+            rotated_at=self.rotated_at,
+            rotated_by=self.rotated_by,
+            subscription=subscription_state(self.subscription),
+            email_is_verified=self.email_is_verified,
+            role=self.role or "",
+            owes_second_factor=self.owes_second_factor,
+            client=None if self.client_id is None else ClientId(self.client_id),
+        )
+
+
+class PostgresRefreshTokens:
+    """Implements `ports.identity.refresh_tokens.RefreshTokens`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def rotate(
+        self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None
+    ) -> PresentedRefreshToken | None:
+        parameters = {
+            "digest": digest,
+            "successor": successor,
+            "by": by,
+            "at": at,
+            "idle": IDLE_LIFETIME,
+            "service": None if holder is None else holder.service,
+            "scopes": [] if holder is None else list(holder.scopes),
+            "is_public": holder is None or holder.is_public,
+        }
+        rows = await ask(self._pool, _Presented, _ROTATE, parameters)
+        return rows[0].presented() if rows else None
+
+
+# Of `services`: they have nothing by which they could show who they are, nor will they when their keys have been fetched.
+_SHOWS_NOTHING: Final[LiteralString] = f"""
+                    services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
+
+# All of it or nothing, in one statement. Of two that rotate the same token, the second waits for the first's commit, finds it rotated and
+# changes nothing. What it selects is from before that commit, so `rotated` is false and `rotated_at` null, and it has to look again. A
+# session that is revoked at this very moment is not extended, and then `is_live` is false. The sessions that it was opened from are
+# extended too: using a session counts as using those.
+_ROTATE: Final[LiteralString] = f"""
+    with recursive found as (
+             select tokens.rotated_at, tokens.rotated_by, sessions.id as session_id, sessions.user_id, sessions.device_id,
+                    sessions.organization_id, organizations.slug as organization_slug, sessions.service_id, services.slug as service_slug,
+                    sessions.created_at,
+                    sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
+                    sessions.impersonation_id, users.email, users.is_platform_owner,
+                    {IS_LIVE} as is_live,
+                    memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.parent_id,
+                    users.email_verified_at is not null as email_is_verified,
+                    coalesce({admits("memberships.role is not null")}, false) as is_admitted,
+                    coalesce(organizations.status = 'active', false) as organization_is_active,
+                    {OWES_SECOND_FACTOR} as owes_second_factor,
+                    case when sessions.scopes is not null then services.client_id end as client_id,
+                    {SUBSCRIPTION_STATE} as subscription
+               from refresh_tokens as tokens
+               join sessions on sessions.id = tokens.session_id
+               join users on users.id = sessions.user_id
+               left join organizations on organizations.id = sessions.organization_id
+               left join services on services.id = sessions.service_id
+               left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+              where tokens.digest = %(digest)s
+                and case
+                        when %(service)s::uuid is not null then sessions.scopes is not null and sessions.service_id = %(service)s::uuid
+                        else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
+                    end
+                and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
+         ),
+         rotated as (
+             update refresh_tokens
+                set rotated_at = %(at)s, rotated_by = %(by)s
+               from found
+              where refresh_tokens.digest = %(digest)s
+                and refresh_tokens.rotated_at is null
+                and found.is_live
+                and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
+                and (found.organization_id is null
+                  or found.is_admitted and found.organization_is_active and not found.owes_second_factor)
+          returning refresh_tokens.session_id
+         ),
+         added as (
+             insert into refresh_tokens (digest, session_id, created_at) select %(successor)s, session_id, %(at)s from rotated
+         ),
+         line as (
+             select sessions.id, sessions.parent_id from rotated join sessions on sessions.id = rotated.session_id
+          union all
+             select sessions.id, sessions.parent_id from line join sessions on sessions.id = line.parent_id
+         ),
+         living as (
+             select sessions.id
+               from sessions
+              where sessions.id = any (array(select line.id from line)) and sessions.revoked_at is null
+              order by sessions.id                     -- in one order everywhere
+                for no key update
+         ),
+         extended as (
+             update sessions
+                set expires_at = least(%(at)s + %(idle)s, sessions.ends_at),
+                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
+               from living
+              where sessions.id = living.id
+          returning sessions.id
+         )
+  select found.session_id, found.user_id, found.device_id, found.organization_id, found.organization_slug, found.service_id,
+         found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
+         found.impersonator_id,
+         found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
+         found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
+         found.email_is_verified, found.role, found.owes_second_factor, found.client_id,
+         rotated.session_id is not null as rotated,
+         found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
+    from found
+    left join rotated on true
+    left join extended on extended.id = rotated.session_id
+"""

@@ -1,0 +1,196 @@
+"""Sessions in PostgreSQL: opened, and ended."""
+
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.arrays import array_of_texts
+from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
+from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, revoking
+from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import Parent, Session
+from core.domain.identity.upstream.sign_in import FEDERATED
+from core.frozen import Frozen, names_of
+from ports.identity.sessions import Opener
+
+
+class ParentRow(Frozen):
+    """What `PARENT` reads."""
+
+    parent_id: UUID
+    parent_expires_at: datetime
+    parent_ends_at: datetime
+    parent_depth: int
+    proved_at: datetime | None
+    second_factor_at: datetime | None
+
+    def parent(self) -> Parent:
+        return Parent(
+            SessionId(self.parent_id),
+            self.parent_expires_at,
+            self.parent_ends_at,
+            self.parent_depth,
+            Proved(self.proved_at, self.second_factor_at),
+        )
+
+
+class _InOrganization(Frozen):
+    organization_id: UUID | None
+
+
+# Columns of a statement that reads `sessions`.
+PARENT: Final = """
+           sessions.id as parent_id, sessions.expires_at as parent_expires_at, sessions.ends_at as parent_ends_at,
+           sessions.depth as parent_depth, sessions.proved_at, sessions.second_factor_at"""
+
+
+class _Opener:
+    """An account, and the session of its own that another one is opened from."""
+
+    def __init__(self, **columns: Any) -> None:
+        of_parent = {name: columns.pop(name) for name in names_of(ParentRow)}
+        self.opener = Opener(AccountRow(**columns).account(), ParentRow(**of_parent).parent())
+
+
+class SessionRows:
+    """Implements `ports.identity.sessions.SessionStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def hold_opener(self, session: SessionId, user: UserId) -> Opener | None:
+        await self._transaction.tell(_HOLD_ACCOUNT, {"user": user})
+        await self._transaction.tell(_HOLD_DEVICE, {"session": session})
+        rows = await self._transaction.ask(_Opener, _HOLD_OPENER, {"session": session, "user": user})
+        return rows[0].opener if rows else None
+
+    async def lives(self, session: SessionId) -> bool:
+        (answer,) = await self._transaction.ask(AnswerRow, _LIVES, {"session": session})
+        return answer.yes
+
+    async def add(self, session: Session) -> None:
+        impersonated = session.impersonated
+        await self._transaction.tell_along(
+            _ADD,
+            {
+                "id": session.id,
+                "user": session.user,
+                "device": session.device,
+                "organization": session.context.organization,
+                "service": session.context.service,
+                "created_at": session.created_at,
+                "last_seen_at": session.last_seen_at,
+                "expires_at": session.expires_at,
+                "ends_at": session.ends_at,
+                "authenticated_by": array_of_texts(session.authenticated_by),
+                "impersonator": None if impersonated is None else impersonated.by,
+                "impersonation": None if impersonated is None else impersonated.id,
+                "parent": session.parent,
+                "depth": session.depth,
+                "proved_at": session.proved.at,
+                "second_factor_at": session.proved.second_factor_at,
+                "scopes": None if session.scopes is None else array_of_texts(session.scopes),
+            },
+        )
+
+    async def issue(self, session: SessionId, token_digest: bytes, at: datetime) -> None:
+        await self._transaction.tell_along(_ISSUE, {"digest": token_digest, "session": session, "at": at})
+
+    async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
+        parameters = {"id": session, "user": user, "proved_at": proved.at, "second_factor_at": proved.second_factor_at}
+        await self._transaction.tell(_PROVE, parameters)
+
+    async def revoke(self, session: SessionId, user: UserId) -> bool:
+        return bool(await self._transaction.ask(IdRow, _REVOKE, {"id": session, "user": user}))
+
+    async def organization(self, session: SessionId) -> OrganizationId | None:
+        rows = await self._transaction.ask(_InOrganization, _ORGANIZATION, {"id": session})
+        return None if not rows or rows[0].organization_id is None else OrganizationId(rows[0].organization_id)
+
+    async def revoke_all(self, user: UserId, *, but: SessionId | None) -> int:
+        return len(await self._transaction.ask(IdRow, _REVOKE_ALL, {"user": user, "but": but}))
+
+    async def end_all(self, user: UserId, *, but: SessionId | None) -> None:
+        await self._transaction.tell(_REVOKE_ALL, {"user": user, "but": but})
+
+    async def end_codes(self, user: UserId) -> None:
+        await self._transaction.tell(_END_CODES, {"user": user})
+
+    async def end_federated(self, user: UserId) -> None:
+        await self._transaction.tell(_END_FEDERATED, {"user": user, "federated": FEDERATED})
+
+    async def revoke_impersonations(self, impersonator: UserId) -> int:
+        return len(await self._transaction.ask(IdRow, _REVOKE_IMPERSONATIONS, {"impersonator": impersonator}))
+
+    async def revoke_of_device(self, device: DeviceId) -> int:
+        return len(await self._transaction.ask(IdRow, _REVOKE_OF_DEVICE, {"device": device}))
+
+
+_ORGANIZATION: Final = "select organization_id from sessions where id = %(id)s"
+
+# A statement of its own: the next one sees what was committed while this one waited.
+_HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"
+
+# A request that revokes the device ends its sessions, and must find the one that is being opened on it.
+_HOLD_DEVICE: Final = "select from devices where id = (select device_id from sessions where id = %(session)s) for share"
+
+_HOLD_OPENER: Final[LiteralString] = f"""
+    select {ACCOUNT},
+           {PARENT}
+      from sessions
+      join users on users.id = sessions.user_id
+     where sessions.id = %(session)s and users.id = %(user)s and users.deactivated_at is null
+       and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+       for share of sessions
+"""
+
+_LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
+
+_ADD: Final = """
+    insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
+                          authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, scopes)
+    values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
+            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
+            %(scopes)s::text[])
+"""
+
+_ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"
+
+# The time of a proof never moves back.
+_PROVE: Final = """
+    update sessions
+       set proved_at = greatest(proved_at, %(proved_at)s), second_factor_at = greatest(second_factor_at, %(second_factor_at)s)
+     where id = %(id)s and user_id = %(user)s
+"""
+
+_REVOKE: Final[LiteralString] = f"""
+{revoking("id = %(id)s and user_id = %(user)s")}
+returning sessions.id
+"""
+
+# Includes the sessions that the person opened in other people's names, from any session: a thief of a platform owner's account may have
+# opened some.
+_REVOKE_ALL: Final[LiteralString] = f"""
+{revoking(f"(impersonator_id = %(user)s or user_id = %(user)s and id <> all (array({LINE})))")}
+returning sessions.id
+"""
+
+_END_CODES: Final[LiteralString] = ending_codes("user_id = %(user)s")
+
+_END_FEDERATED: Final[LiteralString] = revoking("user_id = %(user)s and %(federated)s = any (authenticated_by)")
+
+_REVOKE_IMPERSONATIONS: Final[LiteralString] = f"""
+{revoking("impersonator_id = %(impersonator)s")}
+returning sessions.id
+"""
+
+# Includes the sessions that its person opened in other people's names: a session does not say which device it was opened from, and a
+# thief's session must not go on.
+_REVOKE_OF_DEVICE: Final[LiteralString] = f"""
+{revoking("(device_id = %(device)s or impersonator_id = (select user_id from devices where id = %(device)s))")}
+returning sessions.id
+"""

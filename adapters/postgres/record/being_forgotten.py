@@ -1,0 +1,36 @@
+"""People who are being forgotten, for the statements that show what is on record: until the job has removed the rest, nobody sees it."""
+
+from typing import Final, LiteralString
+
+from adapters.postgres.record.named_addresses import names
+
+IS_BEING_FORGOTTEN: Final = "exists (select from privacy_requests where completed_at is null and privacy_requests.user_id = {user})"
+"""As long as rows about the person may be left."""
+
+
+# The former ones for a moment too long, if somebody else has one of them by now.
+_ADDRESSES_OF_THEIRS: Final = """
+    select unnest(privacy_requests.email_keys)
+     union all
+    select email_key from former_addresses where former_addresses.user_id = privacy_requests.user_id"""
+
+
+def names_somebody_being_forgotten(text: LiteralString) -> LiteralString:
+    return f"""
+        exists (
+            select
+              from privacy_requests
+             cross join lateral ({_ADDRESSES_OF_THEIRS}) as theirs (key)
+             where privacy_requests.completed_at is null and {names(text, "theirs.key")}
+        )"""
+
+
+def target_user(row: LiteralString) -> LiteralString:
+    """The id of the person whom an event or an entry is about, if it is about one; null otherwise."""
+    return f"case when {row}.target_type = 'user' and {row}.target_id ~ '^[0-9a-f-]{{36}}$' then {row}.target_id::uuid end"
+
+
+# Of the row `audit_personal` of the entry `entries`: whether it may still be shown. That somebody was forgotten, and by whom, stays.
+STAYS: Final[LiteralString] = f"""
+                       not {IS_BEING_FORGOTTEN.format(user="audit_personal.actor_id")}
+                   and (entries.action = 'user.anonymized' or not {IS_BEING_FORGOTTEN.format(user=target_user("entries"))})"""

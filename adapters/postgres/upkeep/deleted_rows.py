@@ -1,0 +1,81 @@
+"""Things that are deleted at once and removed in batches leave rows in PostgreSQL: what all kinds of them have in common.
+
+A batch begins after the last row of the previous one, and not at the first row that is left. While a long transaction elsewhere keeps
+deleted rows from being cleaned up, each batch would otherwise step over everything that went before it. Rows are locked in the order of
+their ids, as everywhere else.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask
+from ports.deleted_rows import Swept
+
+_BEFORE_ALL: Final = UUID(int=0)
+
+# A batch that a crash of the server undoes is simply done again. So its commit need not wait for the disk, and neither do other tenants.
+AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
+
+# The end of a part's statement. Its rows are `batch`, and those that were changed are `gone`.
+SWEPT: Final[LiteralString] = f"""
+        select (select id from batch order by id desc limit 1) as last, (select count(*) from gone) as rows
+         where {AT_LEISURE}"""
+
+
+def held(rows: LiteralString, table: LiteralString, key: LiteralString, lock: LiteralString = "update") -> LiteralString:
+    """What `rows` finds, in the order of its ids: only then are those of `table` whose `key` says so locked, all together in that order, as
+    everywhere else. One that another sweep has removed meanwhile is not `held`. It still counts, because the next batch begins after it.
+    """
+    return f"""
+             select next.id, locked.held is not null as held
+               from ({rows}) as next
+               left join lateral (select true as held from {table} where {key} for {lock}) as locked on true
+    """
+
+
+class PostgresDeletedRows:
+    """Implements `ports.deleted_rows.DeletedRows` for one kind of thing.
+
+    Each of `statements` belongs to a part. It removes up to `limit` rows of `owner` that come `after` an id, and finds none unless the
+    owner is being deleted. It answers with `last` and `rows`. `named` is the key of the owner in the jobs' payload.
+    """
+
+    def __init__(self, pool: Pool, statements: Mapping[str, LiteralString], *, table: LiteralString, job: str, named: str) -> None:
+        self._pool = pool
+        self._statements = statements
+        self._finish: LiteralString = _FINISH.format(table=table)
+        self._stranded: LiteralString = _STRANDED.format(table=table)
+        self._job = {"kind": job, "named": named}
+        self.parts: Sequence[str] = tuple(statements)
+
+    async def sweep(self, part: str, owner: UUID, after: UUID | None, limit: int) -> Swept:
+        parameters = {"owner": owner, "after": after or _BEFORE_ALL, "limit": limit}
+        (swept,) = await ask(self._pool, Swept, self._statements[part], parameters)
+        return swept
+
+    async def finish(self, owner: UUID) -> bool:
+        return bool(await ask(self._pool, IdRow, self._finish, {"owner": owner}))
+
+    async def stranded(self, patience: timedelta, limit: int) -> Sequence[UUID]:
+        parameters = {**self._job, "patience": patience, "limit": limit}
+        return [row.id for row in await ask(self._pool, IdRow, self._stranded, parameters)]
+
+
+# Rows that were written after their part was done, or by a later release with more parts, go now through their foreign keys.
+_FINISH: Final = "delete from {table} where id = %(owner)s and deleted_at is not null returning id"
+
+_STRANDED: Final = """
+    select id
+      from {table}
+     where deleted_at < now() - %(patience)s::interval
+       and not exists (
+               select from jobs
+                where jobs.kind = %(kind)s and jobs.state = 'waiting' and jobs.payload ->> %(named)s = {table}.id::text
+           )
+     order by deleted_at
+     limit %(limit)s
+"""

@@ -1,0 +1,151 @@
+"""What deleted services leave behind in PostgreSQL."""
+
+from collections.abc import Mapping
+from typing import Final, LiteralString
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.upkeep.deleted_rows import SWEPT, PostgresDeletedRows, held
+from core.domain.services.services import PURGE_JOB
+
+
+class PostgresDeletedServices(PostgresDeletedRows):
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool, PARTS, table="all_services", job=PURGE_JOB, named="service")
+
+
+# Empty for a service that is not being deleted: then no statement here finds a row.
+_GOING: Final = "(select id, org_id from all_services where id = %(owner)s and deleted_at is not null)"
+
+
+def _batch(services: LiteralString, table: LiteralString, column: LiteralString, rows: LiteralString) -> LiteralString:
+    """The next ids of all these services together. `rows` finds those of one service, `going`, that come after `after`, from an index that
+    begins with the service and ends with the id, or among few rows.
+    """
+    found: LiteralString = f"""
+                        select going.id as service, rows.id
+                          from {services} as going
+                         cross join lateral ({rows} limit %(limit)s) as rows
+                         order by rows.id
+                         limit %(limit)s
+    """
+    return held(found, table, f"{table}.id = next.id and {table}.{column} = next.service")
+
+
+def _delete(services: LiteralString, table: LiteralString, rows: LiteralString) -> LiteralString:
+    return f"""
+        with batch as ({_batch(services, table, "service_id", rows)}),
+             gone as (delete from {table} using batch where {table}.id = batch.id and batch.held returning 1)
+        {SWEPT}"""
+
+
+def _delete_from(services: LiteralString, table: LiteralString) -> LiteralString:
+    return _delete(services, table, f"select id from {table} where service_id = going.id and id > %(after)s order by id")
+
+
+_ORIGINS: Final = "select id from users where origin_service_id = going.id and id > %(after)s order by id"
+
+
+def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
+    """Rows that belong to these services and to nothing else that is removed. `going` is a subquery with the services' ids."""
+    return {
+        # For each plan separately. Together they would be sorted again for every batch.
+        "subscriptions": _delete(
+            services,
+            "subscriptions",
+            """
+            select subscriptions.id
+              from plans
+             cross join lateral (
+                       select id from subscriptions where plan_id = plans.id and id > %(after)s order by id limit %(limit)s
+                   ) as subscriptions
+             where plans.service_id = going.id
+             order by subscriptions.id
+            """,
+        ),
+        "billing_checkouts": _delete_from(services, "billing_checkouts"),
+        "plans": _delete_from(services, "plans"),
+        "api_keys": _delete_from(services, "api_keys"),
+        "client_secrets": _delete_from(services, "client_secrets"),
+        "authorization_codes": _delete_from(services, "authorization_codes"),
+        "device_codes": _delete_from(services, "device_codes"),
+        "client_assertions": _delete_from(services, "client_assertions"),
+        "pushed_requests": _delete_from(services, "pushed_requests"),
+        "consents": _delete_from(services, "consents"),
+        "saml_configurations": f"""
+        with batch as (
+                 select saml_configurations.service_id as id
+                   from saml_configurations
+                   join {services} as going on going.id = saml_configurations.service_id
+                  where saml_configurations.service_id > %(after)s
+                  order by saml_configurations.service_id
+                  limit %(limit)s
+                    for update of saml_configurations
+             ),
+             gone as (delete from saml_configurations using batch where saml_configurations.service_id = batch.id returning 1)
+        {SWEPT}""",
+        "saml_certificates": _delete_from(services, "saml_certificates"),
+        "saml_requests": _delete_from(services, "saml_requests"),
+        "saml_sessions": _delete_from(services, "saml_sessions"),
+        "saml_exchanges": _delete_from(services, "saml_exchanges"),
+        "flows": _delete_from(services, "flows"),
+        "identity_grants": _delete_from(services, "identity_grants"),
+        "logout_notices": _delete_from(services, "logout_notices"),
+        "logout_receivers": f"""
+        with batch as (
+                 select service_id as id
+                   from logout_receivers
+                   join {services} as going on going.id = logout_receivers.service_id
+                  where service_id > %(after)s
+                  order by service_id
+                  limit %(limit)s
+                    for update of logout_receivers
+             ),
+             gone as (delete from logout_receivers using batch where logout_receivers.service_id = batch.id returning 1)
+        {SWEPT}""",
+        # Accounts that were made through the service stay, because they belong to their people.
+        "origins": f"""
+        with batch as ({_batch(services, "users", "origin_service_id", _ORIGINS)}),
+             gone as (update users set origin_service_id = null from batch where users.id = batch.id and batch.held returning 1)
+        {SWEPT}""",
+    }
+
+
+_LOGINS: Final[LiteralString] = f"""
+                 select id
+                   from login_events
+                  where organization_id = (select org_id from {_GOING} as going) and id > %(after)s
+                  order by id
+                  limit %(limit)s
+"""
+
+# Sessions first, so that a person who is signed in there never meets anything that is half gone.
+PARTS: Final[Mapping[str, LiteralString]] = {
+    "sessions": _delete_from(_GOING, "sessions"),
+    "preauthentications": _delete_from(_GOING, "preauthentications"),
+    **parts_of_services(_GOING),
+    "service_users": f"""
+        with batch as (
+                 select service_users.user_id as id
+                   from service_users
+                   join {_GOING} as going on going.id = service_users.service_id
+                  where service_users.user_id > %(after)s
+                  order by service_users.user_id
+                  limit %(limit)s
+                    for update of service_users
+             ),
+             gone as (
+                 delete from service_users
+                  using batch
+                  where service_users.user_id = batch.id and service_users.service_id = %(owner)s
+              returning 1
+             )
+        {SWEPT}""",
+    # These belong to the people and to the organization; the risk of the people's next sign-in is judged by them. All of the organization's
+    # rows are read: no index lists those of one service by id, and none is worth having for this.
+    "login_events": f"""
+        with batch as ({held(_LOGINS, "login_events", "id = next.id and service_id = %(owner)s", "no key update")}),
+             gone as (
+                 update login_events set service_id = null from batch where login_events.id = batch.id and batch.held returning 1
+             )
+        {SWEPT}""",
+}

@@ -1,0 +1,79 @@
+"""Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT, is_visible, locales
+from core.domain.federation.oauth.authorization_steps import RequestingApplication
+from core.domain.federation.oauth.redirects import after_logout, is_registered, with_query
+from core.domain.identifiers import ClientId, UserId
+from core.frozen import Frozen
+
+
+class WayBackUnknown(BadRequest):
+    """The person stays here, and stays signed in until they say so."""
+
+    text = "The application asks to send you to an address that it has not registered"
+
+
+class Hint(Frozen):
+    """What an ID token of ours says of whom it was made for."""
+
+    user: UserId
+    client: ClientId
+
+
+class OidcLogoutRequest(Frozen):
+    """What cannot be read counts as left out: the person wants to sign out in any case, and is asked."""
+
+    id_token_hint: str | None = None
+    client: ClientId | None = None
+    post_logout_redirect_uri: str | None = None
+    state: str | None = None
+    ui_locales: tuple[str, ...] = ()
+
+
+def logout_request(pairs: Iterable[tuple[str, str]]) -> OidcLogoutRequest:
+    values: dict[str, str] = {}
+    repeated: set[str] = set()
+    for name, value in pairs:
+        if name in values:
+            repeated.add(name)
+        values[name] = value
+    given = {name: value for name, value in values.items() if value and name not in repeated}
+    hint, state = given.get("id_token_hint"), given.get("state")
+    return OidcLogoutRequest(
+        hint if hint is not None and hint.isascii() and len(hint) <= LONGEST_HINT else None,
+        _client(given.get("client_id")),
+        given.get("post_logout_redirect_uri"),
+        state if state is not None and len(state) <= LONGEST and is_visible(state) else None,
+        locales(given.get("ui_locales")),
+    )
+
+
+def client_of_logout(request: OidcLogoutRequest, hint: Hint | None) -> ClientId | None:
+    """Which application asks. None when it is not said, or the hint was made for another one."""
+    if hint is None or request.client in {None, hint.client}:
+        return request.client if hint is None else hint.client
+    return None
+
+
+def way_back(request: OidcLogoutRequest, application: RequestingApplication | None) -> str | None:
+    """Where the person goes afterwards. None: they stay here. Raises `WayBackUnknown`: an address counts byte for byte, and only from the
+    application that has registered it.
+    """
+    uri = request.post_logout_redirect_uri
+    if uri is None or application is None:
+        return None
+    registered = application.registered
+    if not is_registered(uri, after_logout(application.post_logout_redirect_uris, registered.redirect_uris), native=registered.is_native):
+        raise WayBackUnknown(words="redirect_unregistered")
+    return with_query(uri, {} if request.state is None else {"state": request.state})
+
+
+def _client(text: str | None) -> ClientId | None:
+    try:
+        return None if text is None else ClientId(UUID(text))
+    except ValueError:
+        return None

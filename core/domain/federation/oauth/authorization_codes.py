@@ -1,0 +1,159 @@
+"""Authorization codes: what a browser brings back to an application, which exchanges it once, within a minute, for a session."""
+
+import re
+from base64 import urlsafe_b64encode
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from hashlib import sha256
+from typing import Final
+
+from core.domain.email import Email
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.grants import TokenRequest
+from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.login_events import LoginEvent
+from core.domain.identity.sessions import Session, SubscriptionState
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Token
+from core.frozen import Frozen
+
+LIFETIME: Final = timedelta(seconds=60)
+# For this long, a client that sends its request twice does no harm: the second is refused, and the session of the first lives on.
+GRACE: Final = timedelta(seconds=10)
+# What the log of sign-ins says of one that a browser session opened the door for.
+SESSION_PROVIDER: Final = "session"
+
+# RFC 7636 section 4.1.
+_VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+
+class ApprovedAuthorization(Frozen, kw_only=True):
+    """What a person lets an application have, after everything about the request was checked."""
+
+    service: ServiceId
+    user: UserId
+    parent: SessionId
+    """The session of the browser. It must still live when the code is redeemed."""
+    redirect_uri: str
+    code_challenge: str | None
+    """S256. None: the client has a credential of its own, and did without."""
+    nonce: str | None
+    scopes: tuple[str, ...]
+    auth_time: datetime
+    """When the person last proved who they are, in that browser."""
+    authenticated_by: tuple[str, ...]
+    provider: str = SESSION_PROVIDER
+    """What the log of sign-ins says of it."""
+
+
+class NewCode(Frozen, kw_only=True):
+    """As it is kept. The code itself is only in the redirect."""
+
+    id: AuthorizationCodeId
+    digest: bytes
+    approved: ApprovedAuthorization
+    created_at: datetime
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.created_at + LIFETIME
+
+
+class Claim(Frozen, kw_only=True):
+    """A client's claim to be the one that a code was made for."""
+
+    digest: bytes
+    redirect_uri: str
+    code_challenge: str | None
+    proof: bytes
+    """A digest of what the client knows and a thief of the code does not."""
+
+
+class Opening(Frozen, kw_only=True):
+    """The session that a good code is exchanged for, as far as it is known before."""
+
+    session: SessionId
+    refresh_digest: bytes
+    login: LoginEvent
+    """The person, the provider, the place and the device are those of the code; the moment is that of the look that redeems it."""
+    event: EventId
+    """What webhooks are told of it."""
+    lifetime: timedelta
+    """The longest that a session lasts."""
+
+
+class EarlierUse(Frozen):
+    """The code has been redeemed before."""
+
+    at: datetime
+    proof: bytes
+    session: SessionId
+    user: UserId
+    organization: OrganizationId
+    service: ServiceId
+
+
+class Redeemed(Frozen, kw_only=True):
+    """The code is redeemed by this request, and its session is open."""
+
+    session: Session
+    email: Email
+    email_is_verified: bool
+    is_platform_owner: bool
+    nonce: str | None
+    role: str
+    """In the organization of the service; empty for a person who is no member."""
+    subscription: SubscriptionState
+
+
+class Contended:
+    """Another request has redeemed it at this moment: look again."""
+
+
+CONTENDED: Final = Contended()
+
+
+class SecondUse(Enum):
+    REPEATED = auto()
+    """Its client sent the request twice."""
+    STOLEN = auto()
+    """Somebody has the code who should not: what was opened with it ends."""
+
+
+def claim_of(request: TokenRequest, client: ClientId, *, is_public: bool) -> Claim:
+    """Raises `BadRequest` when the request lacks something."""
+    code, redirect_uri, verifier = request.code, request.redirect_uri, request.code_verifier
+    if code is None:
+        raise BadRequest("code: send the code that the browser brought")
+    if redirect_uri is None:
+        raise BadRequest("redirect_uri: send the one that the code was sent to")
+    if verifier is None:
+        if is_public:
+            raise BadRequest("code_verifier: a client without a credential of its own must use PKCE")
+        challenge, known = None, f"client {client}"
+    else:
+        text = verifier.reveal()
+        if not _VERIFIER.fullmatch(text):
+            raise BadRequest("code_verifier: 43 to 128 of A-Z, a-z, 0-9 and -._~ (RFC 7636)")
+        challenge, known = code_challenge(verifier), f"verifier {text}"
+    proof = sha256(known.encode()).digest()
+    return Claim(digest=code.digest(), redirect_uri=redirect_uri, code_challenge=challenge, proof=proof)
+
+
+def code_challenge(verifier: Token) -> str:
+    """S256 (RFC 7636 section 4.2)."""
+    return urlsafe_b64encode(verifier.digest()).rstrip(b"=").decode()
+
+
+def second_use(claim: Claim, service: ServiceId, earlier: EarlierUse, now: datetime) -> SecondUse:
+    """Of the code, by this service."""
+    same = claim.proof == earlier.proof and service == earlier.service
+    return SecondUse.REPEATED if same and now - earlier.at <= GRACE else SecondUse.STOLEN
+
+
+def code_reused(earlier: EarlierUse, actor: Actor) -> Event:
+    # The actor is exactly what is unknown here.
+    details = {"session_id": str(earlier.session), "service_id": str(earlier.service)}
+    return Event(
+        "security.authorization_code.reused", actor, Target("user", str(earlier.user)), earlier.organization, details, success=False
+    )

@@ -1,0 +1,272 @@
+"""Authorization requests as they arrive: their parameters, read and checked (RFC 6749, OpenID Connect Core 3.1.2, RFC 7636, RFC 9126).
+
+What is wrong with the client or its redirect URI is told to the person, on a page: whoever gets an answer must be known first. Everything
+else is told to the application, at its redirect URI.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+from core.domain.federation.oauth.authorizations import (
+    AuthorizationErrorCode,
+    AuthorizationPrompt,
+    AuthorizationRefused,
+    AuthorizationRequest,
+    Registered,
+    UnknownRecipient,
+    unknown_application,
+    unregistered,
+)
+from core.domain.federation.oauth.redirects import Recipient, ResponseMode, is_registered
+from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
+from core.domain.federation.oauth.scopes import OPENID, known
+from core.domain.identifiers import ClientId
+
+LONGEST: Final = 2000
+"""Of most parameters. They come in an address, and some go back in one."""
+LONGEST_HINT: Final = 8192
+NOT_OUR_HINT: Final = "id_token_hint: it is not an ID token that this application got here"
+_LONGEST_LOGIN_HINT: Final = 320
+_MOST_LOCALES: Final = 20
+_MOST_ACR_VALUES: Final = 20
+# Ten digits are three hundred years.
+_SECONDS: Final = re.compile(r"[0-9]{1,10}")
+# RFC 6749 appendix A: what `state`, and in OpenID Connect `nonce`, may consist of.
+_VISIBLE: Final = re.compile(r"[\x20-\x7e]*")
+# RFC 6749 section 3.3.
+_SCOPES: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: +[\x21\x23-\x5b\x5d-\x7e]+)*")
+# SHA-256 in base64url without padding (RFC 7636 section 4.2).
+_S256: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_LOCALE: Final = re.compile(r"[A-Za-z0-9]{1,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+PUSHED: Final = "urn:ietf:params:oauth:request_uri:"
+"""How the `request_uri` of a pushed request begins (RFC 9126 section 2.2)."""
+
+_OURS: Final = frozenset(
+    {
+        "acr_values",
+        "claims",
+        "client_id",
+        "code_challenge",
+        "code_challenge_method",
+        "id_token_hint",
+        "login_hint",
+        "max_age",
+        "nonce",
+        "prompt",
+        "redirect_uri",
+        "registration",
+        "request",
+        "request_uri",
+        "response_mode",
+        "response_type",
+        "scope",
+        "state",
+        "ui_locales",
+    }
+)
+
+
+class Parameters:
+    """The parameters of a request. One without a value counts as left out (RFC 6749 section 3.1)."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self._values: dict[str, str] = {}
+        self.repeated: set[str] = set()
+        for name, value in pairs:
+            if name not in _OURS:
+                continue
+            if name in self._values:
+                self.repeated.add(name)
+            else:
+                self._values[name] = value
+
+    def get(self, name: str) -> str | None:
+        """None also when it was given more than once: then nobody knows which one is meant."""
+        return None if name in self.repeated else self._values.get(name) or None
+
+    def __contains__(self, name: str) -> bool:
+        return bool(self._values.get(name)) or name in self.repeated
+
+
+def client_of(parameters: Parameters) -> ClientId:
+    """Raises `UnknownRecipient`."""
+    given = parameters.get("client_id")
+    try:
+        client = UUID(given)
+    except (TypeError, ValueError):
+        raise unknown_application() from None
+    # UUID also reads other spellings of it.
+    if str(client) != given:
+        raise unknown_application()
+    return ClientId(client)
+
+
+def pushed(parameters: Parameters) -> str | None:
+    """The secret part of a `request_uri` that names a pushed request. None when the parameters are the request themselves."""
+    uri = parameters.get("request_uri")
+    return uri.removeprefix(PUSHED) if uri is not None and uri.startswith(PUSHED) else None
+
+
+def recipient(parameters: Parameters, client: Registered) -> Recipient:
+    """Who gets the answer, whatever else may be wrong with the request. Raises `UnknownRecipient`."""
+    uri = parameters.get("redirect_uri")
+    if uri is None:
+        raise UnknownRecipient("redirect_uri: it is missing, or given twice", words="redirect_missing")
+    if not is_registered(uri, client.redirect_uris, native=client.is_native):
+        raise unregistered()
+    mode = parameters.get("response_mode")
+    state = parameters.get("state")
+    return Recipient(
+        uri,
+        ResponseMode.FORM_POST if mode == ResponseMode.FORM_POST else ResponseMode.QUERY,
+        state if state is not None and is_visible(state) else None,
+    )
+
+
+def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -> AuthorizationRequest:
+    """Raises `AuthorizationRefused`."""
+    _require_one_of_each(parameters)
+    _require_no_objects(parameters)
+    _require_code(parameters)
+    scopes = _scopes(parameters)
+    asked = _requested_claims(parameters, scopes)
+    acr_values = tuple((_visible(parameters, "acr_values") or "").split()[:_MOST_ACR_VALUES])
+    return AuthorizationRequest(
+        client_id=client.client_id,
+        recipient=answers_to,
+        scopes=known((*scopes, *asked.scopes)),
+        nonce=_visible(parameters, "nonce"),
+        code_challenge=_code_challenge(parameters, client),
+        prompts=_prompts(parameters),
+        max_age=_max_age(parameters),
+        login_hint=_login_hint(parameters),
+        # What a claim insists on is stricter than what the parameter wishes for.
+        acr_values=asked.acr_values or acr_values,
+        ui_locales=locales(parameters.get("ui_locales")),
+        subject=asked.subject,
+    )
+
+
+def id_token_hint(parameters: Parameters) -> str | None:
+    """An ID token of ours, not verified yet. Raises `AuthorizationRefused`."""
+    given = parameters.get("id_token_hint")
+    if given is not None and (len(given) > LONGEST_HINT or not given.isascii()):
+        raise _invalid(NOT_OUR_HINT)
+    return given
+
+
+def locales(given: str | None) -> tuple[str, ...]:
+    """In the order of preference. What is no language is ignored (OpenID Connect Core, section 3.1.2.1)."""
+    return tuple(locale for locale in (given or "")[:LONGEST].split() if _LOCALE.fullmatch(locale))[:_MOST_LOCALES]
+
+
+def _invalid(description: str) -> AuthorizationRefused:
+    return AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, description)
+
+
+def is_visible(value: str) -> bool:
+    return len(value) <= LONGEST and _VISIBLE.fullmatch(value) is not None
+
+
+def is_challenge(value: str) -> bool:
+    """Of S256 (RFC 7636 section 4.2)."""
+    return _S256.fullmatch(value) is not None
+
+
+def _visible(parameters: Parameters, name: str) -> str | None:
+    value = parameters.get(name)
+    if value is not None and not is_visible(value):
+        raise _invalid(f"{name}: at most {LONGEST} visible ASCII characters")
+    return value
+
+
+def _require_one_of_each(parameters: Parameters) -> None:
+    """RFC 6749 section 3.1."""
+    for name in sorted(parameters.repeated):
+        raise _invalid(f"{name}: give it only once")
+    _visible(parameters, "state")
+
+
+def _require_no_objects(parameters: Parameters) -> None:
+    """Requests in signed objects, by value or by reference (RFC 9101), and self-issued registration (OpenID Connect Core, section 7.2)."""
+    if "request" in parameters:
+        raise AuthorizationRefused(AuthorizationErrorCode.REQUEST_NOT_SUPPORTED, "request: request objects are not supported")
+    if "request_uri" in parameters:
+        raise AuthorizationRefused(
+            AuthorizationErrorCode.REQUEST_URI_NOT_SUPPORTED, "request_uri: push the request to the PAR endpoint (RFC 9126)"
+        )
+    if "registration" in parameters:
+        raise AuthorizationRefused(AuthorizationErrorCode.REGISTRATION_NOT_SUPPORTED, "registration: it is not supported")
+
+
+def _require_code(parameters: Parameters) -> None:
+    response_type = parameters.get("response_type")
+    if response_type is None:
+        raise _invalid("response_type: it is missing")
+    if response_type != "code":
+        raise AuthorizationRefused(AuthorizationErrorCode.UNSUPPORTED_RESPONSE_TYPE, "response_type: must be code")
+    mode = parameters.get("response_mode")
+    if mode is not None and mode not in {ResponseMode.QUERY, ResponseMode.FORM_POST}:
+        raise _invalid("response_mode: must be query or form_post")
+
+
+def _scopes(parameters: Parameters) -> tuple[str, ...]:
+    given = parameters.get("scope")
+    if given is None or len(given) > LONGEST or not _SCOPES.fullmatch(given):
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: must be a list of scopes, separated by spaces")
+    scopes = known(given.split())
+    if not scopes:
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes is known")
+    return scopes
+
+
+def _requested_claims(parameters: Parameters, scopes: tuple[str, ...]) -> RequestedClaims:
+    """They belong to OpenID Connect: without `openid` they must be well-formed, and ask for nothing."""
+    asked = requested_claims(parameters.get("claims"))
+    return asked if OPENID in scopes else NO_CLAIMS
+
+
+def _code_challenge(parameters: Parameters, client: Registered) -> str | None:
+    challenge = parameters.get("code_challenge")
+    method = parameters.get("code_challenge_method")
+    if challenge is None:
+        if method is not None:
+            raise _invalid("code_challenge: it is missing")
+        if not client.authenticates:
+            raise _invalid("code_challenge: an application without a client secret must use PKCE (RFC 7636)")
+        return None
+    if method != "S256":
+        raise _invalid("code_challenge_method: must be S256")
+    if not is_challenge(challenge):
+        raise _invalid("code_challenge: must be a SHA-256 in base64url without padding")
+    return challenge
+
+
+def _prompts(parameters: Parameters) -> frozenset[AuthorizationPrompt]:
+    given = (parameters.get("prompt") or "").split()
+    if not frozenset(AuthorizationPrompt).issuperset(given):
+        raise _invalid("prompt: must be none, or some of login, consent, select_account and create")
+    prompts = frozenset(map(AuthorizationPrompt, given))
+    if AuthorizationPrompt.NONE in prompts and len(prompts) > 1:
+        raise _invalid("prompt: none cannot be combined with another value")
+    if AuthorizationPrompt.CREATE in prompts and prompts & {AuthorizationPrompt.LOGIN, AuthorizationPrompt.SELECT_ACCOUNT}:
+        raise _invalid("prompt: create cannot be combined with login or select_account")
+    return prompts
+
+
+def _max_age(parameters: Parameters) -> int | None:
+    given = parameters.get("max_age")
+    if given is None:
+        return None
+    if not _SECONDS.fullmatch(given):
+        raise _invalid("max_age: must be a number of seconds")
+    return int(given)
+
+
+def _login_hint(parameters: Parameters) -> str | None:
+    """It only fills a field in. One that is no address is ignored."""
+    given = parameters.get("login_hint")
+    return None if given is None or len(given) > _LONGEST_LOGIN_HINT or _CONTROL.search(given) else given

@@ -1,0 +1,274 @@
+"""What still stands between an authorization request and its code: the one decision that is made for each request, and again after each
+thing that the person did.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Final
+
+from core.domain.branding import POSTERN, Branding
+from core.domain.email import Email
+from core.domain.errors import OrganizationNotActive
+from core.domain.federation.oauth.authorizations import (
+    AuthorizationErrorCode,
+    AuthorizationPrompt,
+    AuthorizationRefused,
+    AuthorizationRequest,
+    Registered,
+)
+from core.domain.federation.oauth.redirects import ResponseMode, proves_nothing
+from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
+from core.domain.services.services import SignInPolicy
+from core.domain.tenancy.sign_in_rules import grace_is_over
+from core.frozen import Frozen, replace
+
+
+class RequestingApplication(Frozen, kw_only=True):
+    """A service, as somebody meets it who is sent here to sign in to it."""
+
+    service: ServiceId
+    organization: OrganizationId
+    organization_slug: str
+    organization_name: str
+    organization_is_active: bool
+    slug: str
+    name: str
+    registered: Registered
+    post_logout_redirect_uris: Sequence[str] = ()
+    sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
+    trusted: bool = False
+    """Members of its own organization are not asked for consent, if the membership is their own."""
+    branding: Branding = POSTERN
+    """Of its organization: the pages between the request and the code belong to it."""
+    session_lifetime: timedelta | None = None
+    """How long its organization lets sessions last from the sign-in on. None: as long as any."""
+
+
+class SignedInPerson(Frozen, kw_only=True):
+    """The person of a browser's session, and how they stand to the application."""
+
+    user: UserId
+    email: str
+    session: SessionId
+    proved_at: datetime
+    authenticated_by: tuple[str, ...]
+    has_second_factor: bool
+    is_member: bool
+    """Of the application's organization."""
+    is_own_member: bool = False
+    """They have made or confirmed this membership themselves: the organization has not merely listed them."""
+    second_factor_due: datetime | None = None
+    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    consented: Sequence[str] | None
+    """What the person has allowed the application. None: it never asked, or the person took it back."""
+
+    @property
+    def is_listed(self) -> bool:
+        """As a member, by others, and has not confirmed it."""
+        return self.is_member and not self.is_own_member
+
+
+class Progress(Frozen):
+    """What the person has done for this request already."""
+
+    began: datetime | None = None
+    """When the request was kept for a person who had something to do. None: it has just arrived."""
+    account_chosen: bool = False
+    consented: bool = False
+    set_up_later: bool = False
+    """They were asked for a second factor, and have time to set it up."""
+    asked_membership: bool = False
+    """They were asked whether they belong to the application's organization, and may answer another time."""
+
+
+class AuthorizationStep(Enum):
+    CREATE = auto()
+    """An account, by registering."""
+    SIGN_IN = auto()
+    SECOND_FACTOR = auto()
+    """Sign in again, with both factors."""
+    CHOOSE_ACCOUNT = auto()
+    CONFIRM_MEMBERSHIP = auto()
+    """The application's organization lists them as its member: do they belong there? They may put the answer off."""
+    SET_UP_SECOND_FACTOR = auto()
+    """The organization requires one of its members. Until the grace period is over, they may put it off."""
+    CONSENT = auto()
+    TURN_AWAY = auto()
+    """The application is not for this person."""
+    DONE = auto()
+    """Nothing is left: the application gets its code."""
+
+
+def require_open(request: AuthorizationRequest, application: RequestingApplication) -> None:
+    """Raises `OrganizationNotActive` for the person, or `AuthorizationRefused` for the application where nobody is asked."""
+    if application.organization_is_active:
+        return
+    if AuthorizationPrompt.NONE in request.prompts:
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The organization of this application is not active")
+    raise organization_closed()
+
+
+def organization_closed() -> OrganizationNotActive:
+    return OrganizationNotActive("The organization of this application is not active", words="application_closed")
+
+
+def require_redeemable(request: AuthorizationRequest, registered: Registered) -> None:
+    """Nobody is to sign in for a code that nobody can redeem. Raises `AuthorizationRefused`."""
+    in_code = request.recipient.response_mode is not ResponseMode.FRAGMENT
+    if in_code and not registered.authenticates and not registered.may_be_public:
+        raise AuthorizationRefused(
+            AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
+            "A service of the type api needs a client secret or keys: without them it cannot redeem a code",
+        )
+
+
+def insists_on_sign_in(request: AuthorizationRequest) -> bool:
+    """Whoever has signed in somewhere before, here or at a provider, has to do it again."""
+    return AuthorizationPrompt.LOGIN in request.prompts
+
+
+def next_step(
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None, progress: Progress, now: datetime
+) -> AuthorizationStep:
+    """Raises `AuthorizationRefused` for the application: when nobody may be asked (`prompt=none`) and something is missing, when somebody
+    else signed in than the one it expects, and when the person has no second factor to show.
+    """
+    if AuthorizationPrompt.NONE in request.prompts and signed_in is not None and _must_consent(request, application, signed_in, progress):
+        # Before all that depends on who they are. Otherwise any application could ask, of everybody who comes by, whether they are the one
+        # that it names, when they have signed in and with what.
+        raise AuthorizationRefused(*_UNASKED[AuthorizationStep.CONSENT])
+    step = _step(request, application, signed_in, progress, now)
+    if AuthorizationPrompt.NONE in request.prompts and step is not AuthorizationStep.DONE:
+        raise AuthorizationRefused(*_UNASKED[step])
+    return step
+
+
+def wants_second_factor(request: AuthorizationRequest) -> bool:
+    """Of several values any will do (OpenID Connect Core, section 3.1.2.1). Values that we do not know say nothing."""
+    return TWO_FACTORS in request.acr_values and ONE_FACTOR not in request.acr_values
+
+
+def relies_on_consent(application: RequestingApplication, signed_in: SignedInPerson) -> bool:
+    """Whether the person's own consent counts, and not that of their organization. An organization can list anybody as its member, so it
+    speaks for those alone whose membership is their own.
+    """
+    return not (application.trusted and signed_in.is_own_member)
+
+
+def _step(
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None, progress: Progress, now: datetime
+) -> AuthorizationStep:
+    if signed_in is None:
+        return AuthorizationStep.CREATE if AuthorizationPrompt.CREATE in request.prompts else AuthorizationStep.SIGN_IN
+    # They signed in for this request, and not before it.
+    afresh = progress.began is not None and signed_in.proved_at >= progress.began
+    if not afresh and (step := _sign_in_step(request, application, signed_in, progress, now)) is not None:
+        return step
+    if request.subject not in {None, signed_in.user}:
+        raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Somebody else has signed in than the one who is expected")
+    if not application.sign_in_policy.admits(is_member=signed_in.is_member):
+        return AuthorizationStep.TURN_AWAY
+    if wants_second_factor(request) and not _has_shown_both(signed_in):
+        return _second_factor_step(request, application, signed_in, progress)
+    if (step := _member_step(request, application, signed_in, progress, now, afresh=afresh)) is not None:
+        return step
+    return AuthorizationStep.CONSENT if _must_consent(request, application, signed_in, progress) else AuthorizationStep.DONE
+
+
+def _member_step(
+    request: AuthorizationRequest,
+    application: RequestingApplication,
+    signed_in: SignedInPerson,
+    progress: Progress,
+    now: datetime,
+    *,
+    afresh: bool,
+) -> AuthorizationStep | None:
+    """What is asked of members of the application's organization."""
+    if _is_asked_membership(request, application, signed_in, progress, afresh=afresh):
+        return AuthorizationStep.CONFIRM_MEMBERSHIP
+    if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
+        return AuthorizationStep.SET_UP_SECOND_FACTOR
+    return None
+
+
+def _is_asked_membership(
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress, *, afresh: bool
+) -> bool:
+    """At a sign-in, and where the answer may spare them the question for consent. Never where nobody may be asked."""
+    if not signed_in.is_listed or progress.asked_membership or AuthorizationPrompt.NONE in request.prompts:
+        return False
+    own = replace(signed_in, is_own_member=True)
+    return afresh or (_must_consent(request, application, signed_in, progress) and not _must_consent(request, application, own, progress))
+
+
+def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: Progress, now: datetime, *, afresh: bool) -> bool:
+    """Within the grace period, people are reminded when they sign in, and never where nobody may be asked."""
+    if due is None:
+        return False
+    return grace_is_over(due, now) or (afresh and not progress.set_up_later and AuthorizationPrompt.NONE not in request.prompts)
+
+
+def _sign_in_step(
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress, now: datetime
+) -> AuthorizationStep | None:
+    """What a session that was there before the request is not enough for."""
+    if AuthorizationPrompt.CREATE in request.prompts:
+        return AuthorizationStep.CREATE
+    if not progress.account_chosen and (
+        AuthorizationPrompt.SELECT_ACCOUNT in request.prompts or _names_somebody_else(request.login_hint, signed_in)
+    ):
+        return AuthorizationStep.CHOOSE_ACCOUNT
+    age, lifetime = now - signed_in.proved_at, application.session_lifetime
+    too_old = (request.max_age is not None and age > timedelta(seconds=request.max_age)) or (lifetime is not None and age >= lifetime)
+    somebody_else = request.subject not in {None, signed_in.user}
+    return AuthorizationStep.SIGN_IN if too_old or somebody_else or AuthorizationPrompt.LOGIN in request.prompts else None
+
+
+def _second_factor_step(
+    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress
+) -> AuthorizationStep:
+    if signed_in.has_second_factor:
+        return AuthorizationStep.SECOND_FACTOR
+    if _must_consent(request, application, signed_in, progress):
+        # What comes next tells the application something of the person.
+        return AuthorizationStep.CONSENT
+    raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "The person has no second factor")
+
+
+def _names_somebody_else(login_hint: str | None, signed_in: SignedInPerson) -> bool:
+    """An application that has asked for an address must not get another person without a word. What is no address says nothing."""
+    return login_hint is not None and "@" in login_hint and Email(login_hint.strip()).key != Email(signed_in.email).key
+
+
+def _has_shown_both(signed_in: SignedInPerson) -> bool:
+    return context_class(signed_in.authenticated_by) == TWO_FACTORS
+
+
+def _must_consent(request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress) -> bool:
+    if progress.consented:
+        return False
+    if AuthorizationPrompt.CONSENT in request.prompts or proves_nothing(request.recipient.redirect_uri):
+        return True
+    if not relies_on_consent(application, signed_in):
+        return False
+    return signed_in.consented is None or not set(signed_in.consented).issuperset(request.scopes)
+
+
+# OpenID Connect Core, section 3.1.2.6. An account cannot be created unasked: `none` stands alone.
+_UNASKED: Final = {
+    AuthorizationStep.SIGN_IN: (AuthorizationErrorCode.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
+    AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to show a second factor"),
+    AuthorizationStep.CHOOSE_ACCOUNT: (
+        AuthorizationErrorCode.ACCOUNT_SELECTION_REQUIRED,
+        "Somebody else is signed in than the request names",
+    ),
+    AuthorizationStep.SET_UP_SECOND_FACTOR: (
+        AuthorizationErrorCode.INTERACTION_REQUIRED,
+        "The person has to set up a second factor for this organization",
+    ),
+    AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to allow it"),
+    AuthorizationStep.TURN_AWAY: (AuthorizationErrorCode.ACCESS_DENIED, "The application is for members of its organization"),
+}

@@ -1,0 +1,137 @@
+"""Authorization requests: what an application asks for when it sends somebody to sign in, as RFC 6749, OpenID Connect Core 3.1.2,
+RFC 7636 and RFC 9126 have it. How one is read and checked stands in `authorization_parameters.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.redirects import Recipient, ResponseMode
+from core.domain.identifiers import ClientId, UserId
+from core.domain.json import Json
+from core.frozen import Frozen
+
+
+class AuthorizationErrorCode(StrEnum):
+    """What an application is told when a request fails: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 9101 and RFC 9470."""
+
+    INVALID_REQUEST = "invalid_request"
+    UNAUTHORIZED_CLIENT = "unauthorized_client"
+    ACCESS_DENIED = "access_denied"
+    UNSUPPORTED_RESPONSE_TYPE = "unsupported_response_type"
+    INVALID_SCOPE = "invalid_scope"
+    LOGIN_REQUIRED = "login_required"
+    CONSENT_REQUIRED = "consent_required"
+    INTERACTION_REQUIRED = "interaction_required"
+    ACCOUNT_SELECTION_REQUIRED = "account_selection_required"
+    REQUEST_NOT_SUPPORTED = "request_not_supported"
+    REQUEST_URI_NOT_SUPPORTED = "request_uri_not_supported"
+    REGISTRATION_NOT_SUPPORTED = "registration_not_supported"
+    UNMET_REQUIREMENTS = "unmet_authentication_requirements"
+
+
+TOLD_TO_THE_PERSON: Final = ("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed")
+"""Why a request is refused by a page. With the words, all reasons that there are."""
+
+
+class AuthorizationRefused(BadRequest):
+    """For the application: it is told at its redirect URI, or in the answer to a pushed request."""
+
+    text = "The authorization request is refused"
+
+    def __init__(self, word: AuthorizationErrorCode, description: str) -> None:
+        super().__init__(description)
+        self.word = word
+        self.oauth_error = word.value
+
+
+class UnknownRecipient(BadRequest):
+    """For the person alone: it is not known whom an answer would reach."""
+
+    text = "This application's request cannot be answered"
+
+
+def unknown_application() -> UnknownRecipient:
+    return UnknownRecipient("client_id: no service of this installation has it", words="application_unknown")
+
+
+def unregistered() -> UnknownRecipient:
+    return UnknownRecipient("redirect_uri: the service has not registered it", words="redirect_unregistered")
+
+
+class AuthorizationPrompt(StrEnum):
+    """What the person is to be asked for, even if it is known already."""
+
+    NONE = "none"
+    LOGIN = "login"
+    CONSENT = "consent"
+    SELECT_ACCOUNT = "select_account"
+    CREATE = "create"
+
+
+class Registered(Frozen):
+    """What a service has registered, as far as its requests are checked against it."""
+
+    client_id: ClientId
+    redirect_uris: Sequence[str]
+    is_native: bool
+    """It is installed on people's devices."""
+    authenticates: bool
+    """It proves who it is at the token endpoint, with a secret or a key. Otherwise PKCE alone protects its codes."""
+    may_be_public: bool = True
+    """Otherwise it must prove it: without a secret and keys, nobody could redeem its codes."""
+
+
+class AuthorizationRequest(Frozen, kw_only=True):
+    client_id: ClientId
+    recipient: Recipient
+    scopes: tuple[str, ...]
+    nonce: str | None = None
+    code_challenge: str | None = None
+    prompts: frozenset[AuthorizationPrompt] = frozenset()
+    max_age: int | None = None
+    login_hint: str | None = None
+    acr_values: tuple[str, ...] = ()
+    ui_locales: tuple[str, ...] = ()
+    subject: UserId | None = None
+    """Whom the application expects, from an ID token that it sent along (`id_token_hint`), or as the `sub` of its `claims`."""
+
+
+def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
+    """As a flow or a pushed request keeps it. What is None is left out."""
+    answers_to = request.recipient
+    kept: dict[str, Json] = {
+        "client_id": str(request.client_id),
+        "redirect_uri": answers_to.redirect_uri,
+        "response_mode": answers_to.response_mode.value,
+        "state": answers_to.state,
+        "scope": list(request.scopes),
+        "nonce": request.nonce,
+        "code_challenge": request.code_challenge,
+        "prompt": sorted(request.prompts),
+        "max_age": request.max_age,
+        "login_hint": request.login_hint,
+        "acr_values": list(request.acr_values),
+        "ui_locales": list(request.ui_locales),
+        "subject": None if request.subject is None else str(request.subject),
+    }
+    return {name: value for name, value in kept.items() if value is not None and value != []}
+
+
+def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
+    """What `stored` made."""
+    return AuthorizationRequest(
+        client_id=ClientId(UUID(kept["client_id"])),
+        recipient=Recipient(kept["redirect_uri"], ResponseMode(kept["response_mode"]), kept.get("state")),
+        scopes=tuple(kept["scope"]),
+        nonce=kept.get("nonce"),
+        code_challenge=kept.get("code_challenge"),
+        prompts=frozenset(map(AuthorizationPrompt, kept.get("prompt", ()))),
+        max_age=kept.get("max_age"),
+        login_hint=kept.get("login_hint"),
+        acr_values=tuple(kept.get("acr_values", ())),
+        ui_locales=tuple(kept.get("ui_locales", ())),
+        subject=UserId(UUID(kept["subject"])) if "subject" in kept else None,
+    )

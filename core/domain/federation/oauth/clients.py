@@ -1,0 +1,190 @@
+"""Clients: services as OAuth knows them, and how each shows that it is the one."""
+
+import re
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import BadRequest, OrganizationNotActive
+from core.domain.federation.oauth.oauth_errors import client_refused
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.identity.sessions import Context
+from core.domain.json import Json
+from core.domain.secrets import Token
+from core.domain.services.client_keys import KEYS_LIFETIME
+from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.frozen import Frozen
+
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+LONGEST_ASSERTION: Final = 4096
+LONGEST_SECRET: Final = 200
+# Libraries choose up to an hour (Authlib does). Each assertion counts once, however long it lasts.
+ASSERTION_LIFETIME: Final = timedelta(hours=1)
+_LEEWAY: Final = timedelta(seconds=30)
+_LONGEST_JTI: Final = 500
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class AuthenticationMethod(StrEnum):
+    """In the words of OAuth's registry."""
+
+    NONE = "none"
+    BASIC = "client_secret_basic"
+    POST = "client_secret_post"
+    PRIVATE_KEY_JWT = "private_key_jwt"
+
+
+class ClientCredentials(Frozen):
+    """What a request shows of its client, by one method."""
+
+    client: ClientId
+    method: AuthenticationMethod
+    secret: Token | None = None
+    assertion: str | None = None
+    in_header: bool = False
+    """Whether the Authorization header says who the client is."""
+
+
+class RegisteredClient(Frozen, kw_only=True):
+    """An existing service, as one look-up finds it, with whether the secret that came along is one of its own."""
+
+    client: ClientId
+    context: Context
+    service: ServiceId
+    organization: OrganizationId
+    organization_is_active: bool
+    service_type: ServiceType
+    id_token_algorithm: IdTokenAlgorithm
+    keys: Mapping[str, Json] | None
+    has_secret: bool
+    secret_matches: bool
+    keys_uri: str | None = None
+    """Where the keys are published."""
+    keys_fetched_at: datetime | None = None
+
+    @property
+    def is_public(self) -> bool:
+        """It has nothing to show who it is, and needs nothing: it is installed on everybody's devices, or runs in the browser and has no
+        secret.
+        """
+        if not self.service_type.is_confidential:
+            return True
+        return self.service_type.may_be_public and not self.has_secret and self.keys is None
+
+    def has_old_keys(self, now: datetime) -> bool:
+        return self.keys_fetched_at is None or now - self.keys_fetched_at > KEYS_LIFETIME
+
+
+class AuthenticatedClient(Frozen):
+    """The client of a request, which has shown who it is, or is public and cannot."""
+
+    registered: RegisteredClient
+    method: AuthenticationMethod
+
+    @property
+    def is_public(self) -> bool:
+        return self.method is AuthenticationMethod.NONE
+
+
+class UsedAssertion(Frozen):
+    """What is remembered of an assertion, until it has expired anyway."""
+
+    digest: bytes
+    expires_at: datetime
+
+
+# A few busy clients make most of the requests.
+@lru_cache(maxsize=256)
+def client_id(text: str) -> ClientId:
+    """Only the canonical form. Raises `Unauthorized`."""
+    if not _UUID.fullmatch(text):
+        raise client_refused("client_id is none of ours")
+    return ClientId(UUID(text))
+
+
+def credentials_of(
+    *,
+    basic: tuple[str, Token] | None,
+    named: str | None,
+    secret: Token | None,
+    assertion: str | None,
+    assertion_type: str | None,
+    claimed: str | None,
+) -> ClientCredentials:
+    """From what a request brings: the name and password of its header, and the fields of its body. `claimed` is the client that the
+    assertion names. A header with an empty password only says who the client is: many libraries send it for public ones, and an empty
+    secret counts as none (RFC 6749 section 2.3.1). Raises `BadRequest` for more than one method (section 2.3), and `Unauthorized`.
+    """
+    password = None if basic is None or not basic[1].reveal() else basic[1]
+    if (password is not None) + (secret is not None) + (assertion is not None) > 1:
+        raise BadRequest("Authenticate by one method only: the Authorization header, client_secret, or client_assertion")
+    if (assertion is None) != (assertion_type is None) or assertion_type not in {None, ASSERTION_TYPE}:
+        raise BadRequest(f"client_assertion: send it together with the client_assertion_type {ASSERTION_TYPE}")
+    names = [one for one in (None if basic is None else basic[0], claimed, named) if one is not None]
+    if not names:
+        raise BadRequest("client_id: say which client you are")
+    if len(set(names)) > 1:
+        raise BadRequest("client_id: is not the client that authenticates")
+    client = client_id(names[0])
+    if password is not None:
+        return ClientCredentials(client, AuthenticationMethod.BASIC, password, in_header=True)
+    if secret is not None:
+        return ClientCredentials(client, AuthenticationMethod.POST, secret)
+    if assertion is not None:
+        return ClientCredentials(client, AuthenticationMethod.PRIVATE_KEY_JWT, assertion=assertion)
+    return ClientCredentials(client, AuthenticationMethod.NONE, in_header=basic is not None)
+
+
+def require_known(found: RegisteredClient | None, credentials: ClientCredentials) -> RegisteredClient:
+    """The client, as far as it has shown itself without an assertion. Raises `Unauthorized`."""
+    if found is None:
+        raise client_refused("there is no such client")
+    match credentials.method:
+        case AuthenticationMethod.NONE:
+            if not found.is_public:
+                raise client_refused("the client is not public, and shows nothing")
+        case AuthenticationMethod.PRIVATE_KEY_JWT:
+            if found.keys is None:
+                raise client_refused("the client has no keys")
+        case _:
+            if not found.secret_matches:
+                raise client_refused("the client has no such secret")
+    return found
+
+
+def require_open(client: RegisteredClient) -> None:
+    """Raises `OrganizationNotActive`."""
+    if not client.organization_is_active:
+        raise OrganizationNotActive
+
+
+def used_assertion(claims: Mapping[str, Json], client: ClientId, audiences: Collection[str], now: datetime) -> UsedAssertion:
+    """An assertion whose signature is good (RFC 7523 section 3). Raises `Unauthorized`."""
+    if claims.get("iss") != str(client) or claims.get("sub") != str(client):
+        raise client_refused("iss and sub of the assertion are not the client")
+    audience = claims.get("aud")
+    named = audience if isinstance(audience, list | tuple) else (audience,)
+    if not any(one in audiences for one in named if isinstance(one, str)):
+        raise client_refused("the assertion is for somebody else")
+    expires_at = _moment(claims, "exp")
+    if expires_at is None or not now - _LEEWAY < expires_at <= now + ASSERTION_LIFETIME + _LEEWAY:
+        raise client_refused("the assertion has expired, or does so too late")
+    for name in ("iat", "nbf"):
+        moment = _moment(claims, name)
+        if name in claims and (moment is None or moment > now + _LEEWAY):
+            raise client_refused(f"{name} of the assertion is not a moment before now")
+    token_id = claims.get("jti")
+    if not isinstance(token_id, str) or not 0 < len(token_id) <= _LONGEST_JTI:
+        raise client_refused("the assertion has no jti")
+    return UsedAssertion(sha256(token_id.encode("utf-8", "surrogatepass")).digest(), expires_at)
+
+
+def _moment(claims: Mapping[str, Json], name: str) -> datetime | None:
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**34:
+        return None
+    return datetime.fromtimestamp(value, UTC)

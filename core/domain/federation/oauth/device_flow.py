@@ -1,0 +1,302 @@
+"""The device flow (RFC 8628): a device without a browser shows a short code; a person enters it in a browser, signs in and approves; and
+the device, which has asked again and again meanwhile, gets a session.
+"""
+
+import hmac
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import ClassVar, Final
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from core.domain.branding import POSTERN, Branding
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.identifiers import ClientId, DeviceCodeId, UserId
+from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import Context
+from core.domain.rate_limits import RateLimit
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Secret
+from core.frozen import Frozen
+
+# The way in, as sign-ins are logged.
+PROVIDER: Final = "device"
+# Where people enter the code, unless the service has a page of its own for that.
+ACTIVATION_PAGE: Final = "/ui/device"
+LIFETIME: Final = timedelta(seconds=300)
+INTERVAL: Final = 5
+"""In seconds: how long a device waits before it asks again."""
+SLOWER: Final = 5
+"""In seconds: how much longer it has to wait from then on if it did not."""
+# The time that a request takes varies. A device that waits exactly as long as it was told must never be called too fast.
+LENIENCY: Final = timedelta(seconds=0.5)
+SAME_TRY: Final = timedelta(seconds=1)
+"""A poll by the body so soon after one by the header is the same try: a library that has not been told how its client authenticates asks by
+the header and, since any answer but tokens looks like a failure to it, at once by the body (golang.org/x/oauth2).
+"""
+# Letters that nobody takes for one another, and no vowels, so that they spell no words: 20 to the 8th is 2 to the 34th (RFC 8628 section
+# 6.1).
+USER_CODE_ALPHABET: Final = "BCDFGHJKLMNPQRSTVWXZ"
+USER_CODE_LENGTH: Final = 8
+LONGEST_USER_CODE: Final = 100
+"""As somebody types it, with whatever they put between the letters."""
+
+# How often one person may enter a code, from all addresses together.
+ENTRIES_OF_PERSON: Final = RateLimit("user_code_person", burst=10, seconds_per_request=30)
+
+
+class DeviceCodePending(BadRequest):
+    code = "DEVICE_CODE_PENDING"
+    oauth_error: ClassVar = "authorization_pending"
+    text = "Nobody has approved the device yet: ask again after the interval"
+
+
+class SlowDown(DeviceCodePending):
+    oauth_error: ClassVar = "slow_down"
+    text = f"The device asks too often: from now on wait {SLOWER} seconds longer each time"
+
+
+class TooManyPolls(RateLimited):
+    """Of the devices behind one address, or of one client. The word is that of `SlowDown`: after any but these two a device gives up
+    (RFC 8628 section 3.5).
+    """
+
+    oauth_error: ClassVar = "slow_down"
+
+
+class DeviceCodeExpired(BadRequest):
+    code = "DEVICE_CODE_EXPIRED"
+    oauth_error: ClassVar = "expired_token"
+    text = "The code has expired: start again"
+
+
+class DeviceDenied(BadRequest):
+    oauth_error: ClassVar = "access_denied"
+    text = "The device was not approved"
+
+
+class UserCodeUnknown(NotFound):
+    text = "This code is not valid, or has been used"
+
+    def __init__(self) -> None:
+        super().__init__(words="user_code_unknown")
+
+
+class DeviceCodeState(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    CONSUMED = "consumed"
+    """The device has its session."""
+
+
+class DeviceStep(StrEnum):
+    """How far a device flow came. A closed list, because it is the label of a metric."""
+
+    STARTED = "started"
+    APPROVED = "approved"
+    DENIED = "denied"
+    LET_IN = "let_in"
+
+
+class AskingDevice(Frozen, kw_only=True):
+    """Who asks for the code, as far as the request tells."""
+
+    address: str | None
+    user_agent: str | None
+
+
+class AskingClient(Frozen, kw_only=True):
+    """The service as the device names it: by its client id, and, where the device knows them, by its organization's slug and its own."""
+
+    id: ClientId
+    organization: str | None = None
+    service: str | None = None
+
+
+class NewDeviceCode(Frozen, kw_only=True):
+    """As it is kept: the device alone has the device code, and the user code is on its screen alone."""
+
+    id: DeviceCodeId
+    digest: bytes
+    user_code_hmac: bytes
+    scopes: tuple[str, ...]
+    asker: AskingDevice
+    created_at: datetime
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.created_at + LIFETIME
+
+
+class AskedFor(Frozen, kw_only=True):
+    """What came of asking for a code."""
+
+    is_open: bool
+    """The service's organization is active."""
+    activation_uri: str | None
+    """The service's own page for entering the code."""
+    is_added: bool
+    """False: another device shows the same user code at this moment."""
+
+
+class DeviceAuthorization(Frozen, kw_only=True):
+    """What the device is told."""
+
+    device_code: Secret
+    user_code: Secret
+    verification_uri: str
+    verification_uri_complete: Secret
+    expires_in: int = int(LIFETIME.total_seconds())
+    interval: int = INTERVAL
+
+
+class EnteredCode(Frozen, kw_only=True):
+    """What a person is shown who enters the user code: what they let in, and where."""
+
+    id: DeviceCodeId
+    state: DeviceCodeState
+    context: Context
+    service_name: str
+    organization_name: str
+    is_open: bool
+    scopes: tuple[str, ...]
+    asker: AskingDevice
+    created_at: datetime
+    expires_at: datetime
+    user: UserId | None = None
+    """Who has decided."""
+    branding: Branding = POSTERN
+    session_lifetime: timedelta | None = None
+    """How long the organization lets sessions last from the sign-in on. None: as long as any."""
+
+    def outlasts(self, proved: Proved, now: datetime) -> bool:
+        """The sign-in is younger than a session of the device may become: an older one would be over before it begins."""
+        return self.session_lifetime is None or (proved.at is not None and now - proved.at < self.session_lifetime)
+
+    def require_pending(self, now: datetime) -> None:
+        """Raises `UserCodeUnknown`, `DeviceCodeExpired`, or `OrganizationNotActive`."""
+        if self.state is not DeviceCodeState.PENDING:
+            raise UserCodeUnknown
+        if now >= self.expires_at:
+            raise DeviceCodeExpired
+        if not self.is_open:
+            raise OrganizationNotActive
+
+
+class DeviceDecision(Frozen, kw_only=True):
+    """Who has approved a device, and when."""
+
+    code: DeviceCodeId
+    user: UserId
+    at: datetime
+
+
+class PolledCode(Frozen, kw_only=True):
+    """A device code as a poll found it."""
+
+    state: DeviceCodeState
+    expires_at: datetime
+    is_slowed: bool
+    """The poll came too soon after the one before."""
+    approved: DeviceDecision | None
+    """None in every other state."""
+
+
+class Poll(Frozen, kw_only=True):
+    """The client that polls, and its device code if the code is that client's."""
+
+    client: RegisteredClient
+    code: PolledCode | None
+
+
+def may_show_nothing(client: RegisteredClient) -> bool:
+    """The device code alone is enough: the client has nothing to authenticate with."""
+    return client.is_public or (not client.has_secret and client.keys is None)
+
+
+def approved(found: PolledCode | None, now: datetime) -> DeviceDecision:
+    """What a poll waits for. A decision stands before everything but the end: nobody waits longer for good news. Raises
+    `DeviceCodePending`, `SlowDown`, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`.
+    """
+    if found is None or found.state is DeviceCodeState.CONSUMED:
+        raise InvalidGrant
+    if now >= found.expires_at:
+        raise DeviceCodeExpired
+    if found.approved is not None:
+        return found.approved
+    if found.state is DeviceCodeState.DENIED:
+        raise DeviceDenied
+    raise SlowDown if found.is_slowed else DeviceCodePending
+
+
+class DeviceApproval(Frozen, kw_only=True):
+    """What a device's session begins with: the person's proof at the moment when they approved."""
+
+    scopes: tuple[str, ...]
+    proved: Proved
+    authenticated_by: tuple[str, ...]
+    role: str
+    """The person's in the organization of the service; empty for one who is no member."""
+
+
+def read_user_code(text: str) -> Secret | None:
+    """The code that somebody typed: in small letters, with or without the hyphen, with spaces. None: it cannot be one."""
+    if len(text) > LONGEST_USER_CODE:
+        return None
+    letters = "".join(character for character in text.upper() if character.isalnum())
+    if len(letters) != USER_CODE_LENGTH or not set(letters) <= set(USER_CODE_ALPHABET):
+        return None
+    return Secret(letters)
+
+
+def as_shown(user_code: Secret) -> str:
+    letters = user_code.reveal()
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def user_code_hmac(user_code: Secret, key: bytes) -> bytes:
+    """What is kept of it. It is too short for a plain digest: all codes can be tried in minutes."""
+    return hmac.digest(key, user_code.reveal().encode(), sha256)
+
+
+def masked(user_code: Secret, browser: Secret, code: DeviceCodeId) -> str:
+    """The code for the time of a sign-in, which the database keeps and only the browser can read: the mask comes from the secret in its
+    cookie.
+    """
+    return _shifted(user_code.reveal(), _mask(browser, code))
+
+
+def unmasked(text: str, browser: Secret, code: DeviceCodeId) -> Secret:
+    return Secret(_shifted(text, [-shift for shift in _mask(browser, code)]))
+
+
+def _mask(browser: Secret, code: DeviceCodeId) -> Sequence[int]:
+    digest = hmac.digest(browser.reveal().encode(), b"user code " + code.bytes, sha256)
+    return [int.from_bytes(digest[4 * place : 4 * place + 4]) for place in range(USER_CODE_LENGTH)]
+
+
+def _shifted(letters: str, shifts: Sequence[int]) -> str:
+    numbers = (USER_CODE_ALPHABET.index(letter) + shift for letter, shift in zip(letters, shifts, strict=True))
+    return "".join(USER_CODE_ALPHABET[number % len(USER_CODE_ALPHABET)] for number in numbers)
+
+
+def complete_uri(verification_uri: str, user_code: Secret) -> Secret:
+    """The page with the code filled in, for a device that shows it as a picture to scan."""
+    parts = urlsplit(verification_uri)
+    query = f"{parts.query}&" if parts.query else ""
+    return Secret(urlunsplit(parts._replace(query=f"{query}user_code={quote(as_shown(user_code))}")))
+
+
+def device_approved(code: EnteredCode, actor: Actor) -> Event:
+    target = Target("service", str(code.context.service))
+    return Event("user.device.approved", actor, target, code.context.organization, {"device_code_id": str(code.id)})
+
+
+def device_denied(code: EnteredCode, actor: Actor) -> Event:
+    # The organization is not told: a person who turns a device away is none of its users by that.
+    details = {"device_code_id": str(code.id), "service_id": str(code.context.service)}
+    return Event("user.device.denied", actor, Target("user", str(actor.user)), details=details)

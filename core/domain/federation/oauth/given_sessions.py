@@ -1,0 +1,103 @@
+"""Sessions that applications were given, as those who hold or receive their tokens ask about them (RFC 7662) or end them (RFC 7009)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import TokenUse
+from core.domain.json import Json
+from core.frozen import Frozen
+
+# What an introspection repeats of a token.
+_REPEATED: Final = frozenset(
+    (
+        *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "amr", "acr", "auth_time"),
+        *("org", "org_id", "service", "service_id", "token_use"),
+    )
+)
+_OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value))
+
+
+class LivingSession(Frozen):
+    """A session that counts at this moment, in a service."""
+
+    organization: OrganizationId
+    email: str
+
+
+class GivenSession(Frozen, kw_only=True):
+    """The session of an application, found by one of its refresh tokens."""
+
+    session: SessionId
+    user: UserId
+    email: str
+    client: ClientId
+    organization: OrganizationId
+    service: ServiceId
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime
+    is_open: bool
+    """It counts at this moment, and the token is its current one."""
+
+
+class ReadToken(Frozen):
+    """A token that we signed, with what is read of its claims: resource servers ask about the same one again and again."""
+
+    claims: Mapping[str, Json]
+    session: SessionId
+    user: UserId
+    told: Mapping[str, Json]
+    """What is told about it while it is active."""
+
+
+def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None:
+    """The session and person of a token that we signed. None for one that has none."""
+    if claims.get("token_use") not in _OF_A_SESSION:
+        return None
+    return SessionId(UUID(str(claims["sid"]))), UserId(UUID(str(claims["sub"])))
+
+
+def read(claims: Mapping[str, Json]) -> ReadToken | None:
+    """None for a token without a session."""
+    named = session_named(claims)
+    return None if named is None else ReadToken(claims, *named, repeated(claims))
+
+
+def client_named(claims: Mapping[str, Json]) -> ClientId | None:
+    """The client of a token that we signed for an application itself. None for any other."""
+    return ClientId(UUID(str(claims["sub"]))) if claims.get("token_use") == TokenUse.CLIENT.value else None
+
+
+def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
+    """The token is for this client's service."""
+    return (claims.get("org"), claims.get("service")) == (client.context.organization_slug, client.context.service_slug)
+
+
+def repeated(claims: Mapping[str, Json]) -> Mapping[str, Json]:
+    """What is told about an active access token."""
+    told = {name: value for name, value in claims.items() if name in _REPEATED}
+    told.update(active=True, token_type="Bearer")  # noqa: S106 - the kind of token, not one
+    acting = claims.get("act")
+    if isinstance(acting, Mapping):
+        told["act"] = dict(acting)
+    return told
+
+
+def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
+    """What is told about an active refresh token."""
+    return {
+        "active": True,
+        "iss": issuer,
+        "sub": str(given.user),
+        "exp": int(given.expires_at.timestamp()),
+        "iat": int(given.created_at.timestamp()),
+        "sid": str(given.session),
+        "client_id": str(given.client),
+        "scope": " ".join(given.scopes),
+        "username": given.email,
+        "token_use": "refresh",
+    }

@@ -1,0 +1,78 @@
+"""Grants: what a client gives for tokens, and what it gets (RFC 6749 sections 4 and 5)."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.oauth_errors import UnsupportedGrantType
+from core.domain.identity.sessions import OpenedSession, TokenUse
+from core.domain.json import Json
+from core.domain.secrets import Token
+from core.frozen import Frozen
+
+AUTHORIZATION_CODE: Final = "authorization_code"
+REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105 - the name of a grant
+CLIENT_CREDENTIALS: Final = "client_credentials"
+DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+class TokenRequest(Frozen, kw_only=True):
+    """What a client asks for. Which fields count depends on the grant type."""
+
+    grant_type: str
+    code: Token | None = None
+    redirect_uri: str | None = None
+    code_verifier: Token | None = None
+    refresh_token: Token | None = None
+    scope: str | None = None
+
+
+class Granted(Frozen):
+    """A session that the client was given, and what its ID token says beside."""
+
+    opened: OpenedSession
+    email_is_verified: bool
+    role: str
+    """Of the person in the organization of the service; empty for one who is no member."""
+    nonce: str | None = None
+
+
+class IssuedTokens(Frozen):
+    access_token: Token
+    expires_in: int
+    scope: str | None = None
+    refresh_token: Token | None = None
+    id_token: Token | None = None
+
+
+def grant_type(named: str | None) -> str:
+    """Raises `BadRequest`."""
+    if named is None:
+        raise BadRequest("grant_type: say what you exchange")
+    return named
+
+
+def no_such_grant(named: str) -> UnsupportedGrantType:
+    return UnsupportedGrantType(detail=f"grant_type {named[:100]!r}")
+
+
+def client_claims(client: RegisteredClient, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:
+    """What an application's own token says (RFC 9068): which application it is, and that it stands for no person. It names no session, so
+    no caller rule admits it. Its audience is that of no session's token.
+    """
+    return {
+        "iss": issuer,
+        "sub": str(client.client),
+        "aud": f"services:{client.context.organization_slug}",
+        "exp": int((now + lifetime).timestamp()),
+        "iat": int(now.timestamp()),
+        "jti": token_id,
+        "client_id": str(client.client),
+        "token_use": TokenUse.CLIENT.value,
+        "org": client.context.organization_slug,
+        "org_id": str(client.context.organization),
+        "service": client.context.service_slug,
+        "service_id": str(client.context.service),
+    }

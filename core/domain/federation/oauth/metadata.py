@@ -1,0 +1,84 @@
+"""What an application can find out by itself: where everything is, and what is supported (OpenID Connect Discovery, RFC 8414)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from core.domain.federation.oauth.clients import AuthenticationMethod
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN
+from core.domain.federation.oauth.oidc import PERSON_CLAIMS
+from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.domain.json import Json
+from core.domain.services.client_keys import ASSERTION_ALGORITHMS
+from core.domain.services.services import IdTokenAlgorithm
+
+TOKEN_ENDPOINT: Final = "/auth/token"  # noqa: S105 - a path
+TOKEN_ALIAS: Final = "/oauth/token"  # noqa: S105
+REVOCATION_ENDPOINT: Final = "/auth/revoke"
+REVOCATION_ALIAS: Final = "/oauth/revoke"
+INTROSPECTION_ENDPOINT: Final = "/oauth/introspect"
+USERINFO_ENDPOINT: Final = "/oauth/userinfo"
+AUTHORIZATION_ENDPOINT: Final = "/oauth/authorize"
+PUSHED_AUTHORIZATION_ENDPOINT: Final = "/oauth/par"
+END_SESSION_ENDPOINT: Final = "/oauth/logout"
+DEVICE_AUTHORIZATION_ENDPOINT: Final = "/auth/device/code"
+JWKS: Final = "/.well-known/jwks.json"
+
+_OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "at_hash", "sid")
+
+
+def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapping[str, Json]:
+    """The same for both documents: a client of either ignores what it does not know."""
+    authenticated = [method.value for method in AuthenticationMethod if method is not AuthenticationMethod.NONE]
+    every = [*authenticated, AuthenticationMethod.NONE.value]
+    algorithms = list(ASSERTION_ALGORITHMS)
+    return {
+        "issuer": issuer,
+        "authorization_endpoint": issuer + AUTHORIZATION_ENDPOINT,
+        "token_endpoint": issuer + TOKEN_ENDPOINT,
+        "userinfo_endpoint": issuer + USERINFO_ENDPOINT,
+        "jwks_uri": issuer + JWKS,
+        "revocation_endpoint": issuer + REVOCATION_ENDPOINT,
+        "introspection_endpoint": issuer + INTROSPECTION_ENDPOINT,
+        "end_session_endpoint": issuer + END_SESSION_ENDPOINT,
+        "pushed_authorization_request_endpoint": issuer + PUSHED_AUTHORIZATION_ENDPOINT,
+        "device_authorization_endpoint": issuer + DEVICE_AUTHORIZATION_ENDPOINT,
+        "scopes_supported": list(SCOPES),
+        "claims_supported": [*dict.fromkeys((*PERSON_CLAIMS, *_OF_ID_TOKENS))],
+        "claim_types_supported": ["normal"],
+        "claims_parameter_supported": True,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query", "form_post"],
+        "grant_types_supported": list(dict.fromkeys((AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, *grants))),
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [algorithm.value for algorithm in IdTokenAlgorithm],
+        "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
+        "prompt_values_supported": ["none", "login", "consent", "select_account", "create"],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": every,
+        "token_endpoint_auth_signing_alg_values_supported": algorithms,
+        "revocation_endpoint_auth_methods_supported": every,
+        "revocation_endpoint_auth_signing_alg_values_supported": algorithms,
+        "introspection_endpoint_auth_methods_supported": authenticated,
+        "introspection_endpoint_auth_signing_alg_values_supported": algorithms,
+        "backchannel_logout_supported": True,
+        "backchannel_logout_session_supported": True,
+        "authorization_response_iss_parameter_supported": True,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,
+        "require_pushed_authorization_requests": False,
+        "require_request_uri_registration": False,
+        "ui_locales_supported": list(locales),
+        "service_documentation": issuer + "/docs",
+    }
+
+
+def assertion_audiences(issuer: str) -> frozenset[str]:
+    """Whom a client's assertion may be for: us as a whole, or an endpoint that it is sent to (RFC 7523 section 3, RFC 9126 section 2).
+    Libraries differ in which they name.
+    """
+    endpoints = (
+        *(TOKEN_ENDPOINT, TOKEN_ALIAS, REVOCATION_ENDPOINT, REVOCATION_ALIAS),
+        *(INTROSPECTION_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT, DEVICE_AUTHORIZATION_ENDPOINT),
+    )
+    return frozenset((issuer, *(issuer + endpoint for endpoint in endpoints)))

@@ -1,0 +1,113 @@
+"""The parameter `claims`: single claims that an application asks for (OpenID Connect Core section 5.5).
+
+What is told of a person follows from scopes, which the person allows one by one. So asking for a claim is asking for the scope that tells
+it: the page of consent says what it says for the scope, and the token's answer names it. Claims that are told anyway need nothing, those
+that we do not have are left out (section 5.5.1).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
+from core.domain.federation.oauth.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE
+from core.domain.identifiers import UserId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.frozen import Frozen
+
+LONGEST_CLAIMS: Final = 2000
+_SCOPE_OF: Final[Mapping[str, str]] = {
+    "preferred_username": PROFILE,
+    "email": EMAIL,
+    "email_verified": EMAIL,
+    "organization": ORGANIZATION,
+    "groups": GROUPS,
+}
+_PLACES: Final = ("userinfo", "id_token")
+_Member = Mapping[str, Any]
+
+
+class RequestedClaims(Frozen):
+    """What a request asks for by its `claims`, as what else it could have said."""
+
+    scopes: frozenset[str] = frozenset()
+    acr_values: tuple[str, ...] = ()
+    """One of these must be reached. Empty: any will do."""
+    subject: UserId | None = None
+    """Nobody else will do."""
+
+
+NO_CLAIMS: Final = RequestedClaims()
+
+
+def requested_claims(text: str | None) -> RequestedClaims:
+    """Raises `AuthorizationRefused` for what is not as the standard has it, and for an essential `acr` that nobody reaches here."""
+    if text is None:
+        return NO_CLAIMS
+    asked = list(_asked(_parsed(text)))
+    return RequestedClaims(
+        scopes=frozenset(_SCOPE_OF[name] for _, name, _ in asked if name in _SCOPE_OF),
+        acr_values=_acr_values([member for place, name, member in asked if (place, name) == ("id_token", "acr")]),
+        subject=_subject([member for _, name, member in asked if name == "sub"]),
+    )
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    if len(text) > LONGEST_CLAIMS:
+        raise _malformed(f"at most {LONGEST_CLAIMS} characters")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _malformed("must be JSON") from None
+    if not isinstance(found, dict):
+        raise _malformed("must be an object")
+    return found
+
+
+def _asked(found: Mapping[str, Any]) -> Iterator[tuple[str, str, _Member]]:
+    """The place, the claim, and what is said about it. Other members than the two places count for nothing (section 5.5)."""
+    for place in _PLACES:
+        claims = found.get(place, {})
+        if not isinstance(claims, dict):
+            raise _malformed(f"{place} must be an object")
+        for name, member in claims.items():
+            said = {} if member is None else member
+            if not isinstance(said, dict) or type(said.get("essential", False)) is not bool or not isinstance(said.get("values", []), list):
+                raise _malformed("of each claim, null or an object with essential, value and values")
+            yield place, name, said
+
+
+def _acr_values(members: list[_Member]) -> tuple[str, ...]:
+    """Of an essential one. The ID token says what was reached in any case, so a wish needs nothing."""
+    values: tuple[str, ...] = ()
+    for member in members:
+        wanted = _values(member)
+        if member.get("essential") and wanted:
+            values = tuple(one for one in (ONE_FACTOR, TWO_FACTORS) if one in wanted)
+            if not values:
+                raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "claims: nobody reaches this acr here")
+    return values
+
+
+def _subject(members: list[_Member]) -> UserId | None:
+    """Whom `sub` names (section 5.5.1): by both places the same one."""
+    named = {one for member in members for one in map(_person, _values(member))}
+    if len(named) > 1:
+        raise _malformed("sub must name one person")
+    return next(iter(named), None)
+
+
+def _values(member: _Member) -> list[Any]:
+    return [*([member["value"]] if "value" in member else []), *member.get("values", [])]
+
+
+def _person(value: Any) -> UserId:
+    try:
+        return UserId(UUID(value))
+    except (TypeError, ValueError, AttributeError):
+        raise _malformed("sub is nobody's here") from None
+
+
+def _malformed(reason: str) -> AuthorizationRefused:
+    return AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, f"claims: {reason}")

@@ -1,0 +1,78 @@
+"""`/ui/applications`: the applications that can act for a person, and how that ends."""
+
+from math import ceil
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import NotFound
+from core.domain.federation.oauth.consents import ApplicationAccess
+from core.domain.identifiers import ServiceId
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import redirect
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_LOADS
+from entrypoints.http.pages.account import APPLICATIONS, ON_A_PAGE, AnyCall, Listing, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.declaring import WITH_FORM, page
+
+_REVOKE: Final = f"{APPLICATIONS}/{{service_id}}/revoke"
+_DONE: Final = {"revoked": "applications.done_revoked"}
+
+
+class ApplicationPath(msgspec.Struct, frozen=True):
+    service_id: UUID
+
+
+@page.get(APPLICATIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_applications(call: Call[None, Listing], postern: Postern) -> bytes:
+    """List the applications that can act for you"""
+    link = call.query
+    found = await postern.federation.consents.list(call.caller.user)
+    return show(
+        call,
+        postern,
+        "connections/applications.html",
+        APPLICATIONS,
+        applications=found[link.part.offset : link.part.offset + ON_A_PAGE],
+        allowed=_allowed,
+        number=link.page,
+        pages=ceil(len(found) / ON_A_PAGE),
+        done=_DONE.get(link.done, ""),
+    )
+
+
+@page.get(_REVOKE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def ask_to_revoke_application(call: Call[None, None, ApplicationPath], postern: Postern) -> bytes:
+    """Ask before an application loses its access"""
+    application = await _own(call, postern)
+    action = f"{APPLICATIONS}/{application.service}/revoke"
+    values = {"application": isolated(application.name), "organization": isolated(application.organization_name)}
+    return ask(
+        call, postern, APPLICATIONS, action, name="application_revoke", button="application_revoke.button", back=APPLICATIONS, values=values
+    )
+
+
+@page.post(_REVOKE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def revoke_application(call: Call[BoundForm, None, ApplicationPath], postern: Postern) -> Page:
+    """Take an application's access away
+
+    One that has none, or no longer, is no error.
+    """
+    try:
+        await postern.federation.consents.revoke(call.caller.user, ServiceId(call.path.service_id), call.actor)
+    except NotFound:
+        return redirect(APPLICATIONS)
+    return back_to(APPLICATIONS, "revoked")
+
+
+async def _own(call: AnyCall, postern: Postern) -> ApplicationAccess:
+    for one in await postern.federation.consents.list(call.caller.user):
+        if one.service == call.path.service_id:
+            return one
+    raise NotFound("There is no such application")
+
+
+def _allowed(scope: str) -> str:
+    return f"consent.scope.{scope}"

@@ -1,0 +1,146 @@
+"""`/ui/settings/connections`: the accounts at providers that a person signs in with."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import NotFound, Unauthorized
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.identities import ConnectedIdentity
+from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider
+from core.domain.identity.upstream.sign_in import OAuthError, UpstreamRefused
+from core.domain.identity.ways_in import LastWayIn
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account import CONNECTIONS, AnyCall, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.flows import browser_secret
+
+_CONNECT: Final = f"{CONNECTIONS}/{{provider}}/connect"
+_DISCONNECT: Final = f"{CONNECTIONS}/{{provider}}/disconnect"
+_DONE: Final = {"disconnected": "connections.done_disconnected", "link": "connections.done_connected"}
+_REASONS: Final = frozenset({"cancelled", "taken", "other_connected", "not_for_account"})
+
+
+class ConnectionsLink(msgspec.Struct, frozen=True):
+    """`status`, `action` and `error` are what a provider's callback brings."""
+
+    done: str = ""
+    status: str = ""
+    action: str = ""
+    error: str = ""
+
+
+class ConnectionPath(msgspec.Struct, frozen=True):
+    provider: Annotated[str, example("codehost")]
+
+
+@page.get(CONNECTIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_connections(call: Call[None, ConnectionsLink], postern: Postern) -> bytes:
+    """List the accounts at providers that you sign in with"""
+    link = call.query
+    failed = link.status == "error"
+    done = "" if failed else link.action if link.status == "success" else link.done
+    refusal = None if not failed else UpstreamRefused(link.error) if link.error in _REASONS else OAuthError()
+    return await _page(call, postern, errors={} if refusal is None else {"": refusal}, done=_DONE.get(done, ""))
+
+
+@page.get(_CONNECT, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider,))
+async def ask_to_connect(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
+    """Say what connecting an account at a provider means"""
+    provider = call.path.provider
+    name = dict(await _offered(call, postern)).get(provider)
+    if name is None:
+        raise UnknownProvider
+    text = shipped_pages().text(call.language)
+    return show(
+        call,
+        postern,
+        "connections/connect.html",
+        CONNECTIONS,
+        title=text("connect.title", provider=isolated(name)),
+        explained=text("connect.text", provider=isolated(name)),
+        action=f"{CONNECTIONS}/{provider}/connect",
+        back=CONNECTIONS,
+    )
+
+
+@page.post(_CONNECT, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider,))
+async def connect(call: Call[BoundForm, None, ConnectionPath], postern: Postern) -> Page:
+    """Leave for a provider, to connect the account there"""
+    browser, headers = browser_secret(call, postern)
+    try:
+        address = await postern.identity.journeys.leave_to_connect(call.path.provider, browser, call.caller)
+    except (ProviderOff, OAuthError) as refusal:
+        return Answer(await _page(call, postern, errors={"": refusal}), 400)
+    text = shipped_pages().text(call.language)
+    content = shipped_pages().page("leave.html", call.language, title=text("leaving.title"), label=text("common.continue"), address=address)
+    return Answer(content, 200, headers)
+
+
+@page.get(_DISCONNECT, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound,))
+async def ask_to_disconnect(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
+    """Ask before an account at a provider no longer lets you in"""
+    return await _asked_to_disconnect(call, postern)
+
+
+@page.post(_DISCONNECT, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider, Unauthorized))
+async def disconnect(call: Call[BoundForm, None, ConnectionPath], postern: Postern) -> Page:
+    """Disconnect an account at a provider
+
+    One that is not connected, or no longer, is no error.
+    """
+    try:
+        await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
+    except LastWayIn as refusal:
+        return Answer(await _asked_to_disconnect(call, postern, refusal), 400)
+    except NotFound:
+        pass
+    return back_to(CONNECTIONS, "disconnected")
+
+
+async def _asked_to_disconnect(call: AnyCall, postern: Postern, refusal: LastWayIn | None = None) -> bytes:
+    provider = call.path.provider
+    for one in await postern.identity.identities.list(call.caller):
+        if one.provider == provider:
+            return ask(
+                call,
+                postern,
+                CONNECTIONS,
+                f"{CONNECTIONS}/{provider}/disconnect",
+                name="disconnect",
+                button="disconnect.button",
+                back=CONNECTIONS,
+                values={"provider": isolated(_name(postern, one))},
+                refusal=refusal,
+            )
+    raise NotFound("You are not connected to this provider", words="provider_not_connected")
+
+
+async def _page(call: AnyCall, postern: Postern, *, errors: dict[str, UpstreamRefused | OAuthError | ProviderOff], done: str = "") -> bytes:
+    connected = await postern.identity.identities.list(call.caller)
+    known = {one.provider for one in connected}
+    return show(
+        call,
+        postern,
+        "connections/connections.html",
+        CONNECTIONS,
+        errors=errors,
+        connected=[(one, _name(postern, one)) for one in connected],
+        offers=[(key, name) for key, name in await _offered(call, postern) if key not in known],
+        done=done,
+    )
+
+
+async def _offered(call: AnyCall, postern: Postern) -> list[tuple[str, str]]:
+    """What the person can connect: the installation's, and those of the organization that they look after."""
+    return [(one.key, one.name) for one in await postern.identity.journeys.offered_to(call.caller)]
+
+
+def _name(postern: Postern, identity: ConnectedIdentity) -> str:
+    return postern.identity.journeys.name(identity.provider, identity.provider_name)

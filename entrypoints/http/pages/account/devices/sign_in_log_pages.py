@@ -1,0 +1,64 @@
+"""`/ui/sign-ins`: who has tried to sign in to the account, and whether they could."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER
+from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
+from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
+from core.domain.identifiers import LoginEventId
+from core.domain.identity.login_events import OwnLogin
+from core.domain.identity.passkeys import PASSKEY_PROVIDER
+from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER
+from core.domain.identity.upstream.providers import NAMES, OWN_PROVIDER
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.browsers import BROWSER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_LOADS
+from entrypoints.http.pages.account import ON_A_PAGE, SIGN_INS, show
+from entrypoints.http.pages.declaring import WITH_FORM, page
+
+NAMED: Final = {
+    PASSWORD_PROVIDER: "sign_ins.by_password",
+    LINK_PROVIDER: "sign_ins.by_link",
+    PASSKEY_PROVIDER: "sign_ins.by_passkey",
+    OWN_PROVIDER: "sign_ins.by_provider",
+    DEVICE_PROVIDER: "sign_ins.by_device",
+    SAML_PROVIDER: "sign_ins.by_saml",
+    SESSION_PROVIDER: "sign_ins.by_session",
+}
+
+
+class Older(msgspec.Struct, frozen=True):
+    before: UUID | None = None
+
+
+@page.get(SIGN_INS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_sign_ins(call: Call[None, Older], postern: Postern) -> bytes:
+    """List the attempts to sign in to your account, newest first"""
+    before = None if call.query.before is None else LoginEventId(call.query.before)
+    # One more than is shown tells whether there are older ones.
+    found = await postern.identity.login_events.list_own(call.caller.user, before, ON_A_PAGE + 1)
+    logins = found[:ON_A_PAGE]
+    older = f"{SIGN_INS}?before={logins[-1].event.id}" if len(found) > ON_A_PAGE else ""
+    newest = SIGN_INS if before is not None else ""
+    return show(
+        call,
+        postern,
+        "devices/sign_ins.html",
+        SIGN_INS,
+        logins=logins,
+        failure=failure,
+        named=NAMED,
+        providers=NAMES,
+        older=older,
+        newest=newest,
+    )
+
+
+def failure(login: OwnLogin) -> str:
+    """The key of why an attempt failed. Empty: it succeeded."""
+    reason = login.event.failure
+    return "" if reason is None else f"sign_ins.failure.{reason.value}"

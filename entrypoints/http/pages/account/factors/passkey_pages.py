@@ -1,0 +1,187 @@
+"""`/ui/passkeys`: what one signs in with instead of a password: added, named, and removed."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.branding import POSTERN
+from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited, Refusal, Unauthorized
+from core.domain.identifiers import PasskeyId
+from core.domain.identity.devices import LONGEST_NAME
+from core.domain.identity.passkeys import Passkey
+from core.domain.identity.proofs import StepUp
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
+from entrypoints.http.pages.account import PASSKEYS, AnyCall, Done, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
+from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
+from entrypoints.http.passkeys import RegistrationCredential, creation_options
+
+_ADD: Final = f"{PASSKEYS}/add"
+_OPTIONS: Final = f"{_ADD}/options"
+_ONE: Final = f"{PASSKEYS}/{{passkey_id}}"
+_REMOVE: Final = f"{_ONE}/remove"
+_DONE: Final = {"added": "passkeys.done_added", "removed": "passkeys.done_removed"}
+_RENAMED: Final = {"renamed": "passkeys.done_renamed"}
+
+
+class PasskeyPagePath(msgspec.Struct, frozen=True):
+    passkey_id: UUID
+
+
+class NewPasskeyForm(BoundForm, frozen=True, kw_only=True):
+    name: str = ""
+    credential: str = ""
+    """What the browser has made, as JSON."""
+
+
+class PasskeyNameForm(BoundForm, frozen=True, kw_only=True):
+    name: str = ""
+
+
+@page.get(PASSKEYS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_passkeys(call: Call[None, Done], postern: Postern) -> bytes:
+    """List your passkeys"""
+    passkeys = await postern.identity.passkeys.list(call.caller.user)
+    return show(
+        call,
+        postern,
+        "factors/passkeys.html",
+        PASSKEYS,
+        passkeys=passkeys,
+        obstacle=_obstacle(postern),
+        add=_ADD,
+        done=_DONE.get(call.query.done, ""),
+    )
+
+
+@page.get(_ADD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_PASSKEYS, step_up=StepUp.ACCOUNT)
+def show_new_passkey(call: Call, postern: Postern) -> bytes:
+    """Ask for the name of a new passkey"""
+    return _new(call, postern)
+
+
+@page.post(_OPTIONS, caller=BROWSER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,))
+async def new_passkey_options(call: Call[NewPasskeyForm], postern: Postern) -> Answer[bytes]:
+    """Give the script what a browser needs to make a passkey"""
+    return as_json(creation_options(await postern.identity.passkeys.begin(call.caller), POSTERN.name))
+
+
+@page.post(_ADD, caller=BROWSER, limit=CREDENTIALS, policy=WITH_PASSKEYS, step_up=StepUp.ACCOUNT, refuses=(RateLimited,))
+async def add_own_passkey(call: Call[NewPasskeyForm], postern: Postern) -> Page:
+    """Add a passkey"""
+    form, passkeys = call.body, postern.identity.passkeys
+    try:
+        given = read(form.credential, RegistrationCredential).registration()
+    except BadRequest as refusal:
+        return Answer(_new(call, postern, form.name, refusal), 400)
+    try:
+        await passkeys.add(call.caller, given, form.name, call.actor)
+    except (BadRequest, Conflict) as refusal:
+        if not await passkeys.was_just_added(call.caller.user, given):
+            return Answer(_new(call, postern, form.name, refusal), 400)
+    return back_to(PASSKEYS, "added")
+
+
+@page.get(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def show_passkey(call: Call[None, Done, PasskeyPagePath], postern: Postern) -> bytes:
+    """See a passkey"""
+    return _one(call, postern, await _own(call, postern), _RENAMED.get(call.query.done, ""))
+
+
+@page.post(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def name_passkey(call: Call[PasskeyNameForm, None, PasskeyPagePath], postern: Postern) -> Page:
+    """Give a passkey another name"""
+    passkey = await _own(call, postern)
+    try:
+        await postern.identity.passkeys.rename(call.caller.user, passkey.id, call.body.name, call.actor)
+    except BadRequest as refusal:
+        return Answer(_one(call, postern, passkey, name=call.body.name, refusal=refusal), 400)
+    return back_to(f"{PASSKEYS}/{passkey.id}", "renamed")
+
+
+@page.get(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound,))
+async def ask_to_remove_passkey(call: Call[None, None, PasskeyPagePath], postern: Postern) -> bytes:
+    """Ask before a passkey is removed"""
+    return _ask(call, postern, await _own(call, postern))
+
+
+@page.post(_REMOVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(Unauthorized,))
+async def remove_own_passkey(call: Call[BoundForm, None, PasskeyPagePath], postern: Postern) -> Page:
+    """Remove a passkey
+
+    One that is gone already is no error.
+    """
+    try:
+        await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
+    except BadRequest as refusal:
+        return Answer(_ask(call, postern, await _own(call, postern), refusal), 400)
+    except NotFound:
+        pass
+    return back_to(PASSKEYS, "removed")
+
+
+async def _own(call: AnyCall, postern: Postern) -> Passkey:
+    return await postern.identity.passkeys.get(call.caller.user, PasskeyId(call.path.passkey_id))
+
+
+def _obstacle(postern: Postern) -> str:
+    """The key of why there are none. Empty: there can be."""
+    obstacle = postern.identity.passkeys.obstacle
+    return "" if obstacle is None else f"refusals.passkeys_{obstacle.value}"
+
+
+def _new(call: AnyCall, postern: Postern, name: str = "", refusal: Refusal | None = None) -> bytes:
+    field = "name" if refusal is not None and refusal.words.startswith("name_") else ""
+    return show(
+        call,
+        postern,
+        "factors/new_passkey.html",
+        PASSKEYS,
+        obstacle=_obstacle(postern),
+        action=_ADD,
+        options=_OPTIONS,
+        back=PASSKEYS,
+        name=name,
+        longest=LONGEST_NAME,
+        errors={} if refusal is None else {field: refusal},
+    )
+
+
+def _one(
+    call: AnyCall, postern: Postern, passkey: Passkey, done: str = "", *, name: str | None = None, refusal: Refusal | None = None
+) -> bytes:
+    place = f"{PASSKEYS}/{passkey.id}"
+    return show(
+        call,
+        postern,
+        "factors/passkey.html",
+        PASSKEYS,
+        passkey=passkey,
+        action=place,
+        remove=f"{place}/remove",
+        back=PASSKEYS,
+        name=passkey.name if name is None else name,
+        longest=LONGEST_NAME,
+        done=done,
+        errors={} if refusal is None else {"name": refusal},
+    )
+
+
+def _ask(call: AnyCall, postern: Postern, passkey: Passkey, refusal: Refusal | None = None) -> bytes:
+    place = f"{PASSKEYS}/{passkey.id}"
+    return ask(
+        call,
+        postern,
+        PASSKEYS,
+        f"{place}/remove",
+        name="passkey_remove_second" if passkey.second_factor_since else "passkey_remove",
+        button="passkey_remove.button",
+        back=place,
+        values={"passkey": isolated(passkey.name)},
+        refusal=refusal,
+    )

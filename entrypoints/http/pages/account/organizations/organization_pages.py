@@ -1,0 +1,230 @@
+"""`/ui/organizations`: those that one belongs to, and the invitations that one can answer."""
+
+from math import ceil
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import (
+    BadRequest,
+    Forbidden,
+    InvitationExpired,
+    NotFound,
+    OrganizationNotActive,
+    Refusal,
+    SecondFactorRequired,
+    TeamLimitExceeded,
+)
+from core.domain.identifiers import InvitationId, OrganizationId
+from core.domain.secrets import Token
+from core.domain.tenancy.invitations import InvitationStatus, OwnInvitation
+from core.domain.tenancy.organizations import OrganizationOverview
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
+from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
+from entrypoints.http.pages.declaring import WITH_FORM, page
+
+_OPENED: Final = {"opened": "organization.done_opened", "confirmed": "confirm_membership.done_confirmed"}
+_LEFT: Final = {"left": "confirm_membership.done_left"}
+_ONE: Final = f"{ORGANIZATIONS}/{{org_slug}}"
+_INVITATIONS: Final = f"{ORGANIZATIONS}/invitations"
+_INVITATION: Final = f"{_INVITATIONS}/{{invitation_id}}"
+_MEMBERSHIP: Final = f"{_ONE}/membership"
+# Not below the list of organizations: one of them may have such a short name.
+_REQUESTS: Final = "/ui/join-requests"
+_DONE: Final = {
+    "joined": "own_invitations.done_joined",
+    "declined": "own_invitations.done_declined",
+    "answered": "own_invitations.done_answered",
+}
+
+
+class OrganizationPath(msgspec.Struct, frozen=True):
+    org_slug: str
+
+
+class InvitationPath(msgspec.Struct, frozen=True):
+    invitation_id: UUID
+
+
+class MembershipForm(BoundForm, frozen=True, kw_only=True):
+    organization: UUID
+    """Its short name may be another's by now."""
+    answer: Literal["accept", "leave"]
+
+
+class AnswerForm(BoundForm, frozen=True, kw_only=True):
+    invitation: Token
+    """As it was listed for this session."""
+    answer: Literal["accept", "decline"]
+
+
+@page.get(ORGANIZATIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_organizations(call: Call[None, Listing], postern: Postern) -> bytes:
+    """List your organizations"""
+    link = call.query
+    organizations = await postern.tenancy.organizations.list(call.caller.user)
+    return show(
+        call,
+        postern,
+        "organizations/organizations.html",
+        ORGANIZATIONS,
+        organizations=organizations[link.part.offset : link.part.offset + ON_A_PAGE],
+        status=_status,
+        done=_LEFT.get(link.done, ""),
+        opened=call.caller.chosen_organization,
+        invitations=_INVITATIONS,
+        requests=_REQUESTS,
+        number=link.page,
+        pages=ceil(len(organizations) / ON_A_PAGE),
+    )
+
+
+@page.get(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def show_organization(call: Call[None, Done, OrganizationPath], postern: Postern) -> bytes:
+    """See one of your organizations"""
+    for one in await postern.tenancy.organizations.list(call.caller.user):
+        if one.organization.slug == call.path.org_slug:
+            return show(
+                call,
+                postern,
+                "organizations/organization.html",
+                ORGANIZATIONS,
+                one=one,
+                not_active=f"organization.not_active.{one.organization.status.value}",
+                is_open=one.organization.slug == call.caller.chosen_organization,
+                action=f"{ORGANIZATIONS}/{one.organization.slug}",
+                back=ORGANIZATIONS,
+                set_up=set_up_first(f"{ORGANIZATIONS}/{one.organization.slug}"),
+                done=_OPENED.get(call.query.done, ""),
+            )
+    raise NotFound("There is no such organization")
+
+
+@page.post(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def open_organization(call: Call[BoundForm, None, OrganizationPath], postern: Postern) -> Page:
+    """Open one of your organizations: it is the one that this browser is about, until another is opened"""
+    try:
+        await postern.tenancy.organizations.choose(call.caller, call.path.org_slug)
+    except SecondFactorRequired:
+        return redirect(set_up_first(f"{ORGANIZATIONS}/{call.path.org_slug}"))
+    except Forbidden:
+        # Whether there is such an organization is nobody's business who does not belong to it.
+        raise NotFound("There is no such organization") from None
+    return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "opened")
+
+
+@page.get(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_listed_membership(call: Call[None, None, OrganizationPath], postern: Postern) -> Page:
+    """Ask whether you belong to an organization that lists you as its member"""
+    for one in await postern.tenancy.members.listed(call.caller, call.path.org_slug, most=1):
+        content = show(
+            call,
+            postern,
+            "organizations/membership.html",
+            ORGANIZATIONS,
+            one=one,
+            action=f"{ORGANIZATIONS}/{one.organization_slug}/membership",
+            back=ORGANIZATIONS,
+        )
+        return Answer(content, 200)
+    # Answered in another tab, or no member any more.
+    return redirect(ORGANIZATIONS)
+
+
+@page.post(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(BadRequest, Forbidden))
+async def answer_listed_membership(call: Call[MembershipForm, None, OrganizationPath], postern: Postern) -> Page:
+    """Confirm that you belong to an organization, or leave it
+
+    The same answer, sent twice, is no error.
+    """
+    organization = OrganizationId(call.body.organization)
+    if call.body.answer == "accept":
+        await postern.tenancy.members.confirm(call.caller, [organization])
+        return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "confirmed")
+    await postern.tenancy.members.leave(call.caller, organization)
+    return back_to(ORGANIZATIONS, "left")
+
+
+@page.get(_INVITATIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_own_invitations(call: Call[None, Listing], postern: Postern) -> bytes:
+    """List the invitations that you can answer"""
+    invitations = [one for one, _ in await postern.tenancy.invitations.list_own(call.caller)]
+    part = call.query.part
+    return show(
+        call,
+        postern,
+        "organizations/invitations.html",
+        ORGANIZATIONS,
+        invitations=invitations[part.offset : part.offset + ON_A_PAGE],
+        place=_INVITATIONS,
+        back=ORGANIZATIONS,
+        number=call.query.page,
+        pages=ceil(len(invitations) / ON_A_PAGE),
+        done=_DONE.get(call.query.done, ""),
+    )
+
+
+@page.get(_REQUESTS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def show_own_join_requests(call: Call, postern: Postern) -> bytes:
+    """List the organizations that you have asked to join, and that have not answered"""
+    requests = await postern.tenancy.join_requests.list_own(call.caller.user)
+    return show(call, postern, "organizations/join_requests.html", ORGANIZATIONS, requests=requests, back=ORGANIZATIONS)
+
+
+@page.get(_INVITATION, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def show_own_invitation(call: Call[None, None, InvitationPath], postern: Postern) -> bytes:
+    """Ask whether you accept an invitation"""
+    invitation, token = await _own(call, postern)
+    return _asked(call, postern, invitation, token)
+
+
+@page.post(_INVITATION, caller=BROWSER, limit=INVITATION_ANSWERS, policy=WITH_FORM, refuses=(NotFound,))
+async def answer_own_invitation(call: Call[AnswerForm, None, InvitationPath], postern: Postern) -> Page:
+    """Accept or decline an invitation
+
+    The same answer, sent twice, is no error.
+    """
+    form, invitations = call.body, postern.tenancy.invitations
+    accepts = form.answer == "accept"
+    try:
+        await invitations.require_listed(call.caller, InvitationId(call.path.invitation_id), form.invitation)
+        await (invitations.accept if accepts else invitations.decline)(form.invitation, call.actor)
+    except (TeamLimitExceeded, OrganizationNotActive, InvitationExpired) as refusal:
+        invitation, token = await _own(call, postern)
+        return Answer(_asked(call, postern, invitation, token, refusal), 400)
+    except BadRequest:
+        answered = InvitationStatus.ACCEPTED if accepts else InvitationStatus.REJECTED
+        if not await invitations.was_just_answered(form.invitation, answered):
+            # In another tab, or withdrawn meanwhile: the list says what there still is.
+            return back_to(_INVITATIONS, "answered")
+    return back_to(_INVITATIONS, "joined" if accepts else "declined")
+
+
+def _status(one: OrganizationOverview) -> str:
+    return f"organizations.status.{one.organization.status.value}"
+
+
+async def _own(call: AnyCall, postern: Postern) -> tuple[OwnInvitation, Token]:
+    for one, token in await postern.tenancy.invitations.list_own(call.caller):
+        if one.id == call.path.invitation_id:
+            return one, token
+    raise NotFound("There is no such invitation")
+
+
+def _asked(call: AnyCall, postern: Postern, invitation: OwnInvitation, token: Token, refusal: Refusal | None = None) -> bytes:
+    return show(
+        call,
+        postern,
+        "organizations/invitation.html",
+        ORGANIZATIONS,
+        invitation=invitation,
+        token=token.reveal(),
+        action=f"{_INVITATIONS}/{invitation.id}",
+        back=_INVITATIONS,
+        errors=NO_ERRORS if refusal is None else {"": refusal},
+    )

@@ -1,0 +1,109 @@
+"""What stands between signing in and an application: which account it is for, and what the application may know and do."""
+
+from typing import Final, Literal
+
+from core.domain.errors import OrganizationNotActive
+from core.domain.federation.oauth.authorization_steps import AuthorizationStep
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
+from core.frozen import replace
+from core.usecases.federation.authorizations import UnfinishedAuthorization
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BROWSER, SIGN_IN, BoundForm, token_for
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.authorization.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, advice, form_of, left, settled
+from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to
+from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, to
+
+_REFUSES: Final = (FlowOver, OrganizationNotActive)
+
+
+class ConsentForm(BoundForm, frozen=True, kw_only=True):
+    """Bound to the session, and not to the flow: what Ada was shown, nobody else can allow."""
+
+    flow: str
+    answer: Literal["allow", "deny", "another"]
+
+
+class AccountForm(BoundForm, frozen=True, kw_only=True):
+    flow: str
+    answer: Literal["current", "another"]
+
+
+@page.get(CONSENT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
+async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
+    """Ask whether an application may have what it asks for"""
+    flow = await flow_of(call, postern, call.query.flow)
+    # The page shows the account, so whoever goes on has chosen it; and whoever has time to set up a second factor was asked before this.
+    outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
+    action = form_of(CONSENT, flow)
+    match outcome:
+        case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
+            where = leading_to(request.recipient.redirect_uri)
+            more = {"hidden": {}, "scopes": request.scopes, **where}
+            return Answer(
+                interim_page("authorization/consent.html", call, postern, flow, outcome, rule=BROWSER, action=action, **more), 200
+            )
+        case UnfinishedAuthorization(step=AuthorizationStep.TURN_AWAY):
+            return Answer(interim_page("authorization/turned_away.html", call, postern, flow, outcome, rule=BROWSER, action=action), 403)
+        case _:
+            return await settled(call, postern, flow, outcome)
+
+
+@page.post(CONSENT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
+async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
+    """Allow an application what it asks for, or do not"""
+    authorizations = postern.federation.authorizations
+
+    async def answered(flow: Flow) -> Page:
+        match call.body.answer:
+            case "allow":
+                return await settled(call, postern, flow, await authorizations.allow(flow, call.caller, call.actor, call.client))
+            case "deny":
+                return left(call, flow, await authorizations.deny(flow))
+            case "another":
+                return await _with_another_account(call, postern, flow)
+
+    return await even_twice(call, postern, call.body.flow, answered)
+
+
+@page.get(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
+async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
+    """Ask which account an application is for"""
+    flow = await flow_of(call, postern, call.query.flow)
+    return shipped_pages().page(
+        "sign_in/choose_account.html",
+        call.language,
+        brand=flow.branding,
+        action=form_of(CHOOSE_ACCOUNT, flow),
+        flow=str(flow.id),
+        form_token=token_for(BROWSER, call.request, postern),
+        service=flow.wanted.service_name,
+        email=call.caller.email.address,
+    )
+
+
+@page.post(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
+async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
+    """Go on with the account that is signed in, or with another one"""
+
+    async def answered(flow: Flow) -> Page:
+        if call.body.answer == "another":
+            return await _with_another_account(call, postern, flow)
+        outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
+        return await settled(call, postern, flow, outcome)
+
+    return await even_twice(call, postern, call.body.flow, answered)
+
+
+async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+    """The same request once more, in a flow that begins with signing in: a flow is signed in by once."""
+    browser, _ = browser_secret(call, postern)
+    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
+    again = await postern.identity.flows.begin(
+        browser, FlowPurpose.AUTHORIZE, flow.request, wanted, service=flow.service, email=flow.wanted.login_hint
+    )
+    return to(SIGN_IN, again)

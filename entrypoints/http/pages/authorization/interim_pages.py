@@ -1,0 +1,44 @@
+"""Pages between a sign-in and the application or the service provider that it is for."""
+
+from typing import Any
+
+from core.domain.federation.oauth.redirects import destination, proves_nothing
+from core.domain.identity.flows import Flow
+from core.usecases.federation import authorizations
+from core.usecases.federation.saml import sign_in
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.browsers import SECOND_FACTOR, token_for
+from entrypoints.http.machinery.callers import CallerRule
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.flows import AnyCall
+
+Unfinished = authorizations.UnfinishedAuthorization | sign_in.UnfinishedSamlSignIn
+
+
+def interim_page(
+    template: str, call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished, *, rule: CallerRule, action: str, **more: Any
+) -> bytes:
+    return shipped_pages().page(
+        template,
+        call.language,
+        brand=asked.application.branding,
+        action=action,
+        flow=str(flow.id),
+        form_token=token_for(rule, call.request, postern),
+        service=asked.application.name,
+        organization=asked.application.organization_name,
+        email="" if asked.signed_in is None else asked.signed_in.email,
+        **more,
+    )
+
+
+def leading_to(address: str) -> dict[str, Any]:
+    """What the page that asks for consent says of where the answer goes."""
+    return {"destination": destination(address), "on_device": proves_nothing(address)}
+
+
+def until_second_factor(postern: Postern, flow: Flow, asked: Unfinished, onward: str) -> dict[str, Any]:
+    """What the page that requires a second factor says of it."""
+    due = None if asked.signed_in is None else asked.signed_in.second_factor_due
+    has_time = due is not None and due > postern.foundation.clock.now()
+    return {"set_up": SECOND_FACTOR, "onward": f"{onward}?flow={flow.id}", "due": due, "has_time": has_time}

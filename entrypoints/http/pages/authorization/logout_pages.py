@@ -1,0 +1,144 @@
+"""`/oauth/logout`: signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
+
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from core.domain.federation.logout.logouts import OidcLogoutRequest, WayBackUnknown, logout_request
+from core.domain.federation.oauth.authorization_steps import RequestingApplication
+from core.domain.federation.oauth.metadata import END_SESSION_ENDPOINT
+from core.domain.identity.callers import Caller
+from core.usecases.federation.logouts import Farewell
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, HOME, SIGNING_OUT, BoundForm, token_for
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
+from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
+from entrypoints.http.pages.flows import AnyCall, Page
+from entrypoints.http.pages.saml.logout_pages import sign_out_here
+from entrypoints.http.pages.sign_in.sign_out_pages import SIGNED_OUT
+
+_CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"
+
+
+class LogoutQuery(msgspec.Struct, frozen=True):
+    """For the description; what cannot be read counts as left out."""
+
+    id_token_hint: str = ""
+    """An ID token that the service got for the person; it may have expired. With it nobody is asked."""
+    client_id: str = ""
+    """The client id of the service."""
+    post_logout_redirect_uri: str = ""
+    """Where the person goes afterwards: one of the service's `post_logout_redirect_uris`; if it has none, one of its redirect URIs. Byte
+    for byte, and only if it is known which service asks.
+    """
+    state: str = ""
+    """It comes back with the person."""
+    ui_locales: str = ""
+    """The languages that the pages should speak, best first."""
+
+
+class SignOutForm(BoundForm, frozen=True, kw_only=True):
+    answer: Literal["yes", "no"] = "no"
+    client_id: str = ""
+    post_logout_redirect_uri: str = ""
+    state: str = ""
+    ui_locales: str = ""
+
+
+def _advice(refused: Refused) -> str | Advised:
+    return Advised("logout.unregistered", TO_ACCOUNT) if isinstance(refused, WayBackUnknown) else ""
+
+
+@page.get(
+    END_SESSION_ENDPOINT,
+    caller=BROWSER_OR_NOBODY,
+    limit=PAGE_LOADS,
+    policy=WITH_FORM,
+    advice=_advice,
+    refuses=(WayBackUnknown,),
+    also={303: NoBody},
+    tags=("oauth",),
+)
+async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Postern) -> Page:
+    """Send a person here to sign out
+
+    The end of the session in the person's browser, and with it of all sessions that services opened from it, except those with
+    `offline_access`. Without a matching `id_token_hint` the person is asked first. Afterwards the person is sent to
+    `post_logout_redirect_uri`, with `state`, or stays on a page that says that they are signed out; service providers of SAML that the
+    session was used at are told on the way.
+    """
+    asked = logout_request(pairs(call.request.query_string))
+    call.request.asked_languages = asked.ui_locales
+    farewell = await postern.federation.logouts.look(asked, call.presented)
+    if call.presented is not None and farewell.must_ask:
+        return Answer(_question(call, postern, call.presented, farewell, asked), 200)
+    onward, headers = await sign_out_here(call, postern, farewell.way_back)
+    return Answer(*_plain(redirect(onward or farewell.way_back or _signed_out(asked)), headers))
+
+
+@page.post(END_SESSION_ENDPOINT, caller=ANYONE, limit=PAGE_STEPS, accepts=FOREIGN_FORM, foreign=True, status=303, tags=("oauth",))
+def logout_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
+    """Send a person here to sign out by a form
+
+    The same parameters as in the query. Browsers send no cookies with the form of another site, so the answer is a redirect to the same
+    address with the parameters in its query.
+    """
+    return redirect(f"{END_SESSION_ENDPOINT}?{urlencode(pairs(call.body))}")
+
+
+@page.post(_CONFIRM, caller=SIGNING_OUT, limit=PAGE_STEPS, policy=WITH_FORM, advice=_advice, refuses=(WayBackUnknown,))
+async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Sign out, or stay"""
+    form = call.body
+    if form.answer == "no":
+        return redirect(HOME)
+    kept = ("client_id", "post_logout_redirect_uri", "state", "ui_locales")
+    asked = logout_request([(name, getattr(form, name)) for name in kept])
+    call.request.asked_languages = asked.ui_locales
+    farewell = await postern.federation.logouts.look(asked, call.presented)
+    onward, headers = await sign_out_here(call, postern, farewell.way_back)
+    if onward is not None or farewell.way_back is None:
+        return Answer(*_plain(redirect(onward or _signed_out(asked)), headers))
+    # No redirect: browsers apply the `form-action` of our page to it.
+    return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
+
+
+def _signed_out(asked: OidcLogoutRequest) -> str:
+    return f"{SIGNED_OUT}?{urlencode({'ui_locales': ' '.join(asked.ui_locales)})}" if asked.ui_locales else SIGNED_OUT
+
+
+def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Headers]:
+    return answer.value, answer.status, (*answer.headers, *headers)
+
+
+def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewell, asked: OidcLogoutRequest) -> bytes:
+    application = farewell.application
+    kept: dict[str, str | None] = {"ui_locales": " ".join(asked.ui_locales)}
+    if application is not None:
+        kept |= {"post_logout_redirect_uri": asked.post_logout_redirect_uri, "state": asked.state}
+        kept["client_id"] = str(application.registered.client_id)
+    brand = {} if application is None else {"brand": application.branding}
+    return shipped_pages().page(
+        "sign_in/sign_out.html",
+        call.language,
+        action=_CONFIRM,
+        form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
+        hidden={name: value for name, value in kept.items() if value},
+        service="" if application is None else application.name,
+        email=caller.email.address,
+        **brand,
+    )
+
+
+def _leaving(call: AnyCall, application: RequestingApplication | None, address: str) -> bytes:
+    pages = shipped_pages()
+    text = pages.text(call.language)
+    brand = {} if application is None else {"brand": application.branding}
+    return pages.page("leave.html", call.language, title=text("signed_out.title"), label=text("common.continue"), address=address, **brand)

@@ -1,0 +1,228 @@
+"""`/ui/register` and `/ui/check-mail`: an account of one's own, and what to do until the mail has come."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from core.domain.branding import POSTERN
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded
+from core.domain.identity.account_mails import AccountMail, Onward
+from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
+from core.domain.identity.sign_in import service_named
+from core.domain.secrets import Password, Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import email_field
+from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.flows import (
+    CHECK_MAIL,
+    FORGOTTEN,
+    NO_ERRORS,
+    PASSWORD,
+    AnyCall,
+    Page,
+    browser_secret,
+    flow_of,
+    own_place,
+    to,
+)
+from entrypoints.http.pages.flows import (
+    REGISTER as REGISTER_PAGE,
+)
+from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.sign_in.providers import to_provider
+
+_RESEND: Final = "/ui/check-mail/resend"
+
+
+class EntryLink(msgspec.Struct, frozen=True):
+    flow: str = ""
+    to: str = ""
+    """The page to go to in the end, where there is no flow yet."""
+    org_slug: str = ""
+    """The organization whose name and colour the page and the mail have, where there is no flow yet."""
+
+
+class SentLink(msgspec.Struct, frozen=True):
+    flow: str = ""
+    mail: Literal["verification", "reset", "sign_in_link"] = "verification"
+
+
+class RegistrationForm(FlowForm, frozen=True, kw_only=True):
+    email: str = ""
+    password: Password = Password("")
+    to: str = ""
+    org_slug: str = ""
+
+
+class ForgottenForm(FlowForm, frozen=True, kw_only=True):
+    email: str = ""
+    to: str = ""
+
+
+@page.get(REGISTER_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP)
+async def show_registration(call: Call[None, EntryLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for the address and a password of a new account"""
+    link = call.query
+    flow = await flow_of(call, postern, link.flow) if link.flow else None
+    browser, headers = browser_secret(call, postern)
+    shown = _Entry(browser, flow, flow.email if flow is not None else "", link.to, link.org_slug)
+    return Answer(await _registration_page(call, postern, shown), 200, headers)
+
+
+@page.post(REGISTER_PAGE, caller=IN_FLOW, limit=REGISTER, policy=IN_POPUP, refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded))
+async def send_registration(call: Call[RegistrationForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Register an account"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    browser, _ = browser_secret(call, postern)
+    wanted = Wanted(organization=form.org_slug) if flow is None else flow.wanted
+    text = shipped_pages().text(call.language)
+
+    async def refused(field: str, said: str) -> Page:
+        shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
+        return Answer(await _registration_page(call, postern, shown, {field: said}), 400)
+
+    try:
+        email = email_field(form.email.strip(), postern.foundation.email_syntax)
+    except BadRequest:
+        return await refused("email", text("sign_in.no_address"))
+    # The mail leads back to it.
+    onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
+    try:
+        service = service_named(wanted.organization, wanted.service_slug)
+        await postern.identity.accounts.register(
+            email, form.password, wanted.organization, call.actor, service, browser=browser, onward=Onward(flow=str(onward.id))
+        )
+    except BadRequest as refusal:
+        return await refused("password", in_words(refusal, text))
+    except Conflict:
+        # Of two equal forms, the second finds the account of the first.
+        if not await postern.identity.accounts.was_just_registered(email, form.password):
+            return await refused("email", text("register.taken"))
+    if flow is None:
+        await postern.identity.flows.keep(onward, browser)
+    else:
+        await postern.identity.flows.name(flow, email)
+    return to(CHECK_MAIL, onward)
+
+
+@page.get(CHECK_MAIL, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+async def check_mail(call: Call[None, SentLink, None, Caller | None], postern: Postern) -> bytes:
+    """Say that a mail is on its way"""
+    flow = await flow_of(call, postern, call.query.flow)
+    return shipped_pages().page(
+        "sign_in/check_mail.html",
+        call.language,
+        brand=flow.branding,
+        mail=call.query.mail,
+        email=flow.email,
+        action=_RESEND,
+        flow=str(flow.id),
+        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
+        sign_in=f"{PASSWORD}?flow={flow.id}",
+        forgotten=f"{FORGOTTEN}?flow={flow.id}",
+    )
+
+
+@page.post(_RESEND, caller=IN_FLOW, limit=RESEND_VERIFICATION, policy=IN_POPUP)
+async def resend_mail(call: Call[FlowForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Send the verification mail again, whether or not there is such an account"""
+    flow = await flow_of(call, postern, call.body.flow)
+    if flow.email:
+        email = email_field(flow.email, postern.foundation.email_syntax)
+        onward = Onward(flow=str(flow.id))
+        await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, flow.wanted.organization, call.language, onward)
+    return to(CHECK_MAIL, flow)
+
+
+@page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP)
+async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for the address of an account whose password is forgotten"""
+    link = call.query
+    flow = await flow_of(call, postern, link.flow) if link.flow else None
+    browser, headers = browser_secret(call, postern)
+    return Answer(_forgotten_page(call, _Entry(browser, flow, flow.email if flow is not None else "", link.to)), 200, headers)
+
+
+@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP)
+async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Mail a link to choose a new password, whether or not there is such an account"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    browser, _ = browser_secret(call, postern)
+    text = form.email.strip()
+    try:
+        email = email_field(text, postern.foundation.email_syntax)
+    except BadRequest:
+        said = shipped_pages().text(call.language)("sign_in.no_address")
+        return Answer(_forgotten_page(call, _Entry(browser, flow, text, form.to), {"email": said}), 400)
+    if flow is None:
+        request = {"to": own_place(form.to)}
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
+    else:
+        await postern.identity.flows.name(flow, email)
+    elsewhere = to_provider(call, postern, flow, email.address, await postern.identity.realms.way_in(email))
+    if elsewhere is not None:
+        return elsewhere
+    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language)
+    return redirect(f"{CHECK_MAIL}?flow={flow.id}&mail=reset")
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """What a form shows that may begin a flow: the flow or nothing, and what the person has typed."""
+
+    browser: Token
+    flow: Flow | None
+    email: str
+    place: str = ""
+    org_slug: str = ""
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        flow = "" if self.flow is None else str(self.flow.id)
+        hidden = {name: value for name, value in (("to", self.place), ("org_slug", self.org_slug)) if value}
+        return {"flow": flow, "form_token": form_token(self.browser, bound_to(flow)), "hidden": hidden, "email": self.email}
+
+
+async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    brand = POSTERN
+    if shown.flow is not None:
+        brand = shown.flow.branding
+    elif shown.org_slug:
+        brand = await postern.foundation.brandings.find(shown.org_slug) or POSTERN
+    return shipped_pages().page(
+        "sign_in/register.html",
+        call.language,
+        brand=brand,
+        action=REGISTER_PAGE,
+        sign_in=_with_flow(SIGN_IN, shown),
+        errors=errors,
+        shortest=SHORTEST_PASSWORD,
+        longest=LONGEST_PASSWORD,
+        **shown.fields,
+    )
+
+
+def _forgotten_page(call: AnyCall, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    brand = POSTERN if shown.flow is None else shown.flow.branding
+    return shipped_pages().page(
+        "sign_in/forgotten.html",
+        call.language,
+        brand=brand,
+        action=FORGOTTEN,
+        sign_in=_with_flow(SIGN_IN, shown),
+        errors=errors,
+        **shown.fields,
+    )
+
+
+def _with_flow(place: str, shown: _Entry) -> str:
+    return place if shown.flow is None else f"{place}?flow={shown.flow.id}"

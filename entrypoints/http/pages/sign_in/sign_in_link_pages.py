@@ -1,0 +1,121 @@
+"""`/ui/sign-in/link`: where a sign-in link leads to. Opening it shows a button, and only the button uses it up. Opened in the browser that
+asked for it, it goes on with what the person was doing there.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+
+from core.domain.errors import BadRequest, RateLimited
+from core.domain.federation.oauth.metadata import AUTHORIZATION_ENDPOINT
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, form_token
+from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.realms import ProviderRequired
+from core.domain.json import Json
+from core.domain.secrets import Token
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import IN_FLOW, FlowForm, bound_to
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, page
+from entrypoints.http.pages.flows import LINK, SECOND_FACTOR, TO_APPLICATION, AnyCall, Page, browser_secret, flow_of, signed_in, to, visit
+from entrypoints.http.pages.sign_in.sign_in_pages import at_provider, once_over
+
+_LongText = Annotated[str, msgspec.Meta(max_length=2000)]
+
+
+class LinkOpened(msgspec.Struct, frozen=True):
+    token: Token = Token("")
+    flow: str = ""
+    """The flow that the link was asked for in."""
+    client_id: str = ""
+    """The application that it leads to otherwise, and with what."""
+    redirect_uri: _LongText = ""
+    state: _LongText = ""
+
+
+class LinkForm(FlowForm, frozen=True, kw_only=True):
+    token: Token = Token("")
+
+
+def _advice(refused: Refused) -> str | Advised:
+    return Advised("sign_in_link.another", TO_SIGN_IN) if isinstance(refused, LinkRefused) else ""
+
+
+@page.get(LINK, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, advice=_advice, refuses=(BadRequest,))
+async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], postern: Postern) -> Page:
+    """Show whom a sign-in link signs in
+
+    Looks the link up and leaves it usable, however often a program opens it.
+    """
+    link = call.query
+    email = (await postern.identity.sign_in_links.look(link.token)).email
+    browser, headers = browser_secret(call, postern)
+    asked_in = await _asked_in(call, postern, link.flow)
+    if asked_in is not None and asked_in.signed_in_at is None:
+        flow = asked_in
+    else:
+        # Signed in to meanwhile, in another way: to the same page once more.
+        is_own = asked_in is not None and asked_in.purpose is FlowPurpose.ACCOUNT
+        request = asked_in.request if asked_in is not None and is_own else _onward(link)
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
+    body = shipped_pages().page(
+        "sign_in/sign_in_link.html",
+        call.language,
+        brand=flow.branding,
+        action=LINK,
+        flow=str(flow.id),
+        form_token=form_token(browser, bound_to(str(flow.id))),
+        token=link.token.reveal(),
+        email=email.address,
+        elsewhere=bool(link.flow) and asked_in is None,
+    )
+    return Answer(body, 200, headers)
+
+
+@page.post(
+    LINK,
+    caller=IN_FLOW,
+    limit=UNLIMITED,
+    attempt=PAGE_SIGN_INS,
+    policy=IN_POPUP,
+    advice=_advice,
+    refuses=(BadRequest, RateLimited),
+)
+async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Sign in by a link"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_with_link(visit(call, postern, flow), form.token)
+    except FlowOver:
+        # Signed in by that flow otherwise; as somebody else, perhaps, than the button says.
+        link = await postern.identity.sign_in_links.look(form.token)
+        if call.presented is None or call.presented.user != link.user:
+            raise
+        return await once_over(call, postern, flow)
+    except ProviderRequired as refusal:
+        return await at_provider(call, postern, flow, refusal)
+    return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+
+
+async def _asked_in(call: AnyCall, postern: Postern, flow: str) -> Flow | None:
+    """The flow that the link was asked for in, if it is this browser's."""
+    try:
+        return await flow_of(call, postern, flow) if flow else None
+    except FlowOver:
+        return None
+
+
+def _onward(link: LinkOpened) -> Mapping[str, Json]:
+    """Whoever is signed in asks for an authorization, as if the application had sent them. It checks all that the link says."""
+    if not link.client_id:
+        return {}
+    asked = {"response_type": "code", "client_id": link.client_id, "redirect_uri": link.redirect_uri, "scope": "openid profile email"}
+    return {TO_APPLICATION: f"{AUTHORIZATION_ENDPOINT}?{urlencode({**asked, 'state': link.state} if link.state else asked)}"}

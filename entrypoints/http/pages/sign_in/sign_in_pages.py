@@ -1,0 +1,369 @@
+"""`/ui/sign-in`: the address first, then the password, then a second factor where there is one. None of these pages tells whether an
+account exists: until the password is right, all are the same for every address.
+
+A sign-in that nobody has begun a flow for becomes one with its first form, so that showing the page costs no look-up.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from secrets import token_hex
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from core.domain.branding import POSTERN
+from core.domain.email import Email
+from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.identity.account_mails import AccountMail, Onward
+from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
+from core.domain.identity.mfa import LONGEST_CODE
+from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
+from core.domain.languages import Language
+from core.domain.secrets import Password
+from core.usecases.identity.sign_in.admission import SignInEnded
+from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import email_field
+from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, page
+from entrypoints.http.pages.flows import (
+    CHECK_MAIL,
+    FORGOTTEN,
+    LOST_FACTOR,
+    NO_ERRORS,
+    PASSKEY,
+    PASSWORD,
+    REGISTER,
+    SECOND_FACTOR,
+    AnyCall,
+    FlowLink,
+    Page,
+    begin,
+    browser_secret,
+    flow_of,
+    go_on,
+    own_place,
+    signed_in,
+    to,
+    visit,
+)
+from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
+
+# Stands where the token of the forms is to stand.
+# Nobody can put it into what they ask for, since nobody can know it.
+_TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
+_LONGEST_EMAIL: Final = 320
+_RESEND: Final = "/ui/check-mail/resend"
+_MAIL_LINK: Final = "/ui/sign-in/mail-link"
+_Flag = Annotated[str, msgspec.Meta(pattern="^(yes)?$")]
+
+
+class SignInLink(msgspec.Struct, frozen=True):
+    flow: str = ""
+    to: str = ""
+    """The page to come back to, where there is no flow yet."""
+    again: str = ""
+    """Also for somebody who is signed in: `yes`, or `another` where it is to be another account."""
+
+
+class AddressForm(FlowForm, frozen=True, kw_only=True):
+    email: str = ""
+    to: str = ""
+
+
+class PasswordForm(FlowForm, frozen=True, kw_only=True):
+    email: str = ""
+    password: Password = Password("")
+
+
+class CodeForm(FlowForm, frozen=True, kw_only=True):
+    code: str = ""
+    trust_device: _Flag = ""
+
+
+@page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
+async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for the e-mail address"""
+    link, caller = call.query, call.presented
+    if link.flow:
+        flow = await flow_of(call, postern, link.flow)
+        over = await when_over(call, postern, flow)
+        return over or Answer(address_page(call, postern, flow, flow.email), 200)
+    if caller is not None:
+        if not link.again:
+            return redirect(own_place(link.to))
+        # Whoever has a second factor must show it: there is no weaker proof that would be enough everywhere.
+        wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
+        request = {"to": own_place(link.to)}
+        return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
+    browser, headers = browser_secret(call, postern)
+    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=_have_passkeys(postern))
+    return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
+
+
+@page.post(SIGN_IN, caller=IN_FLOW, limit=PAGE_STEPS, policy=IN_POPUP_WITH_PASSKEYS)
+async def send_address(call: Call[AddressForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Go on with an e-mail address"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    over = None if flow is None else await when_over(call, postern, flow)
+    if over is not None:
+        return over
+    text = form.email.strip()
+    browser, _ = browser_secret(call, postern)
+    if not _is_address(text):
+        said = shipped_pages().text(call.language)("sign_in.no_address")
+        return Answer(address_page(call, postern, flow, text, {"email": said}, place=form.to), 400)
+    if flow is not None:
+        await postern.identity.flows.name(flow, Email(text))
+    else:
+        request = {"to": own_place(form.to)}
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=text)
+    elsewhere = to_provider(call, postern, flow, text, await _way_in(postern, text))
+    return elsewhere or to(PASSWORD, flow)
+
+
+@page.get(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+async def show_password(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for the password, or lead to the provider that people of the domain sign in at"""
+    flow = await flow_of(call, postern, call.query.flow)
+    over = await when_over(call, postern, flow)
+    if over is not None:
+        return over
+    if not flow.email:
+        return to(SIGN_IN, flow)
+    way = await _way_in(postern, flow.email)
+    # Also a form may lead here, by pages of ours that know the address already.
+    elsewhere = to_provider(call, postern, flow, flow.email, way)
+    return elsewhere or Answer(password_page(call, postern, flow, flow.email, way=way), 200)
+
+
+@page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited, Overloaded))
+async def send_password(call: Call[PasswordForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Sign in with a password"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_with_password(
+            visit(call, postern, flow), Email(form.email), form.password
+        )
+    except FlowOver:
+        return await once_over(call, postern, flow)
+    except (Unauthorized, BadRequest, ProviderRequired) as refusal:
+        unproved = isinstance(refusal, EmailNotVerified)
+        told = _told("" if unproved or isinstance(refusal, ProviderRequired) else "password", refusal, call)
+        way = await _way_in(postern, form.email)
+        return Answer(password_page(call, postern, flow, form.email, told, way=way, unproved=unproved), 400)
+    return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+
+
+@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PASSKEYS)
+async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Mail a sign-in link, whether or not there is such an account"""
+    flow = await flow_of(call, postern, call.body.flow)
+    over = await when_over(call, postern, flow)
+    if over is not None:
+        return over
+    if not flow.email:
+        return to(SIGN_IN, flow)
+    try:
+        email = email_field(flow.email, postern.foundation.email_syntax)
+    except BadRequest:
+        said = shipped_pages().text(call.language)("sign_in.no_address")
+        return Answer(address_page(call, postern, flow, flow.email, {"email": said}), 400)
+    elsewhere = to_provider(call, postern, flow, flow.email, await _way_in(postern, flow.email))
+    if elsewhere is not None:
+        return elsewhere
+    await postern.identity.accounts.ask_for_mail(
+        AccountMail.SIGN_IN_LINK, email, flow.wanted.organization, call.language, Onward(flow=str(flow.id))
+    )
+    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': 'sign_in_link'})}")
+
+
+@page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
+async def show_second_factor(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+    """Ask for a code"""
+    flow = await flow_of(call, postern, call.query.flow)
+    over = await when_over(call, postern, flow)
+    if over is not None:
+        return over
+    return Answer(code_page(call, postern, flow), 200) if flow.awaits_second_factor else to(PASSWORD, flow)
+
+
+@page.post(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP_WITH_PASSKEYS, refuses=(RateLimited,))
+async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Sign in with a code"""
+    form = call.body
+    flow = await flow_of(call, postern, form.flow)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
+            visit(call, postern, flow), form.code, trust_device=bool(form.trust_device)
+        )
+    except SignInEnded as refusal:
+        # The address is known, the first proof no longer counts.
+        return Answer(password_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
+    except FlowOver:
+        return await once_over(call, postern, flow)
+    except (Unauthorized, BadRequest) as refusal:
+        return Answer(code_page(call, postern, flow, _told("code", refusal, call)), 400)
+    return await signed_in(call, postern, flow, entered)
+
+
+async def when_over(call: AnyCall, postern: Postern, flow: Flow) -> Page | None:
+    """None: nobody has signed in by this flow yet."""
+    return None if flow.signed_in_at is None else await once_over(call, postern, flow)
+
+
+async def once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+    """Whoever goes back to the pages of a flow that they have signed in by goes on from there, as long as they are signed in."""
+    caller = call.request.caller
+    if caller is not None and caller.session == flow.session:
+        return await go_on(call, postern, flow, caller)
+    raise FlowOver
+
+
+async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: ProviderRequired) -> Answer[bytes]:
+    """For somebody who has shown who they are, and must sign in at their organization's provider: the page with its button."""
+    email = flow.email if refusal.person is None else refusal.person.address
+    return Answer(password_page(call, postern, flow, email, _told("", refusal, call), way=await _way_in(postern, email)), 400)
+
+
+def address_page(
+    call: AnyCall, postern: Postern, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+) -> bytes:
+    browser, _ = browser_secret(call, postern)
+    token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
+    offers = offered(postern, flow, place)
+    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=_have_passkeys(postern))
+
+
+def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str]]:
+    """The names of the providers that can be used here, and where each button leads."""
+    offers = postern.identity.journeys.offered_in(flow)
+    return [(one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
+
+
+def _rendered(
+    language: Language,
+    flow: Flow | None,
+    token: str,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    place: str = "",
+    offers: Sequence[tuple[str, str]],
+    passkeys: bool,
+) -> bytes:
+    return shipped_pages().page(
+        "sign_in/sign_in.html",
+        language,
+        brand=POSTERN if flow is None else flow.branding,
+        service="" if flow is None else flow.wanted.service_name,
+        action=SIGN_IN,
+        flow="" if flow is None else str(flow.id),
+        form_token=token,
+        place=place,
+        passkeys=passkeys,
+        passkey=PASSKEY,
+        email=email,
+        register=_onward(REGISTER, flow, place),
+        offers=offers,
+        errors=errors,
+    )
+
+
+def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal) -> Answer[bytes]:
+    """Why another way to sign in led nowhere, on the page that offers all of them."""
+    return Answer(address_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
+
+
+@lru_cache(maxsize=64)
+def _first_page(language: Language, place: str, offers: tuple[tuple[str, str], ...], *, passkeys: bool) -> list[bytes]:
+    """The page that most people see first, and robots again and again: around its token it is the same for everybody."""
+    return _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys).split(_TOKEN_PLACE.encode())
+
+
+def _have_passkeys(postern: Postern) -> bool:
+    return postern.identity.passkeys.obstacle is None
+
+
+def _onward(page_: str, flow: Flow | None, place: str) -> str:
+    given = {"flow": str(flow.id)} if flow is not None else {"to": place} if place else {}
+    return f"{page_}?{urlencode(given)}" if given else page_
+
+
+def password_page(
+    call: AnyCall,
+    postern: Postern,
+    flow: Flow,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    way: WayIn = ANY_WAY,
+    unproved: bool = False,
+) -> bytes:
+    """`unproved`: the password is right, and the address still has to be confirmed."""
+    realm = way.realm if way.leads_to_provider else None
+    return shipped_pages().page(
+        "sign_in/password.html",
+        call.language,
+        brand=flow.branding,
+        action=PASSWORD,
+        flow=str(flow.id),
+        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
+        email=email,
+        other=f"{SIGN_IN}?flow={flow.id}",
+        forgotten=f"{FORGOTTEN}?flow={flow.id}",
+        link=_MAIL_LINK,
+        provider=None if realm is None else provider_address(realm, flow, email),
+        provider_name=provider_name(postern, way),
+        unproved=unproved,
+        resend=_RESEND,
+        # The realm's stands above.
+        offers=offered(postern, flow, but="" if realm is None else realm.provider),
+        errors=errors,
+        longest=LONGEST_PASSWORD,
+    )
+
+
+def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    return shipped_pages().page(
+        "sign_in/second_factor.html",
+        call.language,
+        brand=flow.branding,
+        action=SECOND_FACTOR,
+        flow=str(flow.id),
+        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
+        other=f"{SIGN_IN}?flow={flow.id}",
+        lost=f"{LOST_FACTOR}?flow={flow.id}",
+        by_app=flow.has_authenticator,
+        by_passkey=flow.has_passkey and _have_passkeys(postern),
+        passkey=f"{SECOND_FACTOR}/passkey",
+        errors=errors,
+        longest=LONGEST_CODE,
+    )
+
+
+async def _way_in(postern: Postern, email: str) -> WayIn:
+    return await postern.identity.realms.way_in(Email(email))
+
+
+def _is_address(text: str) -> bool:
+    name, at, host = text.rpartition("@")
+    return bool(name and at and host) and len(text) <= _LONGEST_EMAIL and not any(character.isspace() for character in text)
+
+
+def _text(call: AnyCall) -> Any:
+    return shipped_pages().text(call.language)
+
+
+def _told(field: str, refusal: Refusal, call: AnyCall) -> Mapping[str, str]:
+    return {field: in_words(refusal, _text(call))}

@@ -1,0 +1,40 @@
+"""`/ui/sign-out`: the end of a browser session, and of all that applications opened from it."""
+
+from typing import Final
+
+import msgspec
+
+from core.domain.federation.oauth.authorization_parameters import locales
+from core.domain.identity.callers import Caller
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browsers import SIGN_IN, SIGNING_OUT, BoundForm
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.saml.logout_pages import sign_out_here
+
+SIGNED_OUT: Final = "/ui/signed-out"
+
+
+class SignedOutLink(msgspec.Struct, frozen=True):
+    ui_locales: str = ""
+    """The languages that the application has asked for."""
+
+
+@page.post("/ui/sign-out", caller=SIGNING_OUT, limit=UNLIMITED)
+async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], postern: Postern) -> Answer[NoBody]:
+    """Sign out, here and in all applications that were signed in to from here"""
+    # The form of another page may not lead to another site: a page of ours tells the service providers.
+    onward, headers = await sign_out_here(call, postern)
+    answer = redirect(onward or SIGNED_OUT)
+    return Answer(answer.value, answer.status, (*answer.headers, *headers))
+
+
+@page.get(SIGNED_OUT, caller=ANYONE, limit=UNLIMITED)
+def signed_out(call: Call[None, SignedOutLink], _postern: Postern) -> bytes:
+    """Say that the person is signed out"""
+    call.request.asked_languages = locales(call.query.ui_locales)
+    return shipped_pages().outcome("signed_out", call.language, good=True, onward=SIGN_IN)

@@ -1,0 +1,341 @@
+"""`/auth/{provider}`: to an upstream provider, and back. It begins on our own pages (`flow`), on an application's page (`org` and
+`service`), at the code of a device (`user_code`), or at an organization's own address (`org` alone). Whatever it began at goes on once the
+person is signed in: that is the flow's affair, and this page knows nothing of it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Final
+
+import msgspec
+import trio
+
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited, Refusal, Unauthorized
+from core.domain.federation.oauth.direct_requests import THROUGH, DirectRequest, kept
+from core.domain.federation.oauth.redirects import with_query
+from core.domain.identity.browser_sessions import SignedInBrowser
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
+from core.domain.identity.realms import ClientRequired, ProviderRequired
+from core.domain.identity.upstream.identities import CANCELLED
+from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
+from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
+from core.domain.secrets import Secret, Token
+from core.usecases.identity.upstream.journeys import Vouched
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import flow_secret
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, USER_CODES
+from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS, advice
+from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.device.device_flow_pages import device_flow
+from entrypoints.http.pages.flows import (
+    SECOND_FACTOR,
+    Page,
+    browser_secret,
+    flow_of,
+    own_place,
+    place_in,
+    signed_in,
+    speak_as_asked,
+    to,
+    visit,
+    with_headers,
+)
+from entrypoints.http.pages.sign_in.providers import address_again, ask_to_leave, back_to_asker
+from entrypoints.http.pages.sign_in.sign_in_pages import once_over, sign_in_again, when_over
+
+START: Final = f"{PROVIDERS}{{provider}}"
+_CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
+ASKED: Final = "yes"
+_FAILED: Final = "provider_failed"
+# In seconds, at most.
+_LAST_WORD_TAKES: Final = 1.0
+_ProviderInPath = Annotated[str, example("codehost")]
+
+
+class ProviderPath(msgspec.Struct, frozen=True):
+    provider: _ProviderInPath
+    """`codehost`, `websuite`, `officesuite`, or the id of an organization's own provider."""
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """Where the sign-in leads. With nothing of it, to the person's own account."""
+
+    org: str = ""
+    """The slug of the organization. With `flow`, of the one that leads people of its domain to the provider."""
+    service: str = ""
+    """The slug of its service."""
+    redirect_uri: str = ""
+    """Where the person goes back to: one of the service's redirect URIs, the first by default."""
+    state: str = ""
+    """It comes back with the answer."""
+    code_challenge: str = ""
+    """PKCE. A service with a client secret may do without; one without gets the tokens in the fragment, if it is of type `web` or `api`."""
+    code_challenge_method: str = ""
+    """`S256`, which it also is where it is left out beside a challenge."""
+    user_code: str = ""
+    """The code that a device shows."""
+    saml_state: str = ""
+    """Of a SAML sign-in that waits."""
+    login_hint: str = ""
+    """The address of the person that is expected."""
+    flow: str = ""
+    """A sign-in on our own pages that goes on."""
+    to: str = ""
+    """The page of ours to go to."""
+    consent: str = ""
+    """With `yes`, the person is asked again what the service may do at the provider, if it asks for anything there."""
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """What the provider sends back."""
+
+    code: str = ""
+    """A code, good for one exchange."""
+    state: str = ""
+    """What the sign-in began with."""
+    iss: str | None = None
+    """Who says so (RFC 9207). A provider that announces it must say it."""
+    error: str = ""
+    """Why there is no code. What else the provider says of it is not shown to anybody."""
+
+
+@page.get(
+    START,
+    caller=IN_FLOW,
+    # Not that of pages: the interface limits all of `/auth/*`, and each call writes a row. Nobody guesses the state to come back with.
+    limit=AUTH,
+    policy=IN_POPUP,
+    advice=advice,
+    refuses=(BadRequest, NotFound, OrganizationNotActive, RateLimited, OAuthError),
+    also={302: NoBody, 303: NoBody},
+    tags=("oauth",),
+)
+async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern) -> Page:
+    """Send a person here to sign in through a provider
+
+    The answer is a redirect to the provider. When the person comes back, the service gets `code`, `state` and `iss` at its redirect URI, or
+    the tokens in the fragment; a second factor is asked for first, if the person has one. A redirect URI that is not registered never gets
+    a redirect. For an organization's own provider, a page with a button comes first.
+    """
+    link = call.query
+    provider = provider_key(call.path.provider)
+    browser, headers = browser_secret(call, postern)
+    flow, begins = await _flow(call, postern, provider, browser)
+    over = await when_over(call, postern, flow)
+    if over is not None:
+        return over
+    try:
+        if _is_bare(link, provider):
+            if begins:
+                await postern.identity.flows.keep(flow, browser)
+            name = await postern.identity.journeys.name_in(flow, provider, realm=link.org)
+            return with_headers(headers, Answer(ask_to_leave(call, flow, provider, name, org=link.org, login_hint=link.login_hint), 200))
+        address = await postern.identity.journeys.leave(
+            provider,
+            browser,
+            flow,
+            begins=begins,
+            login_hint=link.login_hint,
+            choose=THROUGH in flow.request,
+            consent=link.consent == ASKED,
+            realm=link.org,
+        )
+    except (ProviderOff, OAuthError) as refusal:
+        return with_headers(headers, sign_in_again(call, postern, flow, refusal))
+    return with_headers(headers, redirect(address, 302))
+
+
+@page.get(
+    f"{START}/callback",
+    caller=IN_FLOW,
+    limit=PAGE_LOADS,
+    policy=IN_POPUP,
+    refuses=(BadRequest, OAuthError, Unauthorized, ProviderRequired),
+    also={302: NoBody, 303: NoBody},
+    tags=("oauth",),
+)
+async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern) -> Page:
+    """Come back from a provider
+
+    Once, in the browser that left, within 15 minutes.
+    """
+    provider, state = call.path.provider, Token(call.query.state)
+    browser = flow_secret(call.request, postern.foundation.public_url)
+    try:
+        taken = await postern.identity.journeys.take(provider, state, browser)
+    except FlowOver:
+        return await _again(call, postern, provider, state, browser)
+    # Whoever is sent back twice drops this request, and the provider redeems its code only once.
+    call.request.finish()
+    if taken.user is not None:
+        return await _connected(call, postern, taken, state)
+    flow = taken.flow
+    if flow is None:
+        raise FlowOver
+    speak_as_asked(call, flow)
+    try:
+        entered = await _entered(call, postern, taken, flow, state)
+    except FlowOver:
+        return await once_over(call, postern, flow)
+    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
+        if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
+            return await _denied(postern, flow, state)
+        # Whoever comes back second goes on where the first is told why: the page has all ways to sign in.
+        await postern.identity.repeated_returns.tell(state, place_in(flow, SIGN_IN))
+        return sign_in_again(call, postern, flow, refusal)
+    except BaseException:
+        # Such as a database that is busy, or a request whose time is up: who tries again, as the page says, has used the state up.
+        with _last_word():
+            await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, place_in(flow, SIGN_IN))
+        raise
+    return await _onward(call, postern, flow, entered)
+
+
+@contextmanager
+def _last_word() -> Iterator[None]:
+    """Also of a request that is broken off, and then not for long. What went wrong first counts."""
+    with suppress(Refusal), trio.CancelScope(shield=True, relative_deadline=_LAST_WORD_TAKES):
+        yield
+
+
+async def _denied(postern: Postern, flow: Flow, state: Token) -> Page:
+    try:
+        answered = await postern.federation.authorizations.deny(flow)
+    except Refusal:
+        await postern.identity.repeated_returns.tell(state)
+        raise
+    await postern.identity.repeated_returns.tell(state, answered.url)
+    return redirect(answered.url, 302)
+
+
+async def _again(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, provider: str, state: Token, browser: Token | None
+) -> Page:
+    """Once more, in the browser that has come back already."""
+    used = await postern.identity.repeated_returns.wait(provider, state, browser)
+    flow = used.flow
+    if flow is None or used.led_to:
+        return redirect(used.led_to, 302)
+    speak_as_asked(call, flow)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_once_more(visit(call, postern, flow), Secret(state.reveal()))
+    except FlowOver:
+        return await once_over(call, postern, flow)
+    return await _onward(call, postern, flow, entered)
+
+
+async def _entered(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, flow: Flow, state: Token
+) -> SignedInBrowser | str | None:
+    """None: they owe a second factor. An address: they are led to the provider once more."""
+    proofs = postern.identity.upstream_proofs
+    vouched = await _vouched(call, postern, taken, state)
+    try:
+        arrival = await proofs.make(taken, vouched, call.client)
+        if not await proofs.needs_consent(taken, vouched, arrival):
+            return await postern.identity.browser_sessions.sign_in_with_proof(visit(call, postern, flow), Secret(state.reveal()), arrival)
+        address = address_again(taken.provider, flow, consent=ASKED)
+    except ClientRequired as refusal:
+        address = address_again(taken.provider, flow, org=refusal.realm.organization_slug)
+    await postern.identity.repeated_returns.tell(state, address)
+    return address
+
+
+async def _onward(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, flow: Flow, entered: SignedInBrowser | str | None
+) -> Page:
+    if isinstance(entered, str):
+        return redirect(entered, 302)
+    return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
+
+
+async def _flow(
+    call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern, provider: str, browser: Token
+) -> tuple[Flow, bool]:
+    """That goes on once the person is signed in; and whether it begins here, so that nobody has kept it yet."""
+    link = call.query
+    if link.flow:
+        return await flow_of(call, postern, link.flow), False
+    if link.user_code:
+        async with call.request.attempt(USER_CODES) as succeed:
+            flow = await device_flow(call, postern, link.user_code, browser)
+            succeed()
+        return flow, False
+    if link.saml_state:
+        waiting = await flow_of(call, postern, link.saml_state)
+        if waiting.purpose is not FlowPurpose.SAML:
+            raise FlowOver
+        return waiting, False
+    if not link.service:
+        wanted = Wanted(organization=link.org, login_hint=link.login_hint)
+        return postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(link.to)}, wanted), True
+    if not link.org:
+        raise BadRequest("service: needs org, the organization of the service", words="not_as_declared")
+    asked = DirectRequest(
+        redirect_uri=link.redirect_uri,
+        state=link.state,
+        code_challenge=link.code_challenge,
+        code_challenge_method=link.code_challenge_method,
+    )
+    request, application = await postern.federation.authorizations.direct(link.org, link.service, asked)
+    wanted = Wanted(
+        login_hint=link.login_hint,
+        organization=application.organization_slug,
+        service_name=application.name,
+        service_slug=application.slug,
+    )
+    return postern.identity.flows.made(FlowPurpose.AUTHORIZE, kept(request, provider), wanted, service=application.service), True
+
+
+def _is_bare(link: Beginning, provider: str) -> bool:
+    """Whether a link alone would sign somebody in: the three ask people to choose an account, and an organization's own provider asks what
+    it likes, so whoever runs it could sign others in to an account of theirs. A flow in the address began in this browser.
+    """
+    return not is_one_of_three(provider) and not link.flow and not link.saml_state
+
+
+async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Vouched:
+    back = call.query
+    if back.error:
+        if back.error in _CANCELLED:
+            raise UpstreamRefused(CANCELLED)
+        raise OAuthError(detail="the provider answered with an error")
+    return await postern.identity.journeys.vouched(taken, state, Token(back.code), back.iss)
+
+
+async def _connected(
+    call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token
+) -> Answer[NoBody]:
+    """Back to where the person asked to connect an identity."""
+    told = {"status": "success", "provider": taken.provider, "action": "link"}
+    back = back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages)
+    try:
+        await postern.identity.identities.connect(taken, await _vouched(call, postern, taken, state), call.client)
+    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, UnknownProvider) as refusal:
+        told = {**told, "status": "error", "error": _reason(refusal)}
+    except BaseException:
+        # As above.
+        with _last_word():
+            await postern.identity.repeated_returns.tell(state, with_query(back, {**told, "status": "error", "error": _FAILED}))
+        raise
+    address = with_query(back, told)
+    await postern.identity.repeated_returns.tell(state, address)
+    return redirect(address, 302)
+
+
+def _reason(refusal: Refusal) -> str:
+    """For programs: a word of ours."""
+    match refusal:
+        case UpstreamRefused():
+            return refusal.reason
+        case ProviderOff() | UnknownProvider():
+            return "provider_off"
+        case OAuthError():
+            return _FAILED
+        case _:
+            return "session_ended"

@@ -1,0 +1,148 @@
+"""Who is connected, and from where, so that one address cannot take all the room, and the one with the most connections gives way first.
+
+An IPv4 address is one place. A customer of IPv6 gets a /64 at least, often a /56 and sometimes a /48: each of the three is a place, the
+wider ones with more room. Guests without an address (our own proxies, a Unix socket) stand in no place and are never asked to give way.
+
+To enter, to leave and to be asked to give way costs the same few steps however many guests there are, because these happen while somebody
+makes them many.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from typing import Final, Generic, TypeVar
+
+Guest = TypeVar("Guest")
+
+# Prefix lengths of IPv6, and how many times the room of a single address each such network has.
+_NETWORKS: Final = ((64, 1), (56, 2), (48, 4))
+# The room of the widest network, and the unit in which sizes are compared: a guest weighs this much in a single address, and less in a wide
+# network.
+_SCALE: Final = 4
+
+
+class _Place(Generic[Guest]):
+    """An address or a network, the guests that came from it, and those of them who could give way, the one that could for longest first."""
+
+    __slots__ = ("name", "resting", "size", "weight")
+
+    def __init__(self, name: str, room: int) -> None:
+        self.name = name
+        self.weight = _SCALE // room
+        self.size = 0
+        self.resting: dict[Guest, None] = {}
+
+
+class Guests(Generic[Guest]):
+    """At most `most_per_address` guests of an address, twice as many of an IPv6 /56, four times as many of a /48. A guest rests from the
+    moment it enters until it is marked busy.
+    """
+
+    def __init__(self, most_per_address: int) -> None:
+        self._most_weight = most_per_address * _SCALE
+        self._places: dict[str, _Place[Guest]] = {}
+        self._of: dict[Guest, tuple[_Place[Guest], ...]] = {}
+        # Places by the weight of their guests, and the heaviest weight: they tell without a search whom to ask first.
+        self._by_weight: dict[int, dict[_Place[Guest], None]] = {}
+        self._heaviest = 0
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __iter__(self) -> Iterator[Guest]:
+        return iter(self._of)
+
+    def __contains__(self, guest: Guest) -> bool:
+        return guest in self._of
+
+    def enter(self, guest: Guest, address: str | None) -> None:
+        places = tuple(self._place(*named) for named in _networks_of(address))
+        self._of[guest] = places
+        for place in places:
+            self._grow(place, 1)
+            place.resting[guest] = None
+
+    def leave(self, guest: Guest) -> None:
+        for place in self._of.pop(guest, ()):
+            place.resting.pop(guest, None)
+            self._grow(place, -1)
+            if not place.size:
+                del self._places[place.name]
+
+    def busy(self, guest: Guest) -> None:
+        """From now on it cannot be asked to give way."""
+        for place in self._of.get(guest, ()):
+            place.resting.pop(guest, None)
+
+    def rests(self, guest: Guest) -> None:
+        for place in self._of.get(guest, ()):
+            place.resting[guest] = None
+
+    def has_room(self, address: str | None) -> bool:
+        """Whether one more guest from this address would stay within the bound."""
+        return self._full_place(address) is None
+
+    def longest_resting_of(self, address: str | None) -> Guest | None:
+        """The guest that has rested longest in the place that is full for this address. None when all of them are busy."""
+        place = self._full_place(address)
+        return None if place is None else next(iter(place.resting), None)
+
+    def longest_resting_of_greediest(self) -> Guest | None:
+        """The guest that has rested longest in the heaviest place that has one at rest. None when all are busy."""
+        # There are at most about as many different weights as the square root of the number of guests.
+        for weight in sorted(self._by_weight, reverse=True):
+            for place in self._by_weight[weight]:
+                for guest in place.resting:
+                    return guest
+        return None
+
+    @property
+    def overcrowded(self) -> bool:
+        """Whether some place exceeds its bound."""
+        return self._heaviest > self._most_weight
+
+    def _full_place(self, address: str | None) -> _Place[Guest] | None:
+        for name, _ in _networks_of(address):
+            place = self._places.get(name)
+            if place is not None and (place.size + 1) * place.weight > self._most_weight:
+                return place
+        return None
+
+    def _place(self, name: str, room: int) -> _Place[Guest]:
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = _Place(name, room)
+        return place
+
+    def _grow(self, place: _Place[Guest], change: int) -> None:
+        if place.size:
+            weight = place.size * place.weight
+            alike = self._by_weight[weight]
+            del alike[place]
+            if not alike:
+                del self._by_weight[weight]
+        place.size += change
+        if place.size:
+            weight = place.size * place.weight
+            self._by_weight.setdefault(weight, {})[place] = None
+            self._heaviest = max(self._heaviest, weight)
+        # The heaviest weight grows by at most the weight of one guest, so it falls by no more for each guest that leaves.
+        while self._heaviest and self._heaviest not in self._by_weight:
+            self._heaviest -= 1
+
+
+@lru_cache(maxsize=4096)
+def _networks_of(address: str | None) -> tuple[tuple[str, int], ...]:
+    """The names of an address's places, each with how many times the room of a single address it has."""
+    if address is None:
+        return ()
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ()
+    if not isinstance(parsed, IPv6Address):
+        return ((str(parsed), 1),)
+    if parsed.ipv4_mapped is not None:
+        return ((str(parsed.ipv4_mapped), 1),)
+    number = int(parsed)
+    return tuple((f"{number >> (128 - length):x}/{length}", room) for length, room in _NETWORKS)
