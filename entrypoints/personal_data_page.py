@@ -12,41 +12,45 @@ _HEAD: Final = """\
 <!-- Made by `python -m entrypoints.personal_data_page > docs/personal-data.md`; a test compares. Change
 adapters/postgres/upkeep/personal_data.py instead. -->
 
-What the database keeps about people, who erases it, and when. This page lists every column that can hold personal data.
-A test reads PostgreSQL's catalogue and fails for a column of text, addresses, JSON or bytes that is neither here nor on
-the list of columns that hold nothing personal.
+This page lists every database column that can hold personal data: its content, its eraser, and the time of erasure. A
+test reads PostgreSQL's catalogue. The test fails for a column of text, addresses, JSON or bytes that is neither here
+nor on the list of columns without personal data.
 
-The third column says who erases it:
+The third column names the eraser:
 
-- **with the account**: it is deleted together with the account.
+- **with the account**: Postern deletes the column's row together with the account.
 - **when the account is deleted**: the same, by a statement of its own.
-- **with the organization**: it is deleted together with the organization that it belongs to.
-- **by the janitor alone**: it is deleted, or emptied, when its time is over.
+- **with the organization**: Postern deletes the row together with the organization.
+- **by the janitor alone**: the janitor deletes the row, or empties the column, when its time is over.
 
-The janitor also deletes, in small batches, what the last column keeps for a shorter time than the account.
+The janitor also deletes, in small batches, all data that the last column keeps for a shorter time than the account.
 
-**Forgetting a person** (`DELETE /api/privacy/forget/…`, `postern privacy forget`) keeps the account's row, without its
-address, and what it can no longer be signed in with. It reaches every table on this page: rows of the person's own are
-deleted; sign-ins and uses of second factors stay as `0.0.0.0` and `anonymized`; what events and the audit log say about
-the person is erased, and so are mails to them that wait or were given up (those for the account even if its address was
-never proved), the addresses of invitations that were sent to them, and what receivers of webhooks answered about them.
-Rows that name nobody stay until their time is over: sign-ins that failed for an address without an account, device
-codes that nobody has approved, and the buckets of rate limits. Backups, and mails that were written to files, are the
-operator's.
+**Forgetting a person** (`DELETE /api/privacy/forget/…`, `postern privacy forget`) keeps the account's row, but without
+its address, and nobody can sign in with the account any more. The erasure reaches every table on this page:
 
-**The audit log** is a chain that nobody may alter. What an entry says about a person is therefore kept apart from it
-and can be deleted; the entry keeps a salted digest. `postern audit verify` counts such entries as forgotten, and the
+- Postern deletes the person's own rows.
+- Sign-ins and uses of second factors stay, with `0.0.0.0` and `anonymized` in place of the person's data.
+- Postern erases the parts of events and of the audit log about the person, the addresses of invitations to the person,
+  and the answers of webhook receivers about the person.
+- Postern erases mails to the person that wait or were given up. Mails for the account go even if the person has never
+  proved its address.
+- Rows that name nobody stay until their time is over: sign-ins that failed for an address without an account, device
+  codes that nobody has approved, and the buckets of rate limits.
+- Postern erases neither backups nor mails that were written to files. The operator must erase these.
+
+**The audit log** is a chain that nobody may alter. So Postern keeps the part about a person apart from the entry, and
+can delete this part; the entry keeps a salted digest. `postern audit verify` counts such entries as forgotten, and the
 chain stays valid.
 
-**Sign-ins and uses of second factors** are kept as long as `POSTERN_LOGIN_EVENT_RETENTION` says. A person's habits are
-read from them: when somebody returns after a longer absence, Postern judges the sign-in with little history. Devices,
-and when a person first used a service, have rows of their own and do not depend on it.
+**Sign-ins and uses of second factors** stay as long as `POSTERN_LOGIN_EVENT_RETENTION` says. Postern derives a person's
+habits from them. So Postern judges a sign-in after a long absence with little history. Devices, and the time of a
+person's first use of a service, have rows of their own and do not depend on this setting.
 
-**Events** are what webhooks are told. What an event says about a person is emptied after 90 days. That it happened, and
-to which id, stays.
+**Events** go to webhooks. Postern erases the part of an event about a person after 90 days. The fact that the event
+happened stays, and so does the id of its target.
 
-**A SIEM** that an organization names gets copies of its audit log and its sign-ins. What was forgotten before it left is
-not sent, but Postern erases nothing there: that is the organization's to do.
+**A SIEM** of an organization gets copies of the organization's audit log and sign-ins. Postern does not send data that
+were forgotten before the export. Postern erases nothing at the SIEM: the organization must do this.
 """
 
 

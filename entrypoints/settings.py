@@ -1,6 +1,6 @@
-"""Every `POSTERN_*` setting with its meaning, default and form, declared once. `docs/settings.md` is made from here."""
+"""Every `POSTERN_*` setting with its meaning, default and form, declared once. `docs/settings.md` is made from this module."""
 
-# ruff: noqa: RUF009 - what is called in the class body are field declarations
+# ruff: noqa: RUF009 - the calls in the class body are field declarations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class SettingsError(Exception):
-    """A setting is unknown, malformed or missing: one sentence that names it, and never shows the value of a secret."""
+    """A setting is unknown, malformed or missing. The message is one sentence that names the setting and never shows a secret's value."""
 
 
 class Declaration(Frozen):
-    """One setting. `default` is written as an operator would write it. When it is None, `unset` says what happens without a value."""
+    """One setting. `default` is written as an operator would write it. If `default` is None, `unset` says what happens without a value."""
 
     name: str
     field: str
@@ -80,14 +80,16 @@ class Settings:
         forms.address,
         "127.0.0.1:8000",
         _ADDRESSES,
-        "Where to listen: `host:port`, `[ipv6]:port` or `unix:/path/to/socket`. Port 0 takes a free port, and the start says which.",
+        "The address to listen at: `host:port`, `[ipv6]:port` or `unix:/path/to/socket`. Port 0 takes a free port, and the start says "
+        "which port.",
     )
     base_url: str | None = _optional(
         forms.origin,
         "made from `POSTERN_BIND`",
         _ADDRESSES,
-        "The public address of this installation, as browsers and applications know it. Links in mails and the issuer of tokens use it; "
-        "a request's `Host` header is never trusted. People's passkeys belong to its host, which must be a name for that.",
+        "The public address of this installation, as browsers and applications know it. Links in mails and the issuer of tokens use this "
+        "address. Postern never trusts a request's `Host` header. People's passkeys belong to the host of this address, and need a host "
+        "that is a name.",
     )
     frontend_url: str | None = _optional(
         forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "The address of the frontend to which pages and mails send people."
@@ -96,21 +98,22 @@ class Settings:
         forms.networks,
         "",
         _ADDRESSES,
-        "Networks of the proxies in front, separated by commas. Only these are trusted to say who the client is (`X-Forwarded-For`).",
+        "Networks of the proxies in front of Postern, separated by commas. Only these proxies may tell Postern the client's address "
+        "(`X-Forwarded-For`).",
     )
     cors_origins: tuple[str, ...] = _setting(
         forms.origins, "", _ADDRESSES, "Origins of browser applications that may call the API, separated by commas."
     )
     tls_certificate: Path | None = _optional(
-        forms.path, "plain HTTP", _ADDRESSES, "File with the certificate chain (PEM), to serve HTTPS without a proxy in front."
+        forms.path, "plain HTTP", _ADDRESSES, "The file with the certificate chain (PEM), to serve HTTPS without a proxy in front."
     )
-    tls_key: Path | None = _optional(forms.path, "plain HTTP", _ADDRESSES, "File with the certificate's private key (PEM).")
+    tls_key: Path | None = _optional(forms.path, "plain HTTP", _ADDRESSES, "The file with the certificate's private key (PEM).")
 
     data_dir: Path = _setting(
         forms.path,
         "./.postern",
         _STORAGE,
-        "Directory for what is not in an external database: the embedded PostgreSQL, its encryption keys, mail files.",
+        "The directory for all data outside an external database: the embedded PostgreSQL, its encryption keys, mail files.",
     )
     database_url: Secret | None = _optional(
         forms.database_url,
@@ -123,8 +126,8 @@ class Settings:
         forms.secret,
         "with the embedded PostgreSQL, the first start makes `encryption.keys` in the data directory; otherwise required",
         _STORAGE,
-        "The keys that encrypt stored secrets: `id:base64` pairs with keys of 32 bytes, separated by commas, the newest first. "
-        "`postern keys generate` prints one.",
+        "The keys that encrypt stored secrets: `id:base64` pairs with keys of 32 bytes, separated by commas, the newest first. `postern "
+        "keys generate` prints a key.",
         secret=True,
     )
     pool_size: int = _setting(forms.whole(1, 500), "10", _STORAGE, "The most database connections that one process opens.")
@@ -136,20 +139,20 @@ class Settings:
         forms.switch,
         "on",
         _STORAGE,
-        "Whether `postern serve` migrates the database. With `off` it does not start until `postern migrate` has run.",
+        "Whether `postern serve` migrates the database. With `off`, `postern serve` does not start until `postern migrate` has run.",
     )
 
     owner_email: str = _setting(forms.text, "owner@postern.local", _OWNER, "The e-mail of the platform owner that the first start creates.")
     owner_password: Password | None = _optional(
-        forms.password, "the first start makes one and prints it once", _OWNER, "The password of that platform owner.", secret=True
+        forms.password, "the first start makes a password and prints it once", _OWNER, "The password of that platform owner.", secret=True
     )
 
     mail: str = _setting(
         forms.mail,
         "file:",
         _MAIL,
-        "Where mail goes: `smtp://user@host:587` (STARTTLS), `smtps://user@host:465`, `file:<dir>` (one `.eml` per mail; without "
-        "a directory, `mail` in the data directory) or `console`.",
+        "How Postern sends mail: `smtp://user@host:587` (STARTTLS), `smtps://user@host:465`, `file:<dir>` (one `.eml` per mail; without a "
+        "directory, `mail` in the data directory) or `console`.",
     )
     mail_password: Secret | None = _optional(
         forms.secret, "taken from `POSTERN_MAIL`", _MAIL, "The SMTP password, to keep it out of `POSTERN_MAIL`.", secret=True
@@ -160,9 +163,9 @@ class Settings:
         forms.choice("verified", "immediate"),
         "verified",
         _MAIL,
-        "When a new e-mail address of an account takes effect: once the link that is mailed there is opened, or at once. `immediate` is "
-        "for installations without mail; it lets anybody claim any unused address, and with it what organizations give to people of "
-        "its domain.",
+        "With `verified`, an account's new e-mail address takes effect once the person has opened the link in the mail to this address. "
+        "With `immediate`, the new address takes effect at once. `immediate` is for installations without mail: anybody can then claim "
+        "any unused address, and with it all rights that organizations give to people of the address's domain.",
     )
 
     access_token_lifetime: timedelta = _setting(forms.duration(60, 86_400), "15m", _TOKENS, "How long an access token is valid.")
@@ -176,8 +179,8 @@ class Settings:
         forms.duration(60, 86_400),
         "10m",
         _TOKENS,
-        "How old a proof of identity may be where a fresh one is needed: to change the e-mail address or the second factor, or to transfer "
-        "an organization.",
+        "The greatest age of a fresh proof of identity. A person needs a fresh proof to change the e-mail address or the second factor, "
+        "or to transfer an organization.",
     )
     argon2_memory: int = _setting(forms.size(8192, 4 << 30), "19456KiB", _TOKENS, "Argon2id: the memory that one password hash uses.")
     argon2_passes: int = _setting(forms.whole(1, 100), "2", _TOKENS, "Argon2id: the number of passes over that memory.")
@@ -189,16 +192,17 @@ class Settings:
         forms.whole(0, 10_000),
         "64",
         _TOKENS,
-        "How many more may wait for that before the answer is 503 with `Retry-After`. A quarter as many places more are kept for "
-        "addresses that somebody has signed in from, and as many again for known devices, sessions and mailed links.",
+        "How many passwords may wait while all hashing threads are busy. Further requests get 503 with `Retry-After`. Besides these "
+        "places, Postern keeps a quarter as many for addresses that somebody has signed in from, and another quarter for known devices, "
+        "sessions and mailed links.",
     )
 
     geoip_database: Path | None = _optional(
         forms.path,
         "places are unknown and count for nothing",
         _SIGN_IN,
-        "A database file in MaxMind's format (`.mmdb`, City or Country) that tells where an address is. A newer file takes effect at the "
-        "next start.",
+        "A database file in MaxMind's format (`.mmdb`, City or Country) that tells the place of an IP address. A newer file takes effect "
+        "at the next start.",
     )
     proxy_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
@@ -214,27 +218,27 @@ class Settings:
         forms.duration(31 * 86_400, 3650 * 86_400),
         "400d",
         _SIGN_IN,
-        "How long sign-ins, failed ones too, and uses of second factors are kept, with their addresses and places. Then they are deleted; "
-        "what is known of a person's habits, and statistics, reach back no further.",
+        "How long Postern keeps sign-ins, failed ones too, and uses of second factors, with their addresses and places. Then Postern "
+        "deletes these records. A person's habits, and statistics, reach back no further.",
     )
 
     export_login_events: int = _setting(
         forms.whole(1, 1_000_000),
         "10000",
         _SIGN_IN,
-        "How many sign-ins a person's export names, the newest first. It says how many there are in any case.",
+        "How many sign-ins a person's export names, the newest first. The export always says how many sign-ins there are.",
     )
 
     codehost_client_id: str | None = _optional(
         forms.text,
-        "nobody signs in with it, except in organizations that have a client of their own there",
+        "nobody signs in with this provider, except in organizations that have a client of their own there",
         _PROVIDERS,
         f"{_CODEHOST}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/codehost/callback` as its redirect "
         "URI.",
     )
     codehost_client_secret: Secret | None = _optional(
         forms.secret,
-        "nobody signs in with it",
+        "nobody signs in with this provider",
         _PROVIDERS,
         f"{_CODEHOST}: the secret of that client.",
         secret=True,
@@ -243,111 +247,111 @@ class Settings:
         forms.endpoint,
         "https://github.com/login/oauth",
         _PROVIDERS,
-        f"{_CODEHOST}: its issuer, as its answers name it.",
+        f"{_CODEHOST}: the issuer, as the provider's answers name it.",
     )
     codehost_authorization_url: str = _setting(
         forms.endpoint,
         "https://github.com/login/oauth/authorize",
         _PROVIDERS,
-        f"{_CODEHOST}: where people sign in there.",
+        f"{_CODEHOST}: the authorization endpoint.",
     )
     codehost_token_url: str = _setting(
         forms.endpoint,
         "https://github.com/login/oauth/access_token",
         _PROVIDERS,
-        f"{_CODEHOST}: where codes become tokens.",
+        f"{_CODEHOST}: the token endpoint.",
     )
     codehost_userinfo_url: str = _setting(
         forms.endpoint,
         "https://api.github.com/user",
         _PROVIDERS,
-        f"{_CODEHOST}: where it says who somebody is.",
+        f"{_CODEHOST}: the endpoint that says who a person is.",
     )
     codehost_jwks_url: str = _setting(
         forms.endpoint,
         "https://github.com/login/oauth/.well-known/jwks",
         _PROVIDERS,
-        f"{_CODEHOST}: its public keys; it issues no ID tokens, so they are not read.",
+        f"{_CODEHOST}: the address of its public keys. Postern does not read these keys, since the code host issues no ID tokens.",
     )
     codehost_emails_url: str = _setting(
         forms.endpoint,
         "https://api.github.com/user/emails",
         _PROVIDERS,
-        f"{_CODEHOST}: where it lists somebody's addresses.",
+        f"{_CODEHOST}: the endpoint that lists a person's addresses.",
     )
     websuite_client_id: str | None = _optional(
         forms.text,
-        "nobody signs in with it, except in organizations that have a client of their own there",
+        "nobody signs in with this provider, except in organizations that have a client of their own there",
         _PROVIDERS,
         f"{_WEBSUITE}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/websuite/callback` as its redirect "
         "URI.",
     )
     websuite_client_secret: Secret | None = _optional(
-        forms.secret, "nobody signs in with it", _PROVIDERS, f"{_WEBSUITE}: the secret of that client.", secret=True
+        forms.secret, "nobody signs in with this provider", _PROVIDERS, f"{_WEBSUITE}: the secret of that client.", secret=True
     )
     websuite_issuer: str = _setting(
-        forms.endpoint, "https://accounts.google.com", _PROVIDERS, f"{_WEBSUITE}: its issuer, as its answers name it."
+        forms.endpoint, "https://accounts.google.com", _PROVIDERS, f"{_WEBSUITE}: the issuer, as the provider's answers name it."
     )
     websuite_authorization_url: str = _setting(
         forms.endpoint,
         "https://accounts.google.com/o/oauth2/v2/auth",
         _PROVIDERS,
-        f"{_WEBSUITE}: where people sign in there.",
+        f"{_WEBSUITE}: the authorization endpoint.",
     )
     websuite_token_url: str = _setting(
-        forms.endpoint, "https://oauth2.googleapis.com/token", _PROVIDERS, f"{_WEBSUITE}: where codes become tokens."
+        forms.endpoint, "https://oauth2.googleapis.com/token", _PROVIDERS, f"{_WEBSUITE}: the token endpoint."
     )
     websuite_userinfo_url: str = _setting(
         forms.endpoint,
         "https://openidconnect.googleapis.com/v1/userinfo",
         _PROVIDERS,
-        f"{_WEBSUITE}: where it says who somebody is.",
+        f"{_WEBSUITE}: the userinfo endpoint.",
     )
     websuite_jwks_url: str = _setting(
         forms.endpoint,
         "https://www.googleapis.com/oauth2/v3/certs",
         _PROVIDERS,
-        f"{_WEBSUITE}: where its public keys are.",
+        f"{_WEBSUITE}: the address of the provider's public keys.",
     )
     officesuite_client_id: str | None = _optional(
         forms.text,
-        "nobody signs in with it, except in organizations that have a client of their own there",
+        "nobody signs in with this provider, except in organizations that have a client of their own there",
         _PROVIDERS,
         f"{_OFFICESUITE}: the id of this installation's client there. Allow `{{POSTERN_BASE_URL}}/auth/officesuite/callback` as its "
         "redirect URI.",
     )
     officesuite_client_secret: Secret | None = _optional(
-        forms.secret, "nobody signs in with it", _PROVIDERS, f"{_OFFICESUITE}: the secret of that client.", secret=True
+        forms.secret, "nobody signs in with this provider", _PROVIDERS, f"{_OFFICESUITE}: the secret of that client.", secret=True
     )
     officesuite_issuer: str = _setting(
         forms.endpoint,
         "https://login.microsoftonline.com/{tenantid}/v2.0",
         _PROVIDERS,
-        f"{_OFFICESUITE}: its issuer. `{{tenantid}}` stands for the tenant that a token names.",
+        f"{_OFFICESUITE}: the issuer. `{{tenantid}}` stands for the tenant that a token names.",
     )
     officesuite_authorization_url: str = _setting(
         forms.endpoint,
         "https://login.microsoftonline.com/common/oauth2/v2.0/authorize",
         _PROVIDERS,
-        f"{_OFFICESUITE}: where people sign in there.",
+        f"{_OFFICESUITE}: the authorization endpoint.",
     )
     officesuite_token_url: str = _setting(
         forms.endpoint,
         "https://login.microsoftonline.com/common/oauth2/v2.0/token",
         _PROVIDERS,
-        f"{_OFFICESUITE}: where codes become tokens.",
+        f"{_OFFICESUITE}: the token endpoint.",
     )
     officesuite_userinfo_url: str = _setting(
         forms.endpoint,
         "https://graph.microsoft.com/oidc/userinfo",
         _PROVIDERS,
-        f"{_OFFICESUITE}: where it says who somebody is.",
+        f"{_OFFICESUITE}: the userinfo endpoint.",
     )
     officesuite_jwks_url: str = _setting(
         forms.endpoint,
         "https://login.microsoftonline.com/common/discovery/v2.0/keys",
         _PROVIDERS,
-        f"{_OFFICESUITE}: where its public keys are.",
+        f"{_OFFICESUITE}: the address of the provider's public keys.",
     )
 
     org_auto_approve: bool = _setting(
@@ -362,45 +366,45 @@ class Settings:
         forms.networks,
         "",
         _OUTBOUND,
-        "Networks that destinations named by organizations, such as webhooks, may be in, beside public addresses; separated by commas. "
-        "Every organization can then reach all that is in them: name single machines rather than whole networks.",
+        "Networks that Postern may call on behalf of organizations (for webhooks, for example), besides public addresses; separated by "
+        "commas. Every organization can then reach all addresses in these networks, so name single machines rather than whole networks.",
     )
     outbound_proxy: Secret | None = _optional(
         forms.proxy,
         "calls go straight to their destination",
         _OUTBOUND,
-        "An HTTP proxy, `http://user:password@host:3128`, through which these calls leave. Postern still resolves and checks every name "
-        "itself, and asks the proxy for a connection to the checked address. Proxies that the environment names are not used.",
+        "An HTTP proxy for calls on behalf of organizations: `http://user:password@host:3128`. Postern still resolves and checks every "
+        "name itself, and asks the proxy for a connection to the checked address. Postern ignores proxies that the environment names.",
         secret=True,
     )
     outbound_ca_file: Path | None = _optional(
         forms.path,
         "the machine's own authorities alone",
         _OUTBOUND,
-        "A file with certificates of private authorities (PEM) that these calls trust as well.",
+        "A file with certificates of private authorities (PEM). Calls on behalf of organizations trust these authorities as well.",
     )
 
     billing_api_url: str = _setting(
         forms.url,
         "https://api.stripe.com",
         _BILLING,
-        "The address of the payment provider's HTTP API. Calls to it leave through `POSTERN_OUTBOUND_PROXY` and trust "
-        "`POSTERN_OUTBOUND_CA_FILE`; it may be on this very machine.",
+        "The address of the payment provider's HTTP API. Calls to this address leave through `POSTERN_OUTBOUND_PROXY` and trust "
+        "`POSTERN_OUTBOUND_CA_FILE`. The address may be on this very machine.",
     )
     billing_key: Secret | None = _optional(
         forms.secret,
         "nothing can be bought",
         _BILLING,
-        "The secret key with which Postern calls the payment provider. Give it the rights to read and write customers, checkout and "
-        "portal sessions, and subscriptions, and no others.",
+        "The secret key with which Postern calls the payment provider. The key needs the rights to read and write customers, checkout and "
+        "portal sessions, and subscriptions, and no other rights.",
         secret=True,
     )
     billing_webhook_secrets: tuple[Secret, ...] | None = _optional(
         forms.secrets,
-        "news of the payment provider are refused",
+        "Postern refuses the payment provider's events",
         _BILLING,
-        "The secrets with which the payment provider signs its news to `/webhooks/billing`, separated by commas: several, while you change "
-        "them.",
+        "The secrets with which the payment provider signs its events to `/webhooks/billing`, separated by commas. To change the secret, "
+        "name the old and the new secret for a while.",
         secret=True,
     )
 
@@ -408,43 +412,45 @@ class Settings:
         forms.duration(86_400, 365 * 86_400),
         "30d",
         _OUTBOUND,
-        "How long deliveries to webhooks and logout notices are kept, with their outcomes. A replay can bring back events that are older.",
+        "How long Postern keeps deliveries to webhooks and logout notices, with their outcomes. A replay can bring back even older events.",
     )
 
     rate_limits: bool = _setting(
         forms.switch,
         "on",
         _LIMITS,
-        "`off` lifts every rate limit: per address, account, device and API key. For measurements only, since it invites guessing. How "
-        "many invitations may be pending, and how many keys a service may have, are not rate limits and stay.",
+        "`off` lifts every rate limit: per address, account, device and API key. Use `off` for measurements only, since it invites "
+        "guessing. The limits for pending invitations and for the keys of a service are not rate limits, and stay.",
     )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),
         "64KiB",
         _LIMITS,
-        "The longest request body, at endpoints that do not set their own limit. While a process decodes a body, it does nothing else, so "
-        "a high limit lets one request delay all others.",
+        "The longest request body, at endpoints that do not set their own limit. A process that decodes a body does nothing else "
+        "meanwhile, so a high limit lets one request delay all others.",
     )
     most_connections: int = _setting(
         forms.whole(1, 1_000_000),
         "12000",
         _LIMITS,
-        "The most open client connections of one process. When it has that many, a new one takes the place of an idle connection of the "
-        "address that has the most.",
+        "The most open client connections of one process. If a process has that many, a new connection replaces an idle connection of the "
+        "address with the most connections.",
     )
     connections_per_address: int = _setting(
         forms.whole(1, 1_000_000),
         "2000",
         _LIMITS,
-        "The most of them from one address, even with rate limits off. Of IPv6, a /64 counts as one address; a /56 may have twice as many, "
-        "and a /48 four times as many. Trusted proxies and a Unix socket have no bound.",
+        "The most open connections of one process from one address, even with rate limits off. An IPv6 network of /64 counts as one "
+        "address. A /56 may have twice as many connections, and a /48 four times as many. Trusted proxies and a Unix socket have no such "
+        "limit.",
     )
     most_requests: int = _setting(
         forms.whole(1, 100_000),
         "512",
         _LIMITS,
-        "The most requests that one process works on at once; more are answered 503. A request whose body is still arriving, or whose "
-        "answer is still being read, does not count: twice as many of those may wait, and a quarter as many from one address.",
+        "The most requests that one process works on at once. Further requests get 503. A request whose body is still arriving, or whose "
+        "answer the client is still reading, does not count. Such requests wait: twice as many in all, and a quarter as many from one "
+        "address.",
     )
     request_timeout: timedelta = _setting(forms.duration(1, 3600), "30s", _LIMITS, "How long one request may take.")
     header_timeout: timedelta = _setting(forms.duration(1, 600), "10s", _LIMITS, "How long a client may take to send a request's head.")
@@ -452,21 +458,22 @@ class Settings:
         forms.duration(1, 3600),
         "20s",
         _LIMITS,
-        "How long a client may take to send a request's body, or to read an answer; longer if it keeps a pace of 1 KiB a second. A client "
-        "that is slower than that for 10 s is cut off earlier.",
+        "How long a client may take to send a request's body, or to read an answer. A client that keeps a pace of 1 KiB a second may take "
+        "longer. Postern cuts off a client earlier if the client is slower than this pace for 10 s.",
     )
     keep_alive: timedelta = _setting(
         forms.duration(0, 3600),
         "75s",
         _LIMITS,
-        "How long an idle connection is kept open. Make it longer than the proxy's own time-out, so that the proxy closes first.",
+        "How long Postern keeps an idle connection open. Choose a longer time than the proxy's own timeout, so that the proxy closes "
+        "first.",
     )
 
     shutdown_timeout: timedelta = _setting(
         forms.duration(0, 600),
         "3s",
         _LIFE,
-        "How long requests in flight may still take after SIGTERM. Then actors finish what they are working on.",
+        "How long requests in flight may still take after SIGTERM. Then actors finish their current work.",
     )
     log_level: str = _setting(forms.choice("debug", "info", "warning", "error"), "info", _LOGS, "The least severe level that is logged.")
     log_format: str = _setting(
@@ -477,8 +484,8 @@ class Settings:
         forms.address,
         "`/metrics` is served at the same address as everything else",
         _METRICS,
-        "A separate address that serves `/metrics` and nothing else, in the form of `POSTERN_BIND`. Let only your monitoring reach it. "
-        "It is plain HTTP, even where the rest is HTTPS.",
+        "A separate address that serves `/metrics` and nothing else, in the form of `POSTERN_BIND`. Let only your monitoring reach this "
+        "address. The address serves plain HTTP, even if all other addresses serve HTTPS.",
     )
     metrics_token: Secret | None = _optional(
         forms.secret,
@@ -500,7 +507,7 @@ class Settings:
 
     @property
     def mail_url(self) -> str:
-        """The full value: `file:` with its directory, even where the setting left that out."""
+        """The full value: `file:` with its directory, even if the setting leaves the directory out."""
         return f"file:{self.data_dir / 'mail'}" if self.mail == "file:" else self.mail
 
     @property
@@ -535,7 +542,7 @@ def _said(name: str, given: Mapping[str, str]) -> bool:
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    # An empty value means "not set": compose files and unit files pass on variables that way that nobody gave them.
+    # An empty value means "not set": compose files and unit files pass on a variable without a value as an empty one.
     given = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name != CONFIG and value.strip()}
     for name in environment:
         if name.startswith(PREFIX) and name != CONFIG:
@@ -577,7 +584,7 @@ def _require_known(name: str, where: str) -> None:
         raise SettingsError(
             f"{name} is unknown{where}: only secrets can be read from a file, and {name.removesuffix('_FILE')} is not a secret"
         )
-    # Compared without the prefix, which would make all names look alike.
+    # The comparison leaves the prefix out, since the prefix would make all names look alike.
     near = get_close_matches(name.removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in (*_BY_NAME, *_FILE_NAMES)], n=1)
     hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
     raise SettingsError(f"{name} is not a setting of Postern{where}{hint}")
@@ -614,7 +621,7 @@ def _secret_of(name: str, file: Path) -> str:
 
 
 def _require_sense(settings: Settings) -> None:
-    """Checks that need more than one setting."""
+    """Make the checks that need more than one setting."""
     if settings.database_url is not None and settings.encryption_keys is None:
         raise SettingsError(
             "POSTERN_ENCRYPTION_KEYS is required with POSTERN_DATABASE_URL, since every process must have the same keys: "

@@ -11,17 +11,18 @@ _HEAD: Final = """\
 
 <!-- Made by `python -m entrypoints.settings_page > docs/settings.md`; a test compares. Change entrypoints/settings.py instead. -->
 
-Postern reads its settings once, at the start, from environment variables, and from a file if `POSTERN_CONFIG` names one. The file has
-`NAME=value` lines like systemd's `EnvironmentFile=`; blank lines and lines that begin with `#` or `;` are ignored, and a value may be in
-quotes. The environment wins over the file. An empty value means "not set".
+Postern reads its settings once, at the start, from environment variables. If `POSTERN_CONFIG` names a file, Postern
+reads this file, too. The file has `NAME=value` lines like systemd's `EnvironmentFile=`. A value may be in quotes.
+Postern ignores blank lines, and lines that begin with `#` or `;`. The environment wins over the file. An empty value
+means "not set".
 
-A setting that is unknown, malformed or missing stops the start with one sentence that names it. `postern config` prints the settings
-in force, and `postern doctor` checks whether they work.
+A setting that is unknown, malformed or missing stops the start, with one sentence that names the setting.
+`postern config` prints the settings in force, and `postern doctor` checks whether they work.
 
-Times are seconds, or a number with `ms`, `s`, `m`, `h` or `d`; sizes are bytes, or a number with `KiB`, `MiB` or `GiB`.
+Times are seconds, or a number with `ms`, `s`, `m`, `h` or `d`. Sizes are bytes, or a number with `KiB`, `MiB` or `GiB`.
 
-Settings marked *secret* can also be given by file: the same name with `_FILE` appended names a file whose content is the
-value. They are never printed or logged.
+A setting marked *secret* can also come from a file. The same name with `_FILE` appended names this file, and the file's
+content is the value. Postern never prints or logs a secret.
 """
 
 

@@ -1,6 +1,6 @@
-"""What the database keeps about people. Every column that can hold personal data is listed with who erases it and when; every other
-column of such a type is listed with the reason why it holds none. A test reads PostgreSQL's catalogue and fails for a column that is on
-neither list.
+"""The personal data in the database. One list has every column that can hold personal data, with the eraser and the time of erasure. A
+second list has every other column of such a type, with the reason why it holds none. A test reads PostgreSQL's catalogue and fails for a
+column that is on neither list.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from core.frozen import Frozen
 
 
 class Eraser(StrEnum):
-    """Who erases a column, apart from the janitor."""
+    """The eraser of a column, apart from the janitor."""
 
     ACCOUNT = "with the account"
     """A foreign key that cascades."""
@@ -22,7 +22,7 @@ class Eraser(StrEnum):
 
 
 class Personal(Frozen):
-    """`person` is the column of the same table that says whose data it is; None if no column does. `sweep` names the janitor's class in
+    """`person` is the column of the same table that names the person; None if no column does. `sweep` names the janitor's class in
     `housekeeping`.
     """
 
@@ -36,8 +36,8 @@ class Personal(Frozen):
 _WHILE_ACCOUNT: Final = "As long as the account."
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
 _WHILE_DEVICE: Final = "Until a year after the last sign-in with the device, or 30 days after its revocation."
-_UNTIL_SENT: Final = "Until the job is done; 30 days after it was given up."
-_WHILE_LOG: Final = "As long as the audit log, which is kept for good. The entry keeps a salted digest."
+_UNTIL_SENT: Final = "Until the job is done; 30 days after Postern has given the job up."
+_WHILE_LOG: Final = "As long as the audit log, which Postern keeps for good. The entry keeps a salted digest."
 
 
 def _of_account(what: str, person: str = "user_id") -> Personal:
@@ -66,40 +66,44 @@ def _of_device_code(what: str) -> Personal:
 
 PERSONAL: Final[Mapping[str, Personal]] = {
     "users.email": _of_account("The e-mail address.", "id"),
-    "users.email_key": _of_account("The same address, in the form that is compared.", "id"),
+    "users.email_key": _of_account("The same address, in the form that Postern compares.", "id"),
     "users.pending_email": _of_account("A new address, until its owner has confirmed it.", "id"),
-    "users.pending_email_key": _of_account("The same address, in the form that is compared.", "id"),
+    "users.pending_email_key": _of_account("The same address, in the form that Postern compares.", "id"),
     "users.password_hash": _of_account("The password, as an Argon2id hash.", "id"),
     "users.language": _of_account("The language that the person reads.", "id"),
     "mfa_secrets.sealed_secret": _of_account("The secret of the second factor, encrypted."),
-    "passkeys.name": _of_account("What the person calls a passkey of theirs."),
+    "passkeys.name": _of_account("The person's name for a passkey."),
     "passkeys.credential_id": _of_account("The authenticator's name for a passkey, which tells it apart from all others."),
     "passkeys.public_key": _of_account("The public key of a passkey."),
     "backup_codes.digest": _of_account("Backup codes, as digests under a key of the server."),
-    "identities.subject": _of_account("Who the person is at a provider that they sign in with."),
-    "identities.email": _of_account("The address that the provider tells."),
+    "identities.subject": _of_account("The person's id at a provider that they sign in with."),
+    "identities.email": _of_account("The address that the provider states."),
     "identity_grants.sealed_access_token": Personal(
-        "With what a service acts for the person at a provider, encrypted.",
+        "The access token with which a service acts for the person at a provider, encrypted.",
         None,
         Eraser.ACCOUNT,
-        "As long as the person is connected there.",
+        "As long as the person is connected at the provider.",
     ),
     "identity_grants.sealed_refresh_token": Personal(
-        "With what that is renewed, encrypted.", None, Eraser.ACCOUNT, "As long as the person is connected there."
+        "The refresh token for that access token, encrypted.", None, Eraser.ACCOUNT, "As long as the person is connected at the provider."
     ),
-    "impersonations.reason": _of_account("Why a platform owner acted in the person's name."),
-    "join_requests.email": _of_account("The address of somebody who asked to become a member by its domain."),
+    "impersonations.reason": _of_account("The reason why a platform owner acted in the person's name."),
+    "join_requests.email": _of_account("The address of a person who asked to become a member by the address's domain."),
     "flows.email": Personal(
-        "The address that somebody began to sign in with.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
+        "The address with which a person began to sign in.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
     ),
     "flows.wanted": Personal(
-        "The address that an application expects to sign in.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
+        "The e-mail address with which an application expects the person to sign in.",
+        None,
+        Eraser.JANITOR,
+        "An hour from the first page.",
+        "ExpiredFlows",
     ),
     "flows.request": Personal(
-        "Where the person goes on once they are signed in.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
+        "The request with which the person goes on after the sign-in.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
     ),
-    "device_codes.address": _of_device_code("Where a device asked to be let in."),
-    "device_codes.user_agent": _of_device_code("What the device said about itself."),
+    "device_codes.address": _of_device_code("The address from which a device asked for a code."),
+    "device_codes.user_agent": _of_device_code("The device's `User-Agent`."),
     "mailed_tokens.email": Personal(
         "The address that a mailed link confirms.",
         "user_id",
@@ -115,19 +119,26 @@ PERSONAL: Final[Mapping[str, Personal]] = {
         "RotatedRefreshTokens",
     ),
     "authorization_codes.nonce": Personal(
-        "What the application ties its answer to, which may say something about the person.",
+        "The `nonce` of the application, which may say something about the person.",
         "user_id",
         Eraser.ACCOUNT,
         "A day after the code has expired.",
         "ExpiredAuthorizationCodes",
     ),
     "pushed_requests.request": Personal(
-        "The address that an application expects to sign in.", None, Eraser.JANITOR, "A minute.", "ExpiredPushedRequests"
+        "The e-mail address with which an application expects the person to sign in.",
+        None,
+        Eraser.JANITOR,
+        "A minute.",
+        "ExpiredPushedRequests",
     ),
     "saml_sessions.name_id": Personal(
-        "What a service provider calls the person.", None, Eraser.ACCOUNT, "As long as the session that they went there from."
+        "A service provider's name for the person.",
+        None,
+        Eraser.ACCOUNT,
+        "As long as the session from which the person went to the service provider.",
     ),
-    "devices.name": _of_device("What the person calls the device."),
+    "devices.name": _of_device("The person's name for the device."),
     "devices.browser": _of_device("The browser."),
     "devices.browser_version": _of_device("The version of the browser."),
     "devices.os": _of_device("The operating system."),
@@ -135,73 +146,73 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "devices.last_address": _of_device("The address of the last sign-in."),
     "devices.last_country": _of_device("The country of that address."),
     "devices.last_city": _of_device("The city of that address."),
-    "login_events.address": _of_sign_in("Where somebody signed in from, or tried to."),
-    "login_events.user_agent": _of_sign_in("What the client calls itself."),
+    "login_events.address": _of_sign_in("The address from which a person signed in, or tried to."),
+    "login_events.user_agent": _of_sign_in("The client's `User-Agent`."),
     "login_events.country": _of_sign_in("The country of that address."),
     "login_events.city": _of_sign_in("The city of that address."),
-    "mfa_events.address": _of_second_factor("Where somebody used or changed a second factor from."),
-    "mfa_events.user_agent": _of_second_factor("What the client calls itself."),
-    "mfa_events.details": _of_second_factor("What else is known, such as why a platform owner disabled the second factor."),
+    "mfa_events.address": _of_second_factor("The address from which a person used or changed a second factor."),
+    "mfa_events.user_agent": _of_second_factor("The client's `User-Agent`."),
+    "mfa_events.details": _of_second_factor("Other data, such as the reason why a platform owner disabled the second factor."),
     "invitations.email": Personal(
-        "Who is invited.", None, Eraser.ORGANIZATION, "As long as the organization, which can list whom it invited."
+        "The address of the invited person.", None, Eraser.ORGANIZATION, "As long as the organization, which can list its invitations."
     ),
     "invitations.email_key": Personal(
-        "The same address, in the form that is compared.", None, Eraser.ORGANIZATION, "As long as the organization."
+        "The same address, in the form that Postern compares.", None, Eraser.ORGANIZATION, "As long as the organization."
     ),
     **{
         f"provisioned_users.{column}": Personal(
             what, "user_id", Eraser.ACCOUNT, "Until the organization's directory deletes the user, and no longer than the account."
         )
         for column, what in {
-            "external_id": "What an organization's directory calls the person.",
-            "work_email": "The work address that an organization's directory states, if it is not that of the account.",
+            "external_id": "The id of the person in an organization's directory.",
+            "work_email": "The work address that an organization's directory states, if it is not the address of the account.",
             "formatted_name": "The person's name, as an organization's directory states it.",
             "given_name": "The given name, as an organization's directory states it.",
             "family_name": "The family name, as an organization's directory states it.",
-            "display_name": "The name to show, as an organization's directory states it.",
+            "display_name": "The display name, as an organization's directory states it.",
         }.items()
     },
     "events.personal": Personal(
-        "What an event says about a person: an address, a name, a reason.", "actor_id", Eraser.JANITOR, "90 days.", "PastEventDetails"
+        "The part of an event about a person: an address, a name, a reason.", "actor_id", Eraser.JANITOR, "90 days.", "PastEventDetails"
     ),
     "privacy_requests.email_keys": Personal(
-        "The addresses of a person who is being forgotten, to look for.",
+        "The addresses of a person who is being forgotten. The erasure searches for these addresses.",
         "user_id",
         Eraser.DELETION,
         "Until everything else is removed.",
     ),
     "former_addresses.email_key": Personal(
-        "An address that the person had and had proved, in the form that is compared, and as it was written. With it, the person does not"
-        " come back as somebody else to an organization that has removed or declined them.",
+        "An earlier, proved address of the person, as it was written and in the form that Postern compares. By this address, Postern"
+        " recognises a person whom an organization has removed or declined.",
         "user_id",
         Eraser.DELETION,
         "As long as the account, and until everything else is removed.",
     ),
     "webhook_deliveries.response_body": Personal(
-        "What an organization's receiver answered.",
+        "The answer of an organization's receiver.",
         None,
         Eraser.JANITOR,
         "`POSTERN_DELIVERY_RETENTION`, 30 days by default.",
         "PastDeliveries",
     ),
-    "audit_personal.address": _of_entry("Where an audited act was done from."),
-    "audit_personal.user_agent": _of_entry("What the client calls itself."),
-    "audit_personal.details": _of_entry("What the entry says about a person: an address, a name, a reason."),
+    "audit_personal.address": _of_entry("The address from which a person acted."),
+    "audit_personal.user_agent": _of_entry("The client's `User-Agent`."),
+    "audit_personal.details": _of_entry("The part of the entry about a person: an address, a name, a reason."),
     "billing_events.payload": Personal(
-        "Whose subscription the payment provider reports on: the person's id, and nothing else of them.",
+        "The id of the person whose subscription the payment provider reports on, and nothing else about the person.",
         None,
         Eraser.JANITOR,
         "90 days.",
         "PastBillingEvents",
     ),
     "billing_subscriptions.facets": Personal(
-        "Whose subscription it is at the payment provider: the person's id, and nothing else of them.",
+        "The id of the person whose subscription it is at the payment provider, and nothing else about the person.",
         None,
         Eraser.JANITOR,
-        "As long as the subscription; 90 days after it was cancelled because its person or service is gone.",
+        "As long as the subscription; 90 days after its cancellation, if its person or service is gone.",
         "ReleasedBillingSubscriptions",
     ),
-    "jobs.payload": Personal("Whom the job is about.", None, Eraser.JANITOR, _UNTIL_SENT, "DeadJobs"),
+    "jobs.payload": Personal("The person whom the job is about.", None, Eraser.JANITOR, _UNTIL_SENT, "DeadJobs"),
     "jobs.sealed_payload": Personal("A mail with its addresses, encrypted.", None, Eraser.JANITOR, _UNTIL_SENT, "DeadJobs"),
     "jobs.last_error": Personal("A mail server's answer, which may name an address.", None, Eraser.JANITOR, _UNTIL_SENT, "DeadJobs"),
     "rate_limit_buckets.key": Personal(
@@ -213,7 +224,7 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     ),
 }
 
-# By the reason why they hold nothing personal.
+# Grouped by the reason why a column holds nothing personal.
 _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "A word from a closed list, or a name that the program gives": (
         *(
@@ -271,7 +282,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("billing_events.id", "billing_events.subject", "billing_subscriptions.external_id", "billing_subscriptions.customer"),
         *("billing_customers.external_id", "billing_checkouts.external_id", "billing_sweeps.cursor"),
     ),
-    "A digest of a request, by which its repetition is known": ("billing_checkouts.digest",),
+    "A digest of a request, by which Postern recognises a repetition": ("billing_checkouts.digest",),
     "An id": (
         "saml_exchanges.message_id",
         "saml_exchanges.in_response_to",
@@ -279,7 +290,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         "audit_entries.target_id",
         "all_signing_keys.id",
     ),
-    "Of an organization, its roles, services, plans or keys": (
+    "A fact about an organization, its roles, services, plans or keys": (
         *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
         *("mail_servers.host", "mail_servers.username", "mail_servers.from_email", "mail_servers.from_name"),
         *("all_organizations.logo_digest", "logos.digest", "logos.media_type", "logos.content", "domains.domain"),
@@ -305,7 +316,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),
         *("scim_tokens.name", "scim_tokens.prefix", "scim_groups.external_id", "scim_exchanges.token_name"),
     ),
-    "What a directory asked, with everything left out that it says about people; a week": (
+    "A directory's request without everything that it says about people; a week": (
         *("scim_exchanges.method", "scim_exchanges.path", "scim_exchanges.query", "scim_exchanges.request"),
         *("scim_exchanges.scim_type", "scim_exchanges.reason"),
     ),
@@ -341,7 +352,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("saml_certificates.certificate", "saml_certificates.sealed_private_key", "saml_requests.digest"),
         *("saml_configurations.signing_certificates", "saml_configurations.encryption_certificate"),
     ),
-    "A digest that says nothing without what it was made from; the salt is erased together with that": (
+    "A digest that says nothing without its source; Postern erases the salt together with the source": (
         *("audit_entries.personal_digest", "audit_links.digest"),
         *("sign_in_links.commitment", "siem_configurations.audit_digest", "siem_configurations.sign_in_digest"),
     ),
