@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from core.frozen import Frozen
+from tests.changed_fields import answer_by
+
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str, happens: Callable[[], object]) -> None:
     """From now on, `happens` is called whenever `owner.method` has done its work, before the caller has the result."""
@@ -18,4 +21,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str, happens:
             await outcome
         return result
 
-    monkeypatch.setattr(owner, method, work_and_be_overtaken)
+    if isinstance(owner, Frozen):
+        answer_by(monkeypatch, owner, method, work_and_be_overtaken)
+    else:
+        monkeypatch.setattr(owner, method, work_and_be_overtaken)

@@ -149,7 +149,7 @@ def read_authn_request(envelope: Envelope, certificates: tuple[str, ...], docume
 
 
 def read_logout_request(envelope: Envelope, certificates: tuple[str, ...], document: bytes | None = None) -> SamlLogoutRequest:
-    root, head = _message(envelope, "SamlLogoutRequest", certificates, document)
+    root, head = _message(envelope, "LogoutRequest", certificates, document)
     name_id = _one(root, ASSERTION, "NameID")
     if name_id is None:
         raise MessageRefused("it has no NameID", "Send the NameID of the assertion, unencrypted")
@@ -308,7 +308,7 @@ def _ends(provider: Element) -> Iterator[datetime]:
 def _endpoints(provider: Element) -> list[AcsEndpoint]:
     found = []
     for position, one in enumerate(provider.findall(f"{{{METADATA}}}AssertionConsumerService")):
-        if one.get("SamlBinding") != POST_BINDING:
+        if one.get("Binding") != POST_BINDING:
             continue
         index = one.get("index", str(position)).strip()
         if not (index.isascii() and index.isdigit() and len(index) <= 5 and int(index) <= _LARGEST_INDEX):
@@ -319,7 +319,7 @@ def _endpoints(provider: Element) -> list[AcsEndpoint]:
 
 def _logout(provider: Element) -> tuple[Element | None, SamlBinding]:
     """By POST, if it has that: messages are not bounded by the length of an address then."""
-    services = {one.get("SamlBinding"): one for one in reversed(provider.findall(f"{{{METADATA}}}SingleLogoutService"))}
+    services = {one.get("Binding"): one for one in reversed(provider.findall(f"{{{METADATA}}}SingleLogoutService"))}
     if POST_BINDING in services:
         return services[POST_BINDING], SamlBinding.POST
     return services.get(REDIRECT_BINDING), SamlBinding.REDIRECT if REDIRECT_BINDING in services else SamlBinding.POST

@@ -22,12 +22,12 @@ from tests.http.people import BASE_URL
 EMAIL: Final = LibraryEmailSyntax().parse
 # By whom each text is checked, after it was decoded. The rest is checked by the decoder, from the same declaration as the document.
 CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
-    **dict.fromkeys(("Registration.email", "AddressInQuestion.email", "ProfileChange.email", "NewInvitation.email"), EMAIL),
+    **dict.fromkeys(("NewRegistration.email", "AddressInQuestion.email", "ProfileChange.email", "NewInvitation.email"), EMAIL),
     **dict.fromkeys(("NewServiceUser.email", "ServiceUserPatch.email"), EMAIL),
     **dict.fromkeys(("Impersonate.reason", "Rejection.reason", "StatedReason.reason"), reason_of),
     "Suspension.reason": reason_given,
     "Rename.name": device_name,
-    "NewKey.name": key_name,
+    "NewApiKey.name": key_name,
     **dict.fromkeys(("NewRole.name", "RolePatch.name"), role_name),
     **dict.fromkeys(("NewRole.description", "RolePatch.description"), role_description),
     "NewRole.slug": role_slug,

@@ -485,7 +485,7 @@ async def test_the_password_of_who_took_over_the_address_proves_nothing(
             house.people.change("update users set email = %s, email_key = %s where id = %s", address, address, person.user)
         return await make(*asked, **named)
 
-    monkeypatch.setattr(proofs, "make", move_and_make)
+    answer_by(monkeypatch, proofs, "make", move_and_make)
     assert (await house.prove(password="the password of another")).status == 401
     await house.is_refused(ADDRESS)
 

@@ -13,6 +13,7 @@ import trio
 from adapters.postgres.services.billing import BillingRows
 from core.domain.errors import Unavailable
 from core.domain.services.billing_news import NewsType
+from tests.changed_fields import answer_by, put
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
 from tests.http.services.paying import OTHER_SECRET, RECEIVER, Counter, beside, counter_on, send
@@ -441,7 +442,7 @@ async def test_what_fails_is_kept_and_tried_again(counter: Counter, monkeypatch:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(billing, "_observe", broken)
+        answer_by(patched, billing, "_observe", broken)
         event = await counter.tell(CREATED, counter.bought(ada))
     (listed,) = await billing.events(waiting=True, limit=10)
     assert (listed.id, listed.attempts, listed.error) == (event["id"], 1, "ZeroDivisionError")
@@ -469,7 +470,7 @@ async def test_the_provider_does_not_wait_for_others_news(counter: Counter, monk
 
     people = [counter.user() for _ in range(6)]
     with monkeypatch.context() as patched:
-        patched.setattr(billing, "apply", slow)
+        answer_by(patched, billing, "apply", slow)
         async with trio.open_nursery() as nursery:
             for person in people[:4]:
                 nursery.start_soon(counter.tell, CREATED, counter.bought(person))
@@ -509,18 +510,19 @@ async def test_a_buyer_who_goes_at_this_moment_gets_nothing(counter: Counter, mo
     assert counter.records(ada) == []
 
 
-async def test_while_the_database_is_away_news_count_as_not_tried(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_while_the_database_is_away_news_count_as_not_tried(counter: Counter) -> None:
     ada = counter.user()
 
     def away() -> Any:
         raise Unavailable(retry_after=1)
 
     billing = counter.postern.services.billing
-    with monkeypatch.context() as patched:
-        patched.setattr(billing, "_unit_of_work", away)
-        event = await counter.tell("customer.subscription.created", counter.bought(ada))
-        with pytest.raises(Unavailable):
-            await billing.apply("sub_000001", is_customer=False)
+    unit_of_work = billing.unit_of_work
+    put(billing, unit_of_work=away)
+    event = await counter.tell("customer.subscription.created", counter.bought(ada))
+    with pytest.raises(Unavailable):
+        await billing.apply("sub_000001", is_customer=False)
+    put(billing, unit_of_work=unit_of_work)
     (row,) = counter.people.rows("select attempts, applied_at from billing_events where id = %s", event["id"])
     assert (row["attempts"], row["applied_at"]) == (0, None)
     await billing.apply("sub_000001", is_customer=False)

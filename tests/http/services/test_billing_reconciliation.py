@@ -312,7 +312,7 @@ async def test_one_that_nobody_has_foreseen_costs_no_other_its_look(counter: Cou
             raise OverflowError("a year")
         return await observe(subject, *others)
 
-    monkeypatch.setattr(billing, "observe", odd)
+    answer_by(monkeypatch, billing, "observe", odd)
     await reconciler(counter).ask_all()
     assert [[row["status"] for row in counter.records(person)] for person in people] == [[], ["active"], ["active"]]
     assert len(counter.log.events("billing_look_failed")) == 1

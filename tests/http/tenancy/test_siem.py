@@ -27,6 +27,7 @@ from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.siem_export import Stream, canonical
 from core.usecases.tenancy.siem_export import Forwarding
 from entrypoints.bootstrap import Postern
+from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
 from tests.http.cast import Neighbours
@@ -562,7 +563,7 @@ async def test_a_mishap_with_one_organization_is_nobody_elses_problem(
             raise OverflowError("of our own making")
         return await forward(forwarding, *others)
 
-    monkeypatch.setattr(export, "forward", odd)
+    answer_by(monkeypatch, export, "forward", odd)
     await house.happens(1)
     await house.happens(3, to=house.globex)
     async with receiving(answering(200)) as receiver:

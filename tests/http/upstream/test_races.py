@@ -310,7 +310,7 @@ async def test_whoever_connects_an_identity_that_stays_contended_is_told_to_come
     person = Connecting(house, house.people.session_of(house.verified()))
     place = fake.consent((await person.link(provider)).ok()["authorization_url"])
     identities: Any = house.postern.identity.identities
-    lookup = identities._upstream
+    lookup = identities.upstream
 
     class Contended:
         async def meet(self, *given: Any, **more: Any) -> Any:
@@ -319,7 +319,7 @@ async def test_whoever_connects_an_identity_that_stays_contended_is_told_to_come
             house.people.change("update domains set domain = 'example.com'")
             return met
 
-    identities._upstream = Contended()
+    put(identities, upstream=Contended())
     is_page(await person.tabs.request("GET", place), 503)
     assert house.identities() == []
 

@@ -104,7 +104,7 @@ async def test_of_two_sign_ins_for_one_request_the_second_is_refused(provider: P
 
     async def after_another(store: SignInRows, asked: LastLook) -> Confirmed | None:
         if asked.flow is not None:
-            provider.people.change("update flows set signed_in_at = now()")
+            provider.people.change("update flows set signed_in_at = now(), proof_digest = 'another'")
         return await look(store, asked)
 
     monkeypatch.setattr(SignInRows, "confirm", after_another)
