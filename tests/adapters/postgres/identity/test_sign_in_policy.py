@@ -189,7 +189,7 @@ def _sources() -> Iterator[tuple[str, str]]:
 
 
 def test_no_statement_decides_it_by_itself() -> None:
-    told = {name for name, text in _sources() if "sign_in_policy" in text.replace("identity.sign_in_policy", "")}
+    told = {name for name, text in _sources() if "sign_in_policy" in text.replace("identity.proofs.sign_in_policy", "")}
     assert told == set(_KEEPS_OR_TELLS)
     decided = {name for name, text in _sources() if _COMPARED.search(text)}
     assert decided == {"adapters/postgres/identity/proofs/sign_in_policy.py"}
