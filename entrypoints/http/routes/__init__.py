@@ -1,4 +1,4 @@
-"""What the API answers, family by family. Health, metrics and the published keys belong to no family."""
+"""The routes of the API, family by family. Health, metrics and the published keys belong to no family."""
 
 from typing import Final
 

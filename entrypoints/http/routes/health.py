@@ -19,7 +19,7 @@ class Health(msgspec.Struct, frozen=True):
     """The process is up."""
 
     status: Literal["healthy"]
-    """Always `healthy`: a process that is not does not answer."""
+    """Always `healthy`: an unhealthy process sends no answer."""
     version: Annotated[str, example("1.0.0")]
     """The version of Postern."""
 
@@ -32,9 +32,9 @@ class Readiness(msgspec.Struct, frozen=True):
     version: Annotated[str, example("1.0.0")]
     """The version of Postern."""
     database: Literal["connected", "disconnected"]
-    """Whether a trivial query succeeded just now, and writes do."""
+    """Whether a trivial query and a write succeed now."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
-    """Why writes fail; present only while they do."""
+    """Why writes fail; present only while writes fail."""
 
 
 @endpoint.get("/health", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
@@ -47,7 +47,7 @@ def health(_call: Call, postern: Postern) -> Health:
 def live(_call: Call, _postern: Postern) -> NoBody:
     """Check that the process answers
 
-    Meant for a liveness probe. It does not look at the database: restarting Postern does not repair a database that is down.
+    Meant for a liveness probe. The probe does not look at the database: restarting Postern does not repair a database that is down.
     """
     return NO_BODY
 
@@ -56,7 +56,7 @@ def live(_call: Call, _postern: Postern) -> NoBody:
 async def ready(_call: Call, postern: Postern) -> Answer[Readiness]:
     """Check that the process can serve requests
 
-    Meant for a readiness probe. The answer is 503 while a trivial database query fails, or while writes fail, and 200 again once they
+    Meant for a readiness probe. The answer is 503 while a trivial database query fails, or while writes fail. It is 200 again once both
     succeed.
     """
     if not await postern.foundation.database.ping():

@@ -23,8 +23,9 @@ from entrypoints.http.machinery.limits import UNLIMITED
 async def metrics(call: Call, postern: Postern) -> bytes:
     """Get the metrics in Prometheus' text format
 
-    The figures are summed over all processes of this `postern serve`, and at most a second old. The operator may require a bearer token
-    (`POSTERN_METRICS_TOKEN`), or serve the metrics at another address (`POSTERN_METRICS_BIND`); then this path is answered with 404.
+    The figures are the sums over all processes of this `postern serve`, and at most a second old. The operator may require a bearer token
+    (`POSTERN_METRICS_TOKEN`). The operator may also serve the metrics at another address (`POSTERN_METRICS_BIND`); then the answer of this
+    path is 404.
     """
     postern.foundation.scrapes.require_token(call.request.header(b"authorization"))
     return await postern.foundation.scrapes.text()

@@ -1,4 +1,4 @@
-"""The public halves of the signing keys, for whoever verifies our tokens."""
+"""The public halves of the signing keys. Applications verify our tokens with them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final

@@ -1,4 +1,4 @@
-"""Signing in for other applications: the endpoints that these call."""
+"""The endpoints of sign-in for other applications, for these applications to call."""
 
 from typing import Final
 

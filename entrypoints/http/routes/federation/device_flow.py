@@ -1,4 +1,4 @@
-"""The device flow: a device asks for a code, and a page of the application's own looks up what a person has entered."""
+"""The device flow: a device asks for its codes, and an application's own page looks up the code that a person has entered."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -31,45 +31,45 @@ class DeviceFields(ClientFields, frozen=True, kw_only=True):
     """The service that the device belongs to, as a form or as JSON."""
 
     org: Annotated[Slug, example("acme")] | None = None
-    """The slug of the service's organization, if the device knows it: then it must be right."""
+    """The slug of the service's organization. A device may leave it out, but a wrong one is refused."""
     service: Annotated[Slug, example("tv")] | None = None
-    """The slug of the service, if the device knows it."""
+    """The slug of the service. A device may leave it out."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid email")] | None = None
-    """What the device wants to know and do, separated by spaces."""
+    """The scopes that the device asks for, separated by spaces."""
 
 
 class DeviceCodes(msgspec.Struct, frozen=True, kw_only=True):
     """A code for the device, and one for its person (RFC 8628 section 3.2)."""
 
     device_code: Annotated[str, example("GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS4w")]
-    """What the device asks the token endpoint with. Nobody else may learn it."""
+    """The code that the device sends to the token endpoint. Keep it secret."""
     user_code: Annotated[str, _USER_CODE]
-    """What the device shows, and the person enters. No vowels, and no letters that look alike."""
+    """The code that the device shows and the person enters. It has no vowels, and no letters that look alike."""
     verification_uri: Annotated[str, example("https://id.example.org/ui/device")]
-    """Where the person enters it: the service's own page, if it has one."""
+    """The page where the person enters the code: the service's own page, if it has one."""
     verification_uri_complete: Annotated[str, example("https://id.example.org/ui/device?user_code=WDJB-MJHT")]
-    """The same page with the code filled in, to be shown as a QR code."""
+    """The same page with the code filled in, to show as a QR code."""
     expires_in: Annotated[int, example(300)]
     """How many seconds both codes last."""
     interval: Annotated[int, example(5)]
-    """How many seconds the device waits before it asks again."""
+    """The number of seconds that the device waits between two polls."""
 
 
 class EnteredUserCode(msgspec.Struct, frozen=True):
-    """What a person has entered."""
+    """The code that a person has entered."""
 
     user_code: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_USER_CODE), _USER_CODE]
     """The code: in small letters or capitals, with or without the hyphen."""
 
 
 class DeviceVerification(msgspec.Struct, frozen=True):
-    """What the device belongs to, and how its person can sign in."""
+    """The service that the device belongs to, and the person's ways to sign in."""
 
     org_slug: SlugOfOrganization
     service_slug: SlugOfService
     available_providers: Annotated[Sequence[str], example(["password", "codehost", "websuite"])]
-    """The ways to sign in: `password`, which stands for the pages of ours, and each provider that `GET /auth/{provider}?user_code=…` leads
-    to: `codehost`, `websuite`, `officesuite`, and the organization's own by their ids.
+    """The ways to sign in: `password` for our own pages, and each provider that `GET /auth/{provider}?user_code=…` leads
+    to: `codehost`, `websuite`, `officesuite`, and the organization's own providers by their ids.
     """
 
 
@@ -85,8 +85,8 @@ class DeviceVerification(msgspec.Struct, frozen=True):
 async def ask_for_device_code(call: Call[DeviceFields], postern: Postern) -> DeviceCodes:
     """Ask for the codes of a device
 
-    Show the user code and the address to the person. Then ask `POST /auth/token` with the device code, every five seconds, until they have
-    decided. An application with a client secret or key must authenticate there; here it may.
+    Show the user code and the address to the person. Then poll `POST /auth/token` with the device code, every five seconds, until the
+    person has decided. An application with a client secret or key must authenticate there; here it may.
     """
     fields = call.body
     shown = await credentials(call, postern)
@@ -112,11 +112,11 @@ async def ask_for_device_code(call: Call[DeviceFields], postern: Postern) -> Dev
     tags=_TAGS,
 )
 async def verify_user_code(call: Call[EnteredUserCode], postern: Postern) -> DeviceVerification:
-    """Look up what a user code belongs to
+    """Look up the service that a user code belongs to
 
-    For a page of your own where people enter the code (`device_activation_uri`). It approves nothing: send the person on to
-    `/ui/device?user_code=…`, where they sign in and decide, or to a provider by `/auth/{provider}?user_code=…`, from where they come back
-    to decide.
+    For a page of your own where people enter the code (`device_activation_uri`). This approves nothing. Send the person to
+    `/ui/device?user_code=…`, where the person signs in and decides. You may also send the person to a provider by
+    `/auth/{provider}?user_code=…`; afterwards the person comes back to our page and decides there.
     """
     found, _ = await postern.federation.device_flow.find_entered(call.body.user_code)
     organization = found.context.organization_slug

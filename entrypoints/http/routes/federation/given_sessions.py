@@ -1,4 +1,4 @@
-"""The tokens that applications hold: asked about by the servers that receive them, and given back."""
+"""Introspection and revocation: servers ask about the tokens that they receive, and applications give their tokens back."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -30,34 +30,34 @@ class PresentedToken(ClientFields, frozen=True, kw_only=True):
     token: Annotated[Token, example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]
     """An access token or a refresh token."""
     token_type_hint: Annotated[str, msgspec.Meta(max_length=_LONGEST_HINT), example("access_token")] | None = None
-    """Which of the two it is. We can tell."""
+    """The kind of the token. Optional: we recognize both kinds."""
 
 
 class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a token says (RFC 7662). Of one that is not active, nothing else."""
+    """The contents of a token (RFC 7662). Of a token that is not active, only `active`."""
 
     active: bool
-    """Whether the token is good at this moment, and for a service of your organization."""
+    """Whether the token is valid at this moment, and belongs to a service of your organization."""
     token_use: Annotated[str, example("access")] | None = None
     """`access`, `refresh`, `client` for an application's own, or `impersonation`."""
     token_type: Annotated[str, example("Bearer")] | None = None
     """`Bearer` for an access token."""
     scope: Annotated[str, example("openid email")] | None = None
-    """What was granted."""
+    """The granted scopes."""
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")] | None = None
     """The application that was given the token."""
     username: Annotated[str, example("ada@example.org")] | None = None
     """The address of the person."""
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")] | None = None
-    """The person's id; of an application's own token, its client id."""
+    """The person's id; for an application's own token, the client id."""
     aud: Annotated[str, example("service:acme/billing")] | None = None
-    """Whom the token is for."""
+    """The recipient that the token is for."""
     iss: Annotated[str, example("https://sso.example.org")] | None = None
     """This installation."""
     exp: Annotated[int, example(1_780_000_900)] | None = None
-    """When it expires, in seconds since 1970."""
+    """The token's expiry, in seconds since 1970."""
     iat: Annotated[int, example(1_780_000_000)] | None = None
-    """When it was issued."""
+    """The time of issue, in seconds since 1970."""
     jti: Annotated[str, example("0199d3a0-0000-7000-8000-000000000003")] | None = None
     """The token's own id."""
     sid: Annotated[str, example("0199d3a0-0000-7000-8000-000000000004")] | None = None
@@ -73,11 +73,11 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     amr: Annotated[Sequence[str], example(["pwd"])] | None = None
     """How the person proved who they are (RFC 8176)."""
     acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None
-    """How well."""
+    """How strong that proof was."""
     auth_time: Annotated[int, example(1_780_000_000)] | None = None
-    """When."""
+    """When the person proved it, in seconds since 1970."""
     act: dict[str, Any] | None = None
-    """Who acts in the person's name, if somebody does (RFC 8693 section 4.1)."""
+    """The platform owner who acts in the person's name, if there is one (RFC 8693 section 4.1)."""
 
 
 _DECLARED: Final[Statement] = {
@@ -93,10 +93,10 @@ _REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS}
 
 @endpoint.post(INTROSPECTION_ENDPOINT, **_DECLARED)
 async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Introspection:
-    """Ask whether a token is good
+    """Ask whether a token is valid
 
-    For the servers of a service that receive tokens of any service of their organization. The answer is true at this moment: a session that
-    has ended is seen at once. Public clients cannot ask.
+    For servers that receive tokens of the services of their organization. The answer is up to date: it takes the end of a session into
+    account at once. Public clients cannot ask.
     """
     shown = await needed_credentials(call, postern)
     try:
@@ -105,15 +105,15 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
         await count_refusal(call.request, refusal)
         raise
     call.request.count_client(CLIENT_LIMIT)
-    return Introspection(**told)  # type: ignore[arg-type]  # what it repeats of a token is of these types
+    return Introspection(**told)  # type: ignore[arg-type]  # the token's own claims have these types
 
 
 @endpoint.post(REVOCATION_ENDPOINT, **_REVOCATION)
 async def revoke_token(call: Call[PresentedToken], postern: Postern) -> Nothing:
     """Give a token back
 
-    The session that it belongs to ends, with all of its tokens, if it is one of the client's own. The answer is the same for any other
-    token. `/oauth/revoke` is another name for this endpoint.
+    If the token is one of the client's own, its session ends, with all tokens of the session. The answer is the same for any other token.
+    `/oauth/revoke` is another name for this endpoint.
     """
     return await _revoke(call, postern)
 

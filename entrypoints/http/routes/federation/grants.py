@@ -1,4 +1,4 @@
-"""The token endpoint: applications exchange what they were given for tokens."""
+"""The token endpoint: applications exchange codes, refresh tokens and credentials for tokens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,7 +37,7 @@ _REFRESH_TOKEN: Final = "5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s"  # noqa: S
 
 
 class TokenFields(ClientFields, frozen=True, kw_only=True):
-    """What is exchanged, as a form or as JSON. Which fields count depends on the grant type; others are ignored."""
+    """The grant to exchange, as a form or as JSON. The grant type decides which fields count; others are ignored."""
 
     grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
     """`authorization_code`, `refresh_token`, `client_credentials`, or `urn:ietf:params:oauth:grant-type:device_code`, which you may leave
@@ -48,13 +48,13 @@ class TokenFields(ClientFields, frozen=True, kw_only=True):
     redirect_uri: Annotated[str, msgspec.Meta(max_length=LONGEST_URI), example("https://billing.acme.example/callback")] | None = None
     """The redirect URI that the code was sent to."""
     code_verifier: Annotated[Token, example("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")] | None = None
-    """What the code challenge was made from (PKCE, RFC 7636)."""
+    """The secret text that the code challenge was made from (PKCE, RFC 7636)."""
     refresh_token: Token | None = None
-    """The refresh token that you got last."""
+    """The latest refresh token."""
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
-    """With a refresh token: fewer scopes than were granted, for the new access token."""
+    """With a refresh token: fewer scopes than the granted ones, for the new access token."""
 
 
 class GrantedTokens(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,11 +65,11 @@ class GrantedTokens(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Always `Bearer`."""
     expires_in: ExpiresIn
     scope: Annotated[str, example("openid email")] | None = None
-    """What was granted. Absent from an application's own token."""
+    """The granted scopes. Absent from an application's own token."""
     refresh_token: Annotated[str, example(_REFRESH_TOKEN)] | None = None
     """Exchange it when the access token expires. Absent beside an application's own token."""
     id_token: Annotated[str, example("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
-    """Who signed in, and how. With the scope `openid`."""
+    """The ID token: it says who signed in, and how. With the scope `openid`."""
 
 
 _DECLARED: Final[Statement] = {
@@ -95,10 +95,10 @@ async def exchange_for_tokens(call: Call[TokenFields], postern: Postern) -> Answ
 
     A code works once, within a minute, for the client and redirect URI that it was made for, and with the verifier of its challenge. A
     refresh token works once, too: the answer has the next one. With `client_credentials`, an application gets a token of its own, which
-    other services of its organization can introspect. A device asks with its device code every few seconds until somebody has decided:
-    `authorization_pending` means to go on, `slow_down` to wait 5 seconds longer each time from now on. `mobile` and `desktop` services are
-    public clients and only say who they are, as do `web` services without a client secret or key; all others authenticate. `/oauth/token`
-    is another name for this endpoint.
+    other services of its organization can introspect. A device polls with its device code every few seconds until the person has decided.
+    `authorization_pending` tells the device to go on polling, and `slow_down` to wait 5 seconds longer between all further polls. `mobile`
+    and `desktop` services are public clients and send only their client id; so do `web` services without a client secret or key. All others
+    authenticate. `/oauth/token` is another name for this endpoint.
     """
     return await _exchange(call, postern)
 
@@ -114,8 +114,9 @@ async def _exchange(call: Call[TokenFields], postern: Postern) -> Answer[Granted
         return _answer(await _polled(call, postern))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
     shown = await credentials(call, postern)
-    # One statement for both. But a client that has used up its bucket is refused while its code is good; and where wrong secrets come from,
-    # the client is looked up alone first, since that costs the database a quarter.
+    # `_redeemed` looks up the client and its code in one statement. In two cases the client is looked up alone first. A client whose bucket
+    # is empty must be refused before its code is used up. And an address that sends wrong secrets gets the cheaper look-up: it costs the
+    # database a quarter.
     if is_code and shown.secret is not None and request.has_room(AUTH, OF_CLIENT):
         return _answer(await _redeemed(call, postern, shown))
     client = await authenticated_by(shown, call, postern)
@@ -127,7 +128,7 @@ async def _exchange(call: Call[TokenFields], postern: Postern) -> Answer[Granted
     try:
         return _answer(await _issued(call, postern, client))
     except Refusal:
-        # Whoever redeems a good code does not count: the people of a whole office may sign in from one address.
+        # A request with a good code is not counted: the people of a whole office may sign in from one address.
         await request.count(AUTH)
         raise
 
@@ -155,7 +156,7 @@ async def _polled(call: Call[TokenFields], postern: Postern) -> IssuedTokens:
                 request.count_client(OF_CLIENT)
         raise
     if has_credential:
-        # The code is used up, as in `_redeemed`.
+        # The code is used up, so an empty bucket must not cost the client its tokens, as in `_redeemed`.
         with suppress(RateLimited):
             request.count_client(OF_CLIENT)
     return await postern.federation.grants.issue(granted, client)
@@ -174,13 +175,13 @@ async def _redeemed(call: Call[TokenFields], postern: Postern, shown: ClientCred
     try:
         granted, client = await postern.federation.authorization_codes.redeem_with_secret(_request(call.body), shown, call.device)
     except BadRequest:
-        # Only a client that has shown who it is gets to hear this.
+        # Only an authenticated client gets this answer, so the request counts against the client.
         call.request.count_client(OF_CLIENT)
         raise
     except Refusal as refusal:
         await count_refusal(call.request, refusal)
         raise
-    # The code is used up: whoever came at the same moment and emptied the bucket does not cost the client its tokens.
+    # The code is used up. A request at the same moment may have emptied the bucket; that must not cost this client its tokens.
     with suppress(RateLimited):
         call.request.count_client(OF_CLIENT)
     return await postern.federation.grants.issue(granted, client)

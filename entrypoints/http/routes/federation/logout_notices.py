@@ -1,4 +1,4 @@
-"""Logout notices of a service: what became of telling it that sessions have ended."""
+"""Logout notices of a service: the outcome of telling a service that sessions have ended."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,20 +23,20 @@ _NOTICES = "/api/organizations/{org_slug}/services/{service_slug}/logout-notices
 
 
 class LogoutNoticesQuery(Paging, frozen=True, kw_only=True):
-    """Which notices to list."""
+    """A filter on notices."""
 
     delivered: bool | None = None
-    """Only what was received, or only what was not."""
+    """Only received notices, or only notices that were not received."""
 
 
 class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One ended session, of which a service is told."""
+    """A notice that tells a service of one ended session."""
 
     id: Id
     session_id: UUID
     """The session that has ended: `sid` of its ID tokens."""
     user_id: UUID
-    """Whose session it was: `sub` of its ID tokens."""
+    """The user of the session: `sub` of its ID tokens."""
     response_status_code: Annotated[int, example(200)] | None
     """The status of the last answer; null if there was none."""
     attempt_count: Annotated[int, example(1)]
@@ -44,11 +44,11 @@ class LogoutNoticeRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: Annotated[int, example(RULES.most_attempts)]
     """How many attempts there are at most."""
     next_retry_at: datetime | None
-    """When the next attempt is due; null if there is none."""
+    """When the next attempt is due; null if no attempt follows."""
     delivered: Annotated[bool, example(True)]
-    """Whether it was received."""
+    """Whether the service received the notice."""
     delivery_error: Annotated[str, example("timeout")] | None
-    """Why the last attempt failed; null if it did not."""
+    """The reason why the last attempt failed; null if it succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -66,9 +66,9 @@ class LogoutNoticeList(msgspec.Struct, frozen=True):
 async def list_logout_notices(call: Call[None, LogoutNoticesQuery, ServicePath, Member], postern: Postern) -> LogoutNoticeList:
     """List the logout notices of a service, the newest first
 
-    A service with a `backchannel_logout_uri` gets a logout token for each of its sessions that ends. A notice is tried for a day at most;
-    an answer of 400 is final. Notices are kept for 30 days, unless the operator of this installation chose another time. A `total` of
-    10 000 means "10 000 or more".
+    A service with a `backchannel_logout_uri` gets a logout token for each of its sessions that ends. We try to deliver a notice for a day
+    at most; an answer of 400 is final. Notices are kept for 30 days, unless the operator of this installation chose another time. A `total`
+    of 10 000 means "10 000 or more".
     """
     query = call.query
     listed = await postern.federation.logout_notices.list(call.caller, call.path.service_slug, page_of(query), delivered=query.delivered)

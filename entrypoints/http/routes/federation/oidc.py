@@ -1,4 +1,4 @@
-"""OpenID Connect: who somebody is, and where everything is."""
+"""OpenID Connect: the claims about a person, and the discovery documents."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -27,32 +27,32 @@ class OrganizationClaims(msgspec.Struct, frozen=True):
     """The organization of the service."""
 
     id: str
-    """Its id."""
+    """The organization's id."""
     slug: Annotated[str, example("acme")]
-    """Its slug."""
+    """The organization's slug."""
     role: Annotated[str, example("member")] | None
-    """The person's role in it; null for a person who is no member."""
+    """The person's role in the organization; null if the person is not a member."""
 
 
 class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the granted scopes tell of a person (OpenID Connect Core section 5.3.2)."""
+    """The claims that the granted scopes allow (OpenID Connect Core section 5.3.2)."""
 
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")]
     """The person's id. It never changes."""
     preferred_username: Annotated[str, example("ada@example.org")] | None = None
-    """What the person signs in with. With the scope `profile`."""
+    """The address that the person signs in with. With the scope `profile`."""
     email: Annotated[str, example("ada@example.org")] | None = None
     """The person's address. With the scope `email`."""
     email_verified: Annotated[bool, example(True)] | None = None
-    """Whether the person has shown that the address is theirs. With the scope `email`."""
+    """Whether the person has proved that the address is theirs. With the scope `email`."""
     organization: OrganizationClaims | None = None
     """The organization of the service. With the scope `organization`."""
     groups: Annotated[Sequence[str], example(["acme/member"])] | None = None
-    """The person's role in that organization, as `organization/role`; empty for a person who is no member. With the scope `groups`."""
+    """The person's role in that organization, as `organization/role`; empty if the person is not a member. With the scope `groups`."""
 
 
 class PostedToken(msgspec.Struct, frozen=True, kw_only=True):
-    """The access token, if it is not in the header (RFC 6750 section 2.2)."""
+    """The access token, if the `Authorization` header does not have it (RFC 6750 section 2.2)."""
 
     access_token: Token | None = None
     """The access token."""
@@ -71,7 +71,7 @@ _PUBLIC: Final[Statement] = {
     USERINFO_ENDPOINT, caller=OPENID_SESSION, limit=UNLIMITED, refuses=(InsufficientScope,), tags=("oauth",), origins=Origins.CLIENTS
 )
 async def userinfo(call: Call, _postern: Postern) -> PersonClaims:
-    """Get what the granted scopes tell of the person
+    """Get the claims that the granted scopes allow
 
     For access tokens with the scope `openid`.
     """
@@ -88,7 +88,7 @@ async def userinfo(call: Call, _postern: Postern) -> PersonClaims:
     origins=Origins.CLIENTS,
 )
 async def userinfo_by_post(call: Call[PostedToken], postern: Postern) -> PersonClaims:
-    """Get what the granted scopes tell of the person, by POST
+    """Get the claims that the granted scopes allow, by POST
 
     The token may be in the header or in the form (OpenID Connect Core section 5.3.1).
     """
@@ -106,13 +106,13 @@ async def userinfo_by_post(call: Call[PostedToken], postern: Postern) -> PersonC
 
 @endpoint.get("/.well-known/openid-configuration", **_PUBLIC)
 def openid_configuration(_call: Call, postern: Postern) -> bytes:
-    """Get where everything is, and what is supported (OpenID Connect Discovery)"""
+    """Get the addresses of all endpoints, and the supported features (OpenID Connect Discovery)"""
     return _discovery(postern.foundation.public_url, postern.federation.grants.types)
 
 
 @endpoint.get("/.well-known/oauth-authorization-server", **_PUBLIC)
 def authorization_server_metadata(_call: Call, postern: Postern) -> bytes:
-    """Get the same under the name that OAuth has for it (RFC 8414)"""
+    """Get the same document under OAuth's name for it (RFC 8414)"""
     return _discovery(postern.foundation.public_url, postern.federation.grants.types)
 
 

@@ -1,4 +1,4 @@
-"""Pushed authorization requests (RFC 9126): an application leaves its request here before it sends the person along."""
+"""Pushed authorization requests (RFC 9126): an application deposits its request here before it sends the person to sign in."""
 
 from typing import Annotated, Final
 
@@ -24,20 +24,20 @@ _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)] | None
 
 
 class RequestFields(ClientFields, frozen=True, kw_only=True):
-    """The parameters of the authorization request, and what the client authenticates with."""
+    """The parameters of the authorization request, and the client's credentials."""
 
     redirect_uri: Annotated[str, msgspec.Meta(max_length=LONGEST_URI), example("https://billing.acme.example/callback")] | None = None
-    """Where the person and the answer go: one of the service's redirect URIs, byte for byte."""
+    """The destination of the person and the answer: one of the service's redirect URIs, byte for byte."""
     response_type: Annotated[str, msgspec.Meta(max_length=LONGEST), example("code")] | None = None
     """Must be `code`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST), example("openid email")] | None = None
     """Some of `openid profile email organization groups offline_access`, separated by spaces."""
     state: _Text = None
-    """It comes back with the answer."""
+    """The answer repeats it."""
     nonce: _Text = None
-    """It comes back in the ID token."""
+    """The ID token repeats it."""
     code_challenge: Annotated[str, msgspec.Meta(max_length=LONGEST), example("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")] | None = None
-    """PKCE. Only a service with a client secret or keys may do without."""
+    """The PKCE challenge. A service with a client secret or keys may leave it out."""
     code_challenge_method: Annotated[str, msgspec.Meta(max_length=LONGEST), example("S256")] | None = None
     """Must be `S256`."""
     response_mode: _Text = None
@@ -45,32 +45,32 @@ class RequestFields(ClientFields, frozen=True, kw_only=True):
     prompt: _Text = None
     """`none`, or some of `login`, `consent`, `select_account` and `create`."""
     max_age: _Text = None
-    """How many seconds ago the person may have signed in."""
+    """The most seconds that may have passed since the person signed in."""
     login_hint: _Text = None
-    """The address of the person that is expected."""
+    """The address of the person whom the application expects."""
     acr_values: _Text = None
-    """How surely the person must be who they say they are."""
+    """The acceptable levels of authentication."""
     ui_locales: _Text = None
-    """The languages that the pages should speak, best first."""
+    """The languages for the pages, the preferred one first."""
     claims: Annotated[str, msgspec.Meta(max_length=LONGEST), example('{"userinfo":{"email":{"essential":true}}}')] | None = None
-    """Single claims, as JSON (OpenID Connect Core section 5.5). Each asks for the scope that tells it."""
+    """Single claims, as JSON (OpenID Connect Core section 5.5). Each claim asks for the scope that includes it."""
     id_token_hint: Annotated[str, msgspec.Meta(max_length=LONGEST_HINT)] | None = None
-    """An ID token of the person that is expected."""
+    """An ID token of the person whom the application expects."""
     request: _Text = None
-    """Request objects are not supported."""
+    """Not supported: no request objects."""
     request_uri: _Text = None
-    """A pushed request cannot name another one."""
+    """Refused: a pushed request cannot name another pushed request."""
     registration: _Text = None
-    """It is not supported."""
+    """Not supported."""
 
 
 class PushedRequestName(msgspec.Struct, frozen=True):
-    """What the request is called from now on."""
+    """The name of the pushed request."""
 
     request_uri: Annotated[str, example("urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22cDxLHXcJ5dGMXcW9o")]
-    """Send the person to `/oauth/authorize` with this and your `client_id`, and nothing else. It works once."""
+    """Send the person to `/oauth/authorize` with this URI and your `client_id`, and nothing else. It works once."""
     expires_in: Annotated[int, example(60)]
-    """How many seconds you have."""
+    """The number of seconds that the URI is valid."""
 
 
 _FORM: Final = Form(limit=16 << 10, most_fields=50)
@@ -89,10 +89,10 @@ _FORM: Final = Form(limit=16 << 10, most_fields=50)
     tags=("oauth",),
 )
 async def push_authorization_request(call: Call[RequestFields], postern: Postern) -> PushedRequestName:
-    """Leave an authorization request here
+    """Deposit an authorization request
 
-    The request is checked as at `/oauth/authorize`, but before anybody sees a page, and nothing of it goes through the browser. The client
-    authenticates as at the token endpoint; a public one says who it is.
+    The request is checked as at `/oauth/authorize`, but before anybody sees a page, and the browser carries none of its parameters. The
+    client authenticates as at the token endpoint; a public client sends only its client id.
     """
     client = await authenticated(call, postern)
     if client.is_public:
@@ -108,5 +108,5 @@ async def push_authorization_request(call: Call[RequestFields], postern: Postern
     return PushedRequestName(pushed.uri, int(pushed.lifetime.total_seconds()))
 
 
-# The client is the one that has authenticated, by whatever it was named.
+# The client's own fields do not belong to the request: authentication has already established the client.
 _OF_CLIENT: Final = frozenset(ClientFields.__struct_fields__)

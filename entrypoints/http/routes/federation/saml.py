@@ -33,7 +33,7 @@ _SAML: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml"
 _CERTIFICATE: Final = f"{_SAML}/certificate"
 _VIEW: Final = able(Capability.SERVICES_VIEW, impersonated=True)
 _MANAGE: Final = able(Capability.SERVICES_MANAGE, impersonated=True)
-# Who gets assertions, and what signs them, outlasts an impersonation.
+# The recipient of assertions, and the certificate that signs them, outlast an impersonation.
 _DECIDE: Final = able(Capability.SERVICES_MANAGE, impersonated=False)
 _METADATA_TYPE: Final = "application/samlmetadata+xml"
 _EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
@@ -46,68 +46,70 @@ _Mapping = Annotated[Mapping[str, Any], example({"email": "mail", "id": "uid"})]
 
 
 class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is, and null takes it back."""
+    """The configuration by hand. Fields that you leave out stay as they are; null removes a value."""
 
     enabled: bool
     """Whether people can sign in by SAML."""
     entity_id: _EntityId | msgspec.UnsetType | None = msgspec.UNSET
-    """The service provider's entity id: what it sends as Issuer. Required when enabled, unless it is known already. Another one is another
-    service provider: certificates and addresses of the one before are dropped.
+    """The service provider's entity id, which it sends as Issuer. Required when enabled, unless it is known already. A different entity id
+    means a different service provider: the certificates and addresses of the previous one are deleted.
     """
     acs_url: _AcsUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """Where assertions go, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
+    """The address that assertions go to, by HTTP-POST: https, or http on localhost. Required when enabled, unless it is known already."""
     slo_url: _SloUrl | msgspec.UnsetType | None = msgspec.UNSET
-    """Where the service provider is told of a sign-out: by HTTP-Redirect, unless its metadata say otherwise. An answer comes as its request
-    did.
+    """The service provider's address for sign-outs. Messages go there by HTTP-Redirect, unless its metadata name another binding. Our
+    answer uses the binding of the request.
     """
     name_id_format: _Format | msgspec.UnsetType | None = msgspec.UNSET
-    """How people are named: `emailAddress`, which is the default, `unspecified`, `persistent` or `transient`, or its URI."""
+    """The format of a person's name: `emailAddress` (the default), `unspecified`, `persistent`, `transient`, or the URI of one of these."""
     attribute_mapping: _Mapping | msgspec.UnsetType | None = msgspec.UNSET
-    """From sources to the names of attributes. Sources are `email`, `id`, `name`, `first_name`, `last_name`, `organization`,
-    `organization_name`, `role` and `groups`. Null: `email` and `id` under these names.
+    """A mapping from sources to the names of attributes. The sources are `email`, `id`, `name`, `first_name`, `last_name`, `organization`,
+    `organization_name`, `role` and `groups`. Null means `email` and `id` under these names.
     """
     sign_assertions: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the assertion is signed; true at first."""
+    """Whether to sign the assertion; true by default."""
     sign_response: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the response around it is signed; true at first. At least one of the two must be."""
+    """Whether to sign the response around the assertion; true by default. At least one of the two must be signed."""
     require_signed_requests: Annotated[bool, example(False)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether requests must be signed by a certificate of the uploaded metadata, which must have one; false at first."""
+    """Whether requests must be signed by a certificate of the uploaded metadata; false by default. To turn this on, the metadata must have
+    a certificate.
+    """
 
 
 class SamlDone(msgspec.Struct, frozen=True):
-    """What was done."""
+    """The outcome."""
 
     success: Success
     message: Annotated[str, example("SAML is enabled")]
-    """The same in words."""
+    """The outcome in words."""
 
 
 class SamlAcsEndpoint(msgspec.Struct, frozen=True):
-    """Where the service provider takes assertions, by its metadata."""
+    """An address at which the service provider receives assertions, from its metadata."""
 
     index: Annotated[int, example(0)]
-    """Requests may name it by this."""
+    """The number by which requests may name this address."""
     url: Annotated[str, example("https://crm.example.com/saml/acs")]
     """The address."""
     is_default: Annotated[bool, example(True)]
-    """Whether the metadata call it the default."""
+    """Whether the metadata call this address the default."""
 
 
 class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the service provider is, and what it is sent."""
+    """The service provider, and the contents of its assertions."""
 
     enabled: Annotated[bool, example(True)]
     """Whether people can sign in by SAML."""
     entity_id: Annotated[str, example("https://crm.example.com/saml")] | None
     """The service provider's entity id."""
     acs_url: Annotated[str, example("https://crm.example.com/saml/acs")] | None
-    """Where assertions go."""
+    """The address that assertions go to."""
     slo_url: Annotated[str, example("https://crm.example.com/saml/slo")] | None
-    """Where the service provider is told of a sign-out."""
+    """The service provider's address for sign-outs."""
     name_id_format: _Format | None
-    """How people are named; null: by their addresses."""
+    """The format of a person's name; null for the e-mail address."""
     attribute_mapping: _Mapping | None
-    """From sources to the names of attributes; null: `email` and `id`."""
+    """A mapping from sources to the names of attributes; null means `email` and `id`."""
     sign_assertions: Annotated[bool, example(True)]
     """Whether the assertion is signed."""
     sign_response: Annotated[bool, example(True)]
@@ -115,49 +117,49 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     require_signed_requests: Annotated[bool, example(False)]
     """Whether requests must be signed."""
     has_certificate: Annotated[bool, example(True)]
-    """Whether there is an active certificate: without one, nobody can sign in."""
+    """Whether there is an active certificate. Without one, nobody can sign in."""
     acs_endpoints: Sequence[SamlAcsEndpoint]
     """All addresses of the uploaded metadata. A request may name any of them."""
     request_certificates: Annotated[int, example(1)]
-    """How many certificates of the service provider are known. Any of them may have signed a request."""
+    """The number of known certificates of the service provider. Any of them may have signed a request."""
     encrypts_assertions: Annotated[bool, example(False)]
-    """Whether assertions are encrypted: the uploaded metadata have a key for it."""
+    """Whether assertions are encrypted. They are if the uploaded metadata have a key for encryption."""
     metadata_uploaded_at: datetime | None
     """When the service provider's metadata were uploaded."""
     metadata_fetched_at: datetime | None
-    """When somebody last fetched ours."""
+    """When somebody last fetched our metadata."""
 
 
 class SamlCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What assertions are signed with, without the private key."""
+    """A certificate for signing assertions, without its private key."""
 
     id: Id
     public_key: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
     """The X.509 certificate in PEM."""
     valid_from: datetime
-    """From when on it is valid."""
+    """The beginning of its validity."""
     valid_until: datetime
-    """Until when: three years."""
+    """The end of its validity, after three years."""
     is_active: Annotated[bool, example(True)]
-    """Whether it signs."""
+    """Whether this certificate signs."""
     created_at: CreatedAt
     last_signed_at: datetime | None
-    """When it last signed an assertion, give or take a minute."""
+    """When the certificate last signed an assertion, to within a minute."""
 
 
 class SamlCertificates(SamlCertificateRecord, frozen=True, kw_only=True):
-    """The active certificate, and how far a change to the next one has come."""
+    """The active certificate, and the state of a change to the next one."""
 
     metadata_fetched_at: datetime | None
     """When somebody last fetched our metadata."""
     next: SamlCertificateRecord | None
-    """The certificate that is to follow. Metadata show it already."""
+    """The certificate that follows the active one. The metadata already show it."""
     next_was_fetched: Annotated[bool, example(False)]
-    """Whether somebody has fetched the metadata since the next certificate is there."""
+    """Whether somebody has fetched the metadata since they show the next certificate."""
 
 
 class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that came or went, by its ids and times. It says nothing of who signed in."""
+    """A message in either direction, by its ids and times, without data about people."""
 
     id: Id
     kind: Annotated[str, example("authn_request")]
@@ -165,19 +167,19 @@ class SamlExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     binding: Annotated[str, example("redirect")]
     """`redirect` or `post`."""
     succeeded: Annotated[bool, example(False)]
-    """Whether it was taken, or says that all went well."""
+    """Whether we accepted the message, or, for an answer, whether it reports success."""
     status: Annotated[str, example("NoPassive")]
-    """The last part of SAML's status, in an answer."""
+    """For an answer: the last part of its SAML status."""
     reason: Annotated[str, example("it wants the answer at an address that is not configured")]
-    """Why not, in words; empty if it succeeded."""
+    """The reason of a failure, in words; empty if the message succeeded."""
     advice: Annotated[str, example("Set acs_url to the address in AssertionConsumerServiceURL, or upload metadata that name it")]
-    """What to change."""
+    """The change that avoids the failure."""
     message_id: Annotated[str, example("_9f2c")]
     """The message's own id."""
     in_response_to: Annotated[str, example("")]
-    """The id of what it answers."""
+    """The id of the message that this one answers."""
     certificate_id: Annotated[str, example("")] | None
-    """Which of our certificates signed it."""
+    """The id of our certificate that signed the message."""
     created_at: CreatedAt
 
 
@@ -190,12 +192,12 @@ class SamlExchanges(msgspec.Struct, frozen=True):
 
 class CertificateQuery(msgspec.Struct, frozen=True):
     activate: Annotated[bool, example(True)] = True
-    """Whether it signs at once, in place of the active one. False: it becomes the next one."""
+    """Whether the new certificate signs at once, in place of the active one. If false, it becomes the next certificate."""
 
 
 class MetadataQuery(msgspec.Struct, frozen=True):
     signed: Annotated[bool, example(False)] = False
-    """Whether the document is signed, by the active certificate."""
+    """Whether to sign the document, by the active certificate."""
 
 
 class PublicPath(msgspec.Struct, frozen=True):
@@ -207,8 +209,8 @@ class PublicPath(msgspec.Struct, frozen=True):
 async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlDone:
     """Configure SAML by hand
 
-    The service becomes an identity provider for one service provider. Make a certificate afterwards: nobody can sign in without one. Where
-    the service provider has metadata, upload these first; then send `enabled` and the attributes alone.
+    The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, nobody can sign in. If
+    the service provider has metadata, upload these first; then send only `enabled` and the attributes.
     """
     body = call.body
     change = ConfigurationChange(
@@ -228,7 +230,7 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
 
 @endpoint.get(_SAML, caller=_VIEW, tags=_TAGS)
 async def saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
-    """Get the SAML configuration of a service, as it was set or understood from metadata"""
+    """Get the SAML configuration of a service, as members set it or as we read it from metadata"""
     standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
     return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
 
@@ -249,10 +251,10 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
 async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Configure SAML by the service provider's metadata
 
-    Entity id, assertion consumer services, single logout, name format and certificates are taken from the document. A configured name
-    format that the document lists stays as it is. So do `enabled` and the attributes: send these to `POST …/saml` afterwards. The
-    document can turn `require_signed_requests` on, but not off: where it is on, metadata without a signing certificate are refused. The
-    answer shows what was understood. With a key for encryption in the metadata, assertions are encrypted.
+    We read entity id, assertion consumer services, single logout, name format and certificates from the document. If the document lists the
+    configured name format, that format stays. `enabled` and the attributes stay, too: send them to `POST …/saml` afterwards. The document
+    can turn `require_signed_requests` on, but not off: while it is on, metadata without a signing certificate are refused. The answer shows
+    the result. If the metadata have a key for encryption, assertions are encrypted.
     """
     service = call.path.service_slug
     filled = await postern.federation.saml.fill(call.caller, service, call.body, call.actor)
@@ -264,8 +266,9 @@ async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], pos
 async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
     """Make a certificate
 
-    It is valid for three years and signs from now on; the one before is deleted with its key. With `activate=false` it becomes the next
-    one: metadata show it beside the active one, and nothing changes until you activate it. So service providers can learn of it first.
+    The certificate is valid for three years and signs from now on; the previous certificate and its key are deleted. With `activate=false`
+    it becomes the next certificate: the metadata show it beside the active one, so service providers can learn of it, and nothing else
+    changes until you activate it.
     """
     made = await postern.federation.saml.make_certificate(call.caller, call.path.service_slug, call.actor, activate=call.query.activate)
     return _certificate(made)
@@ -281,17 +284,18 @@ async def saml_certificate(call: Call[None, None, ServicePath, Member], postern:
 async def activate_saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
     """Let the next certificate sign
 
-    The active one is deleted with its key. Look first whether the service provider knows the next one: whether it has fetched the metadata,
-    or whether a sign-in with `saml/login?certificate=next` works.
+    The active certificate and its key are deleted. First check that the service provider knows the next certificate: it has fetched the
+    metadata, or a sign-in with `saml/login?certificate=next` works.
     """
     return _certificate(await postern.federation.saml.activate_next(call.caller, call.path.service_slug, call.actor))
 
 
 @endpoint.get(f"{_SAML}/exchanges", caller=_MANAGE, tags=_TAGS)
 async def saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
-    """See what went back and forth, and why an exchange failed
+    """List the last SAML messages, and the reasons of failures
 
-    The last fifty messages of the last seven days: when, which way, and for a refusal the reason and what to change.
+    You get the last fifty messages of the last seven days, with time and direction. A refused message has the reason, and the change that
+    helps.
     """
     return SamlExchanges([_exchange(one) for one in await postern.federation.saml.exchanges(call.caller, call.path.service_slug)])
 
@@ -344,7 +348,7 @@ def _certificate(certificate: Certificate) -> SamlCertificateRecord:
 
 def _certificates(standing: SamlStanding) -> SamlCertificates:
     active, upcoming, fetched = standing.configured.active, standing.configured.next, standing.configuration.metadata_fetched_at
-    assert active is not None  # noqa: S101 - for the type checker: the use case has refused otherwise
+    assert active is not None  # noqa: S101 - for the type checker: without an active certificate the use case has already refused
     return SamlCertificates(
         **msgspec.structs.asdict(_certificate(active.certificate)),
         metadata_fetched_at=fetched,

@@ -1,4 +1,4 @@
-"""What directories send and get: the resources of SCIM, and the shapes of lists and changes."""
+"""The bodies of SCIM: resources, lists and changes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -34,9 +34,11 @@ _ETAG = 'W/"3694e05e9dff590f3694e05e9dff590f"'
 
 
 IF_MATCH: Final = RequestHeader(
-    "If-Match", "The version that the change is meant for: if there is another by now, the answer is 412.", _ETAG
+    "If-Match", "The version that the change is meant for. If the resource has another version by now, the answer is 412.", _ETAG
 )
-IF_NONE_MATCH: Final = RequestHeader("If-None-Match", "The version that you have: if it is the current one, the answer is 304.", _ETAG)
+IF_NONE_MATCH: Final = RequestHeader(
+    "If-None-Match", "The version that you have. If it is still the current one, the answer is 304.", _ETAG
+)
 ETAG: Final = AnswerHeader("ETag", "The version of the resource, to send as `If-Match` or `If-None-Match`.", _ETAG)
 
 
@@ -47,7 +49,7 @@ def declared(
     reads: tuple[RequestHeader, ...] = (),
     sends: Mapping[int, tuple[AnswerHeader, ...]] | None = None,
 ) -> Statement:
-    """What all endpoints of directories have in common."""
+    """The common part of the statements of all SCIM endpoints."""
     return {
         "reads": reads,
         "sends": sends or {},
@@ -68,18 +70,18 @@ CHANGE_REFUSALS = (PreconditionFailed, InvalidSyntax, InvalidPath, NoTarget, Inv
 SEARCH_REFUSALS = (InvalidFilter, InvalidPath, InvalidValue)
 
 
-# What the documentation says of texts. The domain checks them.
+# Limits for the documentation only. The domain checks the texts.
 ScimText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_TEXT})]
 FilterText = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FILTER})]
 
 
 class ShownAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which attributes to answer with."""
+    """The choice of attributes for the answer."""
 
     attributes: Annotated[str, example("userName,active")] | None = None
-    """Only these, separated by commas, beside `id` and `schemas`."""
+    """Only these attributes, separated by commas, and always `id` and `schemas`."""
     excluded_attributes: Annotated[str, example("members")] | None = None
-    """All but these, separated by commas."""
+    """All attributes but these, separated by commas."""
 
     @property
     def wanted(self) -> WantedAttributes:
@@ -87,15 +89,15 @@ class ShownAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
-    """What to list."""
+    """The resources to list."""
 
     start_index: Annotated[int, example(1)] = 1
-    """Where the page begins; the first is 1."""
+    """The number of the first resource on the page, counted from 1."""
     count: Annotated[int, example(100)] = DEFAULT_COUNT
-    """How many to answer with at most. More than 1000 count as 1000 (RFC 7644)."""
+    """The most resources to answer with. A number above 1000 counts as 1000 (RFC 7644)."""
     filter: Annotated[str, example('userName eq "ada@example.org"')] | None = None
-    """What to find: `eq` for each attribute that can be compared, for `userName` and `emails` also `co`, `sw` and `ew`; joined by `and`,
-    `or` and `not ( )`.
+    """The filter. `eq` works for each attribute that can be compared; `co`, `sw` and `ew` for `userName` and `emails`. Combine comparisons
+    by `and`, `or` and `not ( )`.
     """
     sort_by: Annotated[str, example("userName")] | None = None
     """The attribute to sort by."""
@@ -104,16 +106,16 @@ class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
 
 
 class SearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What to list, as a body."""
+    """The resources to list, as a body."""
 
     schemas: Annotated[Sequence[str], example([SEARCH_SCHEMA])] = ()
-    """What this is."""
+    """The schema of this request."""
     start_index: Annotated[int, example(1)] | None = None
-    """Where the page begins; the first is 1."""
+    """The number of the first resource on the page, counted from 1."""
     count: Annotated[int, example(100)] | None = None
-    """How many to answer with at most. More than 1000 count as 1000 (RFC 7644)."""
+    """The most resources to answer with. A number above 1000 counts as 1000 (RFC 7644)."""
     filter: Annotated[FilterText, example('userName eq "ada@example.org"')] | None = None
-    """What to find."""
+    """The filter, as in the query of a list."""
     sort_by: Annotated[ScimText, example("userName")] | None = None
     """The attribute to sort by."""
     sort_order: Annotated[ScimText, example("ascending")] | None = None
@@ -133,20 +135,20 @@ class ScimOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of a change."""
 
     op: Annotated[str, example("replace")]
-    """`add`, `replace` or `remove`, in any case."""
+    """`add`, `replace` or `remove`, in upper or lower case."""
     path: Annotated[str, example("active")] | None = None
     """The attribute. Without it, the value names the attributes."""
     value: Annotated[Any, example(False)] = None
-    """What to set, add or remove."""
+    """The value to set, add or remove."""
 
 
 class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
     """Operations that are carried out together, or not at all."""
 
     schemas: Annotated[Sequence[str], example([PATCH_SCHEMA])] = ()
-    """What this is."""
+    """The schema of this request."""
     operations: Sequence[ScimOperation] = msgspec.field(name="Operations")
-    """What to change, in order."""
+    """The operations, in order."""
 
     def listed(self) -> Sequence[PatchOperation]:
         require_schema(self.schemas, PATCH_SCHEMA)
@@ -154,18 +156,18 @@ class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """About a resource. Parts that you exclude are absent."""
+    """Facts about a resource. Parts that you exclude are absent."""
 
     resource_type: Annotated[Literal["User", "Group"], example("User")] | UnsetType = UNSET
     """`User` or `Group`."""
     created: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
-    """When the directory, or the organization, first knew it."""
+    """When the directory or the organization first knew the resource."""
     last_modified: Annotated[datetime, example(_MOMENT)] | UnsetType = UNSET
-    """When it was last changed."""
+    """When the resource was last changed."""
     location: Annotated[str, example(f"https://id.example.org/scim/v2/Users/{_ID}")] | UnsetType = UNSET
-    """Where it is."""
+    """The address of the resource."""
     version: Annotated[str, example(_ETAG)] | UnsetType = UNSET
-    """Its version, to send as `If-Match` or `If-None-Match`."""
+    """The version of the resource, to send as `If-Match` or `If-None-Match`."""
 
 
 def meta_example(kind: str) -> msgspec.Meta:
@@ -177,17 +179,17 @@ class ScimList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A page of resources."""
 
     schemas: Annotated[Sequence[str], example([LIST_SCHEMA])]
-    """What this is."""
+    """The schema of this answer."""
     total_results: Annotated[int, example(1)]
-    """How many there are in all."""
+    """The number of all resources that match."""
     start_index: Annotated[int, example(1)]
-    """Where the page begins."""
+    """The number of the first resource on this page."""
     items_per_page: Annotated[int, example(1)]
-    """How many are on this page."""
+    """The number of resources on this page."""
 
 
 def require_schema(given: Sequence[str], wanted_schema: str) -> None:
-    """Some clients leave it out. Raises `InvalidSyntax` for another one."""
+    """An empty list is fine, since some clients leave it out. Raises `InvalidSyntax` if the list lacks the wanted schema."""
     if given and wanted_schema.lower() not in {one.lower() for one in given}:
         raise InvalidSyntax(f"schemas: expected {wanted_schema}")
 
@@ -218,10 +220,10 @@ def start_of(start: int | None) -> int:
 
 
 def version_of(request: Request) -> str | None:
-    """What `If-Match` says."""
+    """The version in `If-Match`."""
     return request.says(IF_MATCH)
 
 
 def known_version(request: Request) -> str | None:
-    """What `If-None-Match` says."""
+    """The version in `If-None-Match`."""
     return request.says(IF_NONE_MATCH)

@@ -1,4 +1,4 @@
-"""What SCIM clients read first: what is offered here."""
+"""The discovery documents of SCIM, which clients read first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -21,61 +21,61 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ScimDocumentMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """About a document."""
+    """Facts about a document."""
 
     resource_type: Literal["ServiceProviderConfig", "ResourceType", "Schema"]
-    """What kind of document it is."""
+    """The kind of document."""
     location: Annotated[str, example(f"{_BASE}/ServiceProviderConfig")]
-    """Where it is."""
+    """The address of the document."""
 
 
 class ScimSupport(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether something is offered."""
+    """Whether a feature is supported."""
 
     supported: Annotated[bool, example(True)]
-    """Whether it is."""
+    """True if it is."""
 
 
 class ScimBulkSupport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Whether bulk operations are offered."""
+    """Bulk operations are not supported."""
 
     supported: Annotated[bool, example(False)]
-    """They are not."""
+    """Always false."""
     max_operations: Annotated[int, example(0)]
-    """How many operations may go together: none."""
+    """The most operations in one request: always 0."""
     max_payload_size: Annotated[int, example(0)]
-    """How many bytes they may have: none."""
+    """The most bytes in one request: always 0."""
 
 
 class ScimFilterSupport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Whether filters are offered."""
+    """Filters are supported."""
 
     supported: Annotated[bool, example(True)]
-    """They are."""
+    """Always true."""
     max_results: Annotated[int, example(1000)]
-    """How many resources a page has at most."""
+    """The most resources on a page."""
 
 
 class ScimAuthenticationScheme(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A way in which a directory says who it is."""
+    """A way for a directory to authenticate."""
 
     type: Annotated[str, example("oauthbearertoken")]
     """The kind of scheme, in the words of RFC 7643."""
     name: Annotated[str, example("SCIM token")]
-    """What people call it."""
+    """The name of the scheme for people."""
     description: Annotated[str, example("A token of the organization, sent as a Bearer token (RFC 6750).")]
-    """What it is."""
+    """A description of the scheme."""
     spec_uri: Annotated[str, example("https://www.rfc-editor.org/info/rfc6750")]
-    """Where it is specified."""
+    """The address of the specification."""
     primary: Annotated[bool, example(True)]
-    """Whether it is the one to use."""
+    """Whether this is the preferred scheme."""
 
 
 class ScimServiceProviderConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is offered (RFC 7643 section 5)."""
+    """The supported features (RFC 7643 section 5)."""
 
     schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"])]
-    """What this is."""
+    """The schema of this document."""
     patch: ScimSupport
     """Changes by PATCH."""
     bulk: ScimBulkSupport
@@ -89,7 +89,7 @@ class ScimServiceProviderConfig(msgspec.Struct, frozen=True, kw_only=True, renam
     etag: ScimSupport
     """Versions of resources, as `ETag`."""
     authentication_schemes: Sequence[ScimAuthenticationScheme]
-    """How a directory says who it is."""
+    """The ways for a directory to authenticate."""
     meta: ScimDocumentMeta
     """About this document."""
 
@@ -98,15 +98,15 @@ class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     """A type of resources (RFC 7643 section 6)."""
 
     schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:ResourceType"])]
-    """What this is."""
+    """The schema of this document."""
     id: Annotated[str, example("User")]
     """`User` or `Group`."""
     name: Annotated[str, example("User")]
-    """The same."""
+    """The same as `id`."""
     endpoint: Annotated[str, example("/Users")]
-    """Where its resources are, below `/scim/v2`."""
+    """The path of the resources, below `/scim/v2`."""
     description: Annotated[str, example("A person whom the directory manages in the organization.")]
-    """What its resources are."""
+    """A description of the resources."""
     schema: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The schema of its resources."""
     schema_extensions: Annotated[Sequence[dict[str, Any]], example([])]
@@ -117,27 +117,27 @@ class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: Annotated[str, example("userName")]
-    """What the attribute is called."""
+    """The name of the attribute."""
     type: Literal["string", "boolean", "complex", "reference"]
-    """What kind of value it has."""
+    """The type of its value."""
     multi_valued: Annotated[bool, example(False)]
-    """Whether it is a list of such values."""
+    """Whether the attribute is a list of such values."""
     description: Annotated[str, example("The e-mail address that the person signs in with.")]
-    """What it says."""
+    """The meaning of the attribute."""
     required: Annotated[bool, example(True)]
-    """Whether it must be stated, or is always there."""
+    """Whether requests must have the attribute; for an attribute of an answer, whether it is always present."""
     mutability: Literal["readWrite", "readOnly", "immutable"]
     """Whether a directory may change it."""
     returned: Literal["default"]
-    """Answers have it unless you exclude it."""
+    """Always `default`: answers have the attribute unless you exclude it."""
     case_exact: Annotated[bool, example(False)] | UnsetType = UNSET
-    """Whether capitals matter. Only texts and references have this."""
+    """Whether upper and lower case differ. Only texts and references have this."""
     uniqueness: Annotated[Literal["none", "server"], example("server")] | UnsetType = UNSET
-    """`server`: no two resources have the same. Only texts have this."""
+    """`server` if no two resources may have the same value. Only texts have this."""
     canonical_values: Sequence[str] | UnsetType = UNSET
-    """The values that it may have, if they are few."""
+    """The allowed values, if they are few."""
     reference_types: Sequence[str] | UnsetType = UNSET
-    """What a reference leads to."""
+    """The types of resources that a reference may point to."""
 
 
 class ScimSubAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
@@ -145,25 +145,25 @@ class ScimSubAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScimAttribute(_Attribute, frozen=True, kw_only=True, rename="camel"):
-    """An attribute that is kept."""
+    """An attribute that we keep."""
 
     sub_attributes: Sequence[ScimSubAttribute] | UnsetType = UNSET
-    """The parts of a `complex` one."""
+    """The parts of a `complex` attribute."""
 
 
 class ScimSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A schema: the attributes that a type of resources has (RFC 7643 section 7)."""
 
     schemas: Annotated[Sequence[str], example(["urn:ietf:params:scim:schemas:core:2.0:Schema"])]
-    """What this is."""
+    """The schema of this document."""
     id: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The name of the schema."""
     name: Annotated[str, example("User")]
     """`User` or `Group`."""
     description: Annotated[str, example("A person")]
-    """What it is a schema of."""
+    """A description of the resources that have this schema."""
     attributes: Sequence[ScimAttribute]
-    """The attributes that are kept. Others that you send are not."""
+    """The attributes that we keep. We ignore others that you send."""
     meta: Annotated[
         ScimDocumentMeta,
         example({"resourceType": "Schema", "location": f"{_BASE}/Schemas/urn:ietf:params:scim:schemas:core:2.0:User"}),
@@ -186,10 +186,10 @@ class ScimSchemaList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 
 class DiscoveryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What clients may not ask for here."""
+    """The query, which must be empty."""
 
     filter: str | None = None
-    """Refused: everything is listed (RFC 7644 section 4)."""
+    """Refused: the answer always lists everything (RFC 7644 section 4)."""
 
 
 class ResourceTypePath(msgspec.Struct, frozen=True):
@@ -204,9 +204,9 @@ class SchemaPath(msgspec.Struct, frozen=True):
 
 @endpoint.get("/scim/v2/ServiceProviderConfig", **declared())
 def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], postern: Postern) -> ScimServiceProviderConfig | bytes:
-    """Get what is offered
+    """Get the supported features
 
-    Filters, sorting, PATCH and versions are; bulk operations and changes of passwords are not.
+    Filters, sorting, PATCH and versions are supported; bulk operations and changes of passwords are not.
     """
     return _encode(service_provider_config(postern.foundation.public_url))
 
@@ -227,7 +227,7 @@ def scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], pos
 def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimSchemaList | bytes:
     """List the schemas
 
-    They name every attribute that is kept.
+    The schemas name every attribute that we keep.
     """
     return _all(call.query, schemas(postern.foundation.public_url))
 

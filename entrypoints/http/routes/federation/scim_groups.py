@@ -1,4 +1,4 @@
-"""The one group of a directory, by SCIM (RFC 7644): the organization."""
+"""The single group of a directory in SCIM (RFC 7644): the organization."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -55,12 +55,12 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class ScimMember(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody in the group."""
+    """A user in the group."""
 
     value: Annotated[str, example(_USER_ID)]
     """The user's id."""
     ref: str | None = msgspec.field(name="$ref", default=None)
-    """Where the user is."""
+    """The address of the user."""
     type: Annotated[str, example("User")] | None = None
     """Always `User`."""
 
@@ -69,22 +69,22 @@ class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The group as a whole."""
 
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])] = ()
-    """What this is."""
+    """The schema of this resource."""
     display_name: Annotated[ScimText, example("Acme")] | None = None
-    """The name of the organization. It is read-only, so what you send is passed over."""
+    """The name of the organization. It is read-only: a name that you send is ignored."""
     external_id: Annotated[ScimText, example("b7f2")] | None = None
-    """What the directory calls the group. It is only data."""
+    """The directory's id of the group. We keep it, but do not use it."""
     members: Sequence[ScimMember] | None = None
-    """Everybody who is to be in the group. State the list, even if it is empty."""
+    """All users who shall be in the group. Send the list, even if it is empty."""
 
 
 class ScimGroupMember(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who is in the group. Parts that you exclude are absent."""
+    """A user in the group. Parts that you exclude are absent."""
 
     value: Annotated[str, example(_USER_ID)] | UnsetType = UNSET
     """The user's id."""
     ref: str | UnsetType = msgspec.field(name="$ref", default=UNSET)
-    """Where the user is."""
+    """The address of the user."""
     type: Annotated[str, example("User")] | UnsetType = UNSET
     """Always `User`."""
 
@@ -93,17 +93,17 @@ class ScimGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The organization. Attributes that you exclude are absent."""
 
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])]
-    """What this is."""
+    """The schema of this resource."""
     id: UUID
     """The organization's id."""
     meta: Annotated[ScimMeta, meta_example("Group")] | UnsetType = UNSET
-    """About this resource."""
+    """Facts about this resource."""
     display_name: Annotated[str, example("Acme")] | UnsetType = UNSET
     """The name of the organization."""
     external_id: Annotated[str, example("b7f2")] | UnsetType = UNSET
-    """What the directory calls the group; absent if it has not said so."""
+    """The directory's id of the group; absent if the directory has not sent one."""
     members: Annotated[Sequence[ScimGroupMember], example([{"value": _USER_ID, "type": "User"}])] | UnsetType = UNSET
-    """Everybody in the group."""
+    """All users in the group."""
 
 
 class ScimGroupList(ScimList, frozen=True, kw_only=True, rename="camel"):
@@ -115,14 +115,14 @@ class ScimGroupList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 class ScimGroupPath(msgspec.Struct, frozen=True):
     group_id: UUID
-    """The group's id, which is the organization's."""
+    """The group's id, which is the id of the organization."""
 
 
 @endpoint.get(_GROUPS, **declared(*SEARCH_REFUSALS))
 async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
     """List groups
 
-    There is one: the organization.
+    There is one group: the organization.
     """
     return await _listed(call.caller, call.query, postern)
 
@@ -131,7 +131,7 @@ async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], poster
 async def search_scim_groups(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
     """Search groups
 
-    The same as the list, for a search that should not stand in an address.
+    This does the same as the list, for a search that should not be part of an address.
     """
     return await _listed(call.caller, call.body, postern)
 
@@ -140,7 +140,7 @@ async def search_scim_groups(call: Call[SearchBody, None, None, ScimHolder], pos
 def create_scim_group(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> ScimGroup:
     """Create a group
 
-    This is not offered: the one group is the organization.
+    This is not supported: the only group is the organization.
     """
     raise refuse_creation()
 
@@ -151,7 +151,7 @@ async def scim_group(
 ) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
     """Get the group
 
-    With all members, unless you exclude them.
+    The answer has all members, unless you exclude them.
     """
     want = call.query.wanted
     found = await postern.federation.scim_groups.get(call.caller, OrganizationId(call.path.group_id), with_members=want.has(_MEMBERS))
@@ -167,8 +167,8 @@ async def replace_scim_group(
 ) -> Answer[ScimGroup] | Answer[bytes]:
     """Replace the members of the group
 
-    New members get the role `member`. Those who stay keep theirs. If you leave out owners, admins or other people who may do more than a
-    member, they stay, and the answer shows them. The name is the organization's, and what you send of it is passed over.
+    New members get the role `member`. Members who stay keep their roles. Owners, admins and other people with more rights than a member
+    stay even if you leave them out, and the answer shows them. A name that you send is ignored, since the name belongs to the organization.
     """
     body, want = call.body, call.query.wanted
     require_schema(body.schemas, GROUP_SCHEMA)
@@ -184,8 +184,8 @@ async def change_scim_group(
 ) -> Answer[ScimGroup] | Answer[bytes]:
     """Add and remove members
 
-    All operations are carried out, or none. A person who is removed is no longer a member of the organization, but stays a user of the
-    directory. Owners, admins and other people who may do more than a member are not removed: 403.
+    Either all operations are carried out, or none. A removed person is no longer a member of the organization, but stays a user of the
+    directory. Owners, admins and other people with more rights than a member cannot be removed: 403.
     """
     want = call.query.wanted
     change = await beside_the_loop(partial(group_change, call.body.listed()), call.request.body)
@@ -251,11 +251,11 @@ async def _resource(found: FoundGroup, want: WantedAttributes, postern: Postern)
 
 
 def _in_part(members: bytes, want: WantedAttributes) -> msgspec.Raw:
-    """Of each member what is wanted, as JSON. Piece by piece: while one is read, no other thread has its turn."""
+    """The wanted parts of each member, as JSON. It works in pieces, since msgspec lets no other thread run while it decodes a piece."""
     pieces: list[bytes] = []
     begin, last = 1, len(members) - 1
     while begin < last:
-        # Ids and addresses have no braces.
+        # The ids and addresses in `members` contain no braces, so `},{` is always a boundary between two members.
         found = members.find(b"},{", begin + _PIECE)
         end = last if found < 0 else found + 1
         piece = msgspec.json.decode(b"[" + members[begin:end] + b"]")

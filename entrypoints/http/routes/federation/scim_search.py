@@ -31,7 +31,7 @@ class ScimResourceList(ScimList, frozen=True, kw_only=True, rename="camel"):
 async def search_scim(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimResourceList | bytes:
     """Search users and the group
 
-    A filter that compares what only one kind of resource has finds only that kind.
+    A filter on an attribute that only one kind of resource has finds only that kind.
     """
     asked, holder, want = call.body, call.caller, call.body.wanted
     start, count = start_of(asked.start_index), count_of(asked.count)

@@ -41,12 +41,12 @@ class ScimTokenPath(msgspec.Struct, frozen=True):
 
 
 class NewScimTokenBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What the token is called, and how long it is good."""
+    """A new SCIM token."""
 
     name: Annotated[Name, example("Directory")]
-    """What people call the token. It stands in the audit log beside everything that is done with it."""
+    """The token's name. The audit log shows it beside everything that the token does."""
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """When the token expires. If you leave it out, it does not."""
+    """When the token expires. If you leave it out, the token never expires."""
 
 
 class ScimTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,12 +54,12 @@ class ScimTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: Annotated[str, example("Directory")]
-    """What people call the token."""
+    """The token's name."""
     prefix: Annotated[str, example("scim_live_a1b2c3")]
-    """How the token begins: enough to tell it from the others."""
+    """The beginning of the token: enough to tell it from the others."""
     created_at: CreatedAt
     expires_at: datetime | None
-    """When the token expires; null if it does not."""
+    """When the token expires; null if it never does."""
     last_used_at: datetime | None
     """When the token was last used, to the minute; null if it never was."""
     created_by: UUID
@@ -71,14 +71,14 @@ class CreatedScimToken(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: Annotated[str, example("Directory")]
-    """What people call the token."""
+    """The token's name."""
     token: Annotated[str, example("scim_live_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The token, which the directory sends as a Bearer token. It is shown only now."""
+    """The token, which the directory sends as a Bearer token. No other answer shows it."""
     prefix: Annotated[str, example("scim_live_a1b2c3")]
-    """How the token begins: enough to tell it from the others."""
+    """The beginning of the token: enough to tell it from the others."""
     created_at: CreatedAt
     expires_at: datetime | None
-    """When the token expires; null if it does not."""
+    """When the token expires; null if it never does."""
 
 
 class ScimTokenList(msgspec.Struct, frozen=True):
@@ -90,38 +90,38 @@ class ScimTokenList(msgspec.Struct, frozen=True):
 
 
 class ScimExchangesQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which exchanges to answer with."""
+    """A filter on exchanges."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 50
-    """How many to answer with at most."""
+    """The most exchanges to answer with."""
     refused: Annotated[bool, example(True)] = False
-    """Only those that were refused."""
+    """Only refused requests."""
 
 
 class ScimExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a directory, and what became of it."""
+    """One request of a directory, and our answer."""
 
     id: Id
     occurred_at: datetime
-    """When it happened."""
+    """When the request came."""
     token_id: UUID
     """The id of the SCIM token."""
     token_name: Annotated[str, example("Directory")]
-    """What the token was called then."""
+    """The token's name at that time."""
     method: Annotated[str, example("PATCH")]
-    """The method."""
+    """The method of the request."""
     path: Annotated[str, example("/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001")]
-    """The path."""
+    """The path of the request."""
     query: Annotated[str, example('filter=userName eq "…"')] | None
-    """The query, without what it says about people; null if there was none."""
+    """The query, without data about people; null if there was none."""
     request: Annotated[Any, example({"Operations": [{"op": "replace", "path": "active", "value": False}]})]
-    """The form of the body: `…` stands for a text; null if there was none that could be read."""
+    """The structure of the body, with `…` in place of each text; null if there was no readable body."""
     status: Annotated[int, example(400)]
     """The status of the answer."""
     scim_type: Annotated[str, example("invalidPath")] | None
-    """The kind of a refusal, in SCIM's words; null if there is none."""
+    """The kind of a refusal, in SCIM's words; null if the request succeeded."""
     reason: Annotated[str, example("path: title is not kept here")] | None
-    """Why it was refused; null if it was not."""
+    """The reason of a refusal; null if the request succeeded."""
 
 
 class ScimExchangeList(msgspec.Struct, frozen=True):
@@ -135,9 +135,9 @@ class ScimExchangeList(msgspec.Struct, frozen=True):
 async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, Member], postern: Postern) -> CreatedScimToken:
     """Create a SCIM token
 
-    For a directory that manages the organization's people: it calls the endpoints under `/scim/v2` with it. The token is shown only once,
-    since we keep just a digest of it. Creating one also takes the right to manage members, and the rights of the role `member`. A token
-    stays good when the person who created it leaves.
+    A directory manages the organization's people with this token: it calls the endpoints under `/scim/v2`. The token is shown only once,
+    since we keep just a digest of it. To create a token, you also need the right to manage members, and all rights of the role `member`. A
+    token stays valid when the person who created it leaves.
     """
     body = call.body
     created = await postern.federation.scim_tokens.create(call.caller, call.actor, name=body.name, expires_at=body.expires_at)
@@ -156,8 +156,8 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, M
 async def list_scim_tokens(call: Call[None, None, ScimTokensPath, Member], postern: Postern) -> ScimTokenList:
     """List the SCIM tokens of an organization, the newest first
 
-    The tokens themselves are not shown: nobody can look them up. Expired ones stay listed until you delete them. When somebody leaves the
-    organization, delete the tokens that they created and still know.
+    The tokens themselves are not shown: nobody can look them up. Expired tokens stay listed until you delete them. When a person leaves the
+    organization, delete the tokens that this person created and still knows.
     """
     found = await postern.federation.scim_tokens.list(call.caller)
     return ScimTokenList([_record(token) for token in found], len(found))
@@ -167,7 +167,7 @@ async def list_scim_tokens(call: Call[None, None, ScimTokensPath, Member], poste
 async def delete_scim_token(call: Call[None, None, ScimTokenPath, Member], postern: Postern) -> NoBody:
     """Delete a SCIM token
 
-    It is refused from the next request on. The people whom the directory brought stay. This cannot be undone.
+    The token is refused from the next request on. The people whom the directory added stay. This cannot be undone.
     """
     await postern.federation.scim_tokens.delete(call.caller, ScimTokenId(call.path.token_id), call.actor)
     return NO_BODY
@@ -177,8 +177,8 @@ async def delete_scim_token(call: Call[None, None, ScimTokenPath, Member], poste
 async def list_scim_exchanges(call: Call[None, ScimExchangesQuery, ScimTokensPath, Member], postern: Postern) -> ScimExchangeList:
     """List the last exchanges with directories, the newest first
 
-    What your directories asked within the last seven days, at most a thousand requests, and why one was refused. What the requests say
-    about people is left out. An exchange appears here about a second after it took place.
+    You get your directory's requests of the last seven days, a thousand at most, and the reason of each refusal. The record leaves out data
+    about people. An exchange appears here about a second after it took place.
     """
     asked = call.query
     found = await postern.federation.scim_exchanges.list(call.caller, asked.limit, refused=asked.refused)

@@ -1,4 +1,4 @@
-"""People, as a directory manages them by SCIM (RFC 7644)."""
+"""The people whom a directory manages by SCIM (RFC 7644)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -56,10 +56,10 @@ from entrypoints.http.routes.federation.scim_bodies import (
 _USERS: Final = "/scim/v2/Users"
 _USER: Final = f"{_USERS}/{{user_id}}"
 _CREATED: Final = AnswerHeader(
-    "Location", "Where the user is.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
+    "Location", "The address of the user.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
 )
 _encode: Final = msgspec.json.Encoder().encode
-# Resources that are made and written in one turn of the event loop.
+# The number of resources that are built and encoded before other tasks get their turn.
 _PART: Final = 50
 
 
@@ -80,28 +80,28 @@ class ScimEmail(msgspec.Struct, frozen=True, kw_only=True):
     value: EmailText | None = None
     """The address."""
     type: Annotated[ScimText, example("work")] | None = None
-    """What it is for. One of the type `work` is kept."""
+    """The kind of address. We keep one address of the type `work`."""
     primary: Annotated[bool, example(True)] | None = None
-    """Whether it is the one to use."""
+    """Whether this is the preferred address."""
 
 
 class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A user as a whole. Attributes that are not listed here are not kept."""
+    """A user as a whole. We do not keep attributes that are not listed here."""
 
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])] = ()
-    """What this is."""
+    """The schema of this resource."""
     user_name: EmailText
     """The e-mail address that the person signs in with."""
     external_id: Annotated[ScimText, example("00u1ab2cd3")] | None = None
-    """What the directory calls the person. It is only data."""
+    """The directory's id of the person. We keep it, but do not use it."""
     name: ScimName | None = None
     """The parts of the person's name."""
     display_name: Annotated[ScimText, example("Ada Lovelace")] | None = None
     """The name to show."""
     emails: Sequence[ScimEmail] | None = None
-    """The work address, if it is not the `userName`."""
+    """The work address, if it differs from the `userName`."""
     active: Annotated[bool, example(True)] | None = None
-    """Whether the person is a member of the organization. A new user is, unless you say otherwise."""
+    """Whether the person is a member of the organization. A new user becomes a member by default."""
 
     def stated(self) -> Stated:
         require_schema(self.schemas, USER_SCHEMA)
@@ -123,13 +123,13 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A person whom the directory knows. Attributes that you exclude are absent."""
 
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])]
-    """What this is."""
+    """The schema of this resource."""
     id: UUID
-    """The id. It never changes."""
+    """The user's id. It never changes."""
     external_id: Annotated[str, example("00u1ab2cd3")] | UnsetType | None = UNSET
-    """What the directory calls the person; null if it has not said so."""
+    """The directory's id of the person; null if the directory has not sent one."""
     meta: Annotated[ScimMeta, meta_example("User")] | UnsetType = UNSET
-    """About this resource."""
+    """Facts about this resource."""
     user_name: EmailText | UnsetType = UNSET
     """The e-mail address that the person signs in with."""
     name: ScimName | UnsetType = UNSET
@@ -158,7 +158,7 @@ class ScimUserPath(msgspec.Struct, frozen=True):
 async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
     """List users
 
-    The members of the organization, and those whom the directory has deactivated, in the order of their ids if you do not sort them.
+    You get the members of the organization, and the people whom the directory has deactivated; without `sortBy`, in the order of their ids.
     """
     asked = call.query
     search = Search(
@@ -171,7 +171,7 @@ async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern
 async def search_scim_users(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
     """Search users
 
-    The same as the list, for a search that should not stand in an address.
+    This does the same as the list, for a search that should not be part of an address.
     """
     asked = call.body
     search = Search(
@@ -186,10 +186,10 @@ async def create_scim_user(
 ) -> Answer[ScimUser] | Answer[bytes]:
     """Create a user
 
-    The person becomes a member of the organization and gets a mail. If the address has no account, one is made, and the mail has a link to
-    choose a password. An account that exists is not changed. 409 is for a person whom the directory knows already.
+    The person becomes a member of the organization and gets a mail. If the address has no account, we create one, and the mail has a link
+    to choose a password. An existing account does not change. The answer is 409 if the directory already has this person.
     """
-    # Before anything is changed: it may be refused.
+    # The shown attributes may be refused, so they are read before anything changes.
     want = call.query.wanted
     created = await postern.federation.scim_users.create(call.caller, call.body.stated(), call.actor)
     return _answer(created, want, postern, status=201)
@@ -201,7 +201,7 @@ async def scim_user(
 ) -> Answer[ScimUser] | Answer[bytes] | Answer[NoBody]:
     """Get a user
 
-    With `If-None-Match`, 304 says that the version that you have is the current one.
+    With `If-None-Match`, the answer is 304 if you already have the current version.
     """
     want = call.query.wanted
     found = await postern.federation.scim_users.get(call.caller, UserId(call.path.user_id))
@@ -219,8 +219,8 @@ async def replace_scim_user(
 ) -> Answer[ScimUser] | Answer[bytes]:
     """Replace a user
 
-    What you leave out is taken away, except that nobody is deactivated or activated unless you say so. With `If-Match`, 412 says that
-    somebody else was faster.
+    Attributes that you leave out are removed. `active` is an exception: without it, the person stays active or inactive. With `If-Match`,
+    the answer is 412 if somebody else has changed the user in the meantime.
     """
     want = call.query.wanted
     replaced = await postern.federation.scim_users.replace(
@@ -237,9 +237,9 @@ async def change_scim_user(
 ) -> Answer[ScimUser] | Answer[bytes]:
     """Change a user
 
-    All operations are carried out, or none. `active: false` ends the membership, and everything that the person has opened in the
-    organization, from their next request on; `active: true` makes them a member again. An address can be changed where the account came to
-    be through this directory and is used nowhere else.
+    Either all operations are carried out, or none. `active: false` ends the membership from the person's next request on, and with it the
+    person's sessions in the organization; `active: true` makes the person a member again. You can change the address only if the account
+    was created through this directory and is used nowhere else.
     """
     want = call.query.wanted
     changed = await postern.federation.scim_users.patch(
@@ -252,8 +252,8 @@ async def change_scim_user(
 async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], postern: Postern) -> NoBody:
     """Delete a user
 
-    The account is deleted if it came to be through this directory and is used nowhere else. Otherwise the person leaves the organization,
-    and keeps their account. This cannot be undone.
+    If the account was created through this directory and is used nowhere else, it is deleted. Otherwise the person leaves the organization
+    and keeps the account. This cannot be undone.
     """
     await postern.federation.scim_users.delete(call.caller, UserId(call.path.user_id), version_of(call.request), call.actor)
     return NO_BODY
@@ -265,7 +265,7 @@ async def _listed(holder: ScimHolder, search: Search, want: WantedAttributes, po
 
 
 async def encoded_users(users: Sequence[ProvisionedUser], want: WantedAttributes, postern: Postern) -> list[msgspec.Raw]:
-    """In parts, so that other tasks get their turn."""
+    """Encodes in parts, so that other tasks get their turn."""
     base_url = postern.foundation.public_url
     resources: list[msgspec.Raw] = []
     for number, user in enumerate(users, 1):

@@ -1,4 +1,4 @@
-"""Passwords: forgotten, reset, chosen, changed."""
+"""Passwords: resetting a forgotten one, choosing a first one, changing one."""
 
 from typing import Annotated
 
@@ -29,17 +29,17 @@ class Reset(msgspec.Struct, frozen=True):
 
 
 class FirstPassword(msgspec.Struct, frozen=True):
-    """The password that the account is to have."""
+    """The first password of an account."""
 
     new_password: Password
     """The new password, 8 to 128 characters."""
 
 
 class PasswordChange(msgspec.Struct, frozen=True):
-    """The current password and the one to replace it."""
+    """The current password and the new one."""
 
     current_password: Password
-    """The password that is valid now."""
+    """The current password."""
     new_password: Password
     """The new password, 8 to 128 characters."""
 
@@ -62,7 +62,7 @@ async def reset_password(call: Call[Reset], postern: Postern) -> Message:
     """Choose a new password with the token from a mail
 
     The token works once. All sessions of the account end, and every device must pass the second factor again. If the people of the
-    address's domain sign in at a provider, no password can be chosen.
+    address's domain sign in at a provider, the new password is refused.
     """
     await postern.identity.account_passwords.reset(call.body.token, call.body.new_password, call.actor)
     return Message("The password is changed. You can sign in with it now.")
@@ -74,8 +74,8 @@ async def reset_password(call: Call[Reset], postern: Postern) -> Message:
 async def set_password(call: Call[FirstPassword], postern: Postern) -> Message:
     """Choose a first password
 
-    For accounts that have no password because they sign in another way. Your other sessions end. You need a recent proof of who you are: of
-    the second factor, if you have one.
+    For accounts that have no password because their people sign in another way. Your other sessions end. You need a recent proof of who you
+    are: of the second factor, if you have one.
     """
     caller = call.caller
     await postern.identity.account_passwords.set(caller.user, caller.session, call.body.new_password, call.actor)

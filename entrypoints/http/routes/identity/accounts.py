@@ -31,9 +31,9 @@ class NewRegistration(msgspec.Struct, frozen=True):
     password: Password
     """8 to 128 characters, and not one of the common passwords."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail has."""
+    """The organization whose branding the mail gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None
-    """The service of that organization that the account is registered for; the mail then has the service's branding."""
+    """The service of this organization that the account is registered for. The mail then gets the service's branding."""
 
 
 class AddressInQuestion(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class AddressInQuestion(msgspec.Struct, frozen=True):
     email: EmailText
     """The account's address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail has."""
+    """The organization whose branding the mail gets."""
 
 
 class MailedLink(msgspec.Struct, frozen=True):
@@ -58,15 +58,15 @@ class Profile(msgspec.Struct, frozen=True):
     id: Id
     email: EmailAddress
     org: Annotated[str, example("acme")]
-    """The slug of the organization that the token is for; empty if it is for none."""
+    """The slug of the token's organization; empty if the token is for none."""
     service: Annotated[str, example("billing")]
-    """The slug of the service that the token is for; empty if it is for none."""
+    """The slug of the token's service; empty if the token is for none."""
     pending_email: str | msgspec.UnsetType = msgspec.UNSET
     """A new address that is waiting to be confirmed. Only the answer to a change of address has it."""
 
 
 class ProfileChange(msgspec.Struct, frozen=True):
-    """What you leave out stays as it is."""
+    """A change of the profile. Fields that you leave out stay as they are."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
     """The new address. To withdraw a change that is pending, send the current address."""
@@ -82,8 +82,8 @@ class ProfileChange(msgspec.Struct, frozen=True):
 async def register(call: Call[NewRegistration], postern: Postern) -> Message:
     """Register an account
 
-    We send a mail with a link to a page that verifies the address, and asks for the password. Nobody can sign in before. An account that is
-    registered for a service becomes a user of that service when it first signs in there.
+    We send a mail with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
+    account that is registered for a service becomes a user of this service at its first sign-in there.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
@@ -109,18 +109,20 @@ async def resend_verification(call: Call[AddressInQuestion], postern: Postern) -
 async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer[bytes]:
     """Verify an address
 
-    For applications that build links of their own, from the token of a mail that verifies an address or a new one. Our own links lead to a
-    page that asks first, since programs that check mail open its links. Answers with a page. HEAD checks the token without using it up.
+    For applications that build links of their own, from the token of a mail that verifies an address or a new address. The links in our own
+    mails lead to a page with a button instead, since programs that check mail open links. The answer is a page. HEAD checks the token
+    without using it up.
     """
     sign_in = postern.foundation.links.sign_in
     try:
         if call.request.method == "HEAD":
             purpose = await postern.identity.accounts.look_at_link(call.query.token)
         else:
-            # Refused, too, when somebody else was quicker to take the address.
+            # This also refuses an address that somebody else has taken in the meantime.
             purpose = await postern.identity.accounts.prove_address(call.query.token, call.actor)
     except LinkRefused as refusal:
-        # Programs that check links for viruses open them before their owner does, and so confirm the address: by then all is well.
+        # Programs that check links for viruses may open the link before the address's owner does, and so confirm the address. The owner
+        # then sees this refusal although all is well, so the page leads to the sign-in.
         advised = Advised("address_confirmed.link_refused", WayOn(sign_in, "password.sign_in"))
         return Answer(refused_page(refusal, advised, call.language), status_of(refusal))
     return Answer(shipped_pages().outcome(_OUTCOMES[purpose], call.language, good=True, onward=sign_in), 200)
@@ -137,8 +139,8 @@ async def profile(call: Call, _postern: Postern) -> Profile:
 async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
     """Change your e-mail address
 
-    We mail a link to the new address. The change takes effect when you open it; until then the new address is the `pending_email`. Send the
-    current address to withdraw a pending change. You need a recent proof of who you are: of the second factor, if you have one.
+    We mail a link to the new address. The change takes effect when you open this link; until then the new address is the `pending_email`.
+    Send the current address to withdraw a pending change. You need a recent proof of who you are: of the second factor, if you have one.
     """
     caller = call.caller
     if call.body.email is msgspec.UNSET:

@@ -31,9 +31,9 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: Annotated[str, example("Firefox on Linux")]
-    """What you call the device; at first, a name made of the browser and the operating system."""
+    """Your name for the device; at first, a name made of the browser and the operating system."""
     device_type: Annotated[DeviceType, example("browser")]
-    """What kind of client the device is."""
+    """The kind of client."""
     browser: Annotated[str, example("Firefox")]
     """The browser; empty if the client did not say."""
     os: Annotated[str, example("Linux")]
@@ -41,35 +41,35 @@ class DeviceSummary(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: datetime
     """When the device was last used."""
     last_ip: Annotated[str, example("203.0.113.7")]
-    """The address it was last used from; empty if it came through a local socket."""
+    """The address that the device was last used from; empty if the request came through a local socket."""
     is_current: bool
     """True for the device that this request comes from."""
     trusted: bool
     """True while the device may skip the second factor."""
     created_at: CreatedAt
-    """When the device was first seen."""
+    """When the device was first used."""
 
 
 class LastLocation(msgspec.Struct, frozen=True):
-    """Where the device was last used, as far as its address tells."""
+    """The place where the device was last used, derived from its address."""
 
     city: Annotated[str, example("Oslo")] | None
-    """The city; null if it is not known."""
+    """The city; null if unknown."""
     country: Annotated[str, example("NO")] | None
-    """The country's two letters (ISO 3166-1); null if it is not known."""
+    """The country's two letters (ISO 3166-1); null if unknown."""
 
 
 class DeviceDetail(DeviceSummary, frozen=True, kw_only=True):
-    """A device with all that is known about it."""
+    """A device with all details."""
 
     browser_version: Annotated[str, example("128.0")]
     """The version of the browser; empty if the client did not say."""
     os_version: Annotated[str, example("6.1")]
     """The version of the operating system; empty if the client did not say."""
     last_location: LastLocation
-    """Where the device was last used."""
+    """The place where the device was last used."""
     risk_score: Annotated[float, example(0.3)]
-    """The risk of the last sign-in with it, from 0 to 1."""
+    """The risk of the last sign-in with this device, from 0 to 1."""
 
 
 class DeviceList(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Rename(msgspec.Struct, frozen=True):
     """The new name of a device."""
 
     name: Annotated[Name, example("Work laptop")]
-    """1 to 100 characters; spaces around it are removed."""
+    """1 to 100 characters. Spaces at both ends are removed."""
 
 
 class Renamed(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class Renamed(msgspec.Struct, frozen=True):
     name: Annotated[str, example("Work laptop")]
     """The new name."""
     device_type: Annotated[DeviceType, example("browser")]
-    """What kind of client the device is."""
+    """The kind of client."""
     updated_at: UpdatedAt
 
 
@@ -131,8 +131,8 @@ async def rename_device(call: Call[Rename, None, DevicePath], postern: Postern) 
 async def revoke_device(call: Call[None, None, DevicePath], postern: Postern) -> Message:
     """Revoke a device
 
-    Its sessions and refresh tokens stop working with the next request. You may repeat this. To end the device that you are using, sign out
-    instead.
+    The device's sessions and refresh tokens stop working with the next request. You may repeat this. To end the device that you are using,
+    sign out instead.
     """
     await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
     return Message("Device revoked")

@@ -1,4 +1,4 @@
-"""The accounts at providers that people sign in with."""
+"""The accounts at providers by which people sign in."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,8 +26,8 @@ from entrypoints.http.pages.authorization.link_request_pages import address
 _TAGS: Final = ("account",)
 _COOKIE: Final = AnswerHeader(
     "Set-Cookie",
-    "By this cookie the browser that comes back is known to be the one that left. It is absent if the request"
-    " brought one, and where the address is a page of ours.",
+    "This cookie shows that the browser that comes back is the one that left. The answer has no cookie if the request already had"
+    " one, or if the address is a page of ours.",
     "postern_flow=8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4; Path=/; HttpOnly; SameSite=Lax",
     always=False,
 )
@@ -46,25 +46,25 @@ class IdentityRecord(msgspec.Struct, frozen=True, kw_only=True):
     provider: _ProviderName
     """The provider: `codehost`, `websuite`, `officesuite`, or the id of an organization's own."""
     provider_user_id: Annotated[str, example("5831042")]
-    """Who you are there."""
+    """Your id at the provider."""
     email: Annotated[str, example("ada@example.org")] | None
-    """The address that the provider told last; null if it told none."""
+    """The address that the provider stated last; null if it stated none."""
     linked_at: datetime
     """When you connected it."""
 
 
 class AuthorizationUrl(msgspec.Struct, frozen=True):
-    """Where to go on."""
+    """The address to send the person to."""
 
     authorization_url: Annotated[str, example("https://github.com/login/oauth/authorize?client_id=Iv1.4f2d9a1b&state=uW0…")]
-    """Where the person goes on. Open it in their browser."""
+    """The address to send the person to. Open it in the person's browser."""
 
 
 @endpoint.get(_IDENTITIES, caller=USER, tags=_TAGS)
 async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityRecord]:
     """List the accounts at providers that you sign in with, the oldest first
 
-    With a token for a service: those that you use in that service.
+    With a token for a service, you get only the accounts that you use in this service.
     """
     return [_record(one) for one in await postern.identity.identities.list(call.caller)]
 
@@ -81,13 +81,13 @@ async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityReco
 async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) -> AuthorizationUrl:
     """Connect an account at a provider
 
-    `authorization_url` is the provider's, for the browser that keeps the cookie of this answer. With a token for a service, and from a page
-    of another origin, it is a page of ours: you sign in there, see which account is to be connected and who asks for it, and press a
-    button. No other browser can finish it.
+    Open `authorization_url` in the browser that has the cookie of this answer; no other browser can finish the connection. The URL leads to
+    the provider. With a token for a service, or from a page of another origin, it leads to a page of ours instead. There you sign in, see
+    the account and the application that asks, and press a button.
 
-    Once you have agreed at the provider, you get back to the first redirect URI of the token's service. With a token for no service, you
-    get to `/settings/connections` of the frontend. The address says `status=success` or `status=error`, `provider`, `action=link`, and for
-    an error `error`. You are told by mail.
+    After the provider, the browser goes to the first redirect URI of the token's service; with a token for no service, to
+    `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and for an error
+    `error`. We tell you by mail.
     """
     provider = call.path.provider
     if not may_leave_at_once(call.caller) or is_of_another_origin(call.request, postern.foundation.public_url):
@@ -110,8 +110,8 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
 async def unlink_identity(call: Call[None, None, IdentityPath], postern: Postern) -> NoBody:
     """Disconnect an account at a provider
 
-    Your other sessions end. Your only way to sign in stays. With a token for a service, no session ends, and what you use elsewhere, too,
-    is disconnected from that service alone.
+    Your other sessions end. You cannot disconnect your only way to sign in. With a token for a service, no session ends; and an account
+    that you also use elsewhere is disconnected from this service alone.
     """
     await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
     return NO_BODY

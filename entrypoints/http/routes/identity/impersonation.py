@@ -1,4 +1,4 @@
-"""Platform owners acting in a user's name."""
+"""Impersonation: platform owners act in a user's name."""
 
 from datetime import datetime
 from typing import Annotated
@@ -17,14 +17,14 @@ from entrypoints.http.machinery.limits import IMPERSONATION
 
 
 class Impersonate(msgspec.Struct, frozen=True):
-    """Why, and where, you act in the user's name."""
+    """The reason for the impersonation, and the organization and service that the tokens are for."""
 
     reason: Annotated[Reason, example("Ticket 4711: cannot see invoices")]
-    """Why you do it. The audit log keeps it."""
+    """Your reason. The audit log keeps it."""
     org_slug: Annotated[str, example("acme")] | None = None
-    """Get tokens for this organization, which the user must be a member of."""
+    """Get tokens for this organization. The user must be a member of it."""
     service_slug: Annotated[str, example("billing")] | None = None
-    """Get tokens for this service of that organization, which the user must have used."""
+    """Get tokens for this service of the organization. The user must have used it."""
 
 
 class UserToImpersonate(msgspec.Struct, frozen=True):
@@ -65,10 +65,11 @@ class ImpersonationSession(msgspec.Struct, frozen=True):
 async def impersonate(call: Call[Impersonate, None, UserToImpersonate], postern: Postern) -> ImpersonationSession:
     """Act in a user's name, for an hour at most
 
-    The audit log keeps the reason and every request made with these tokens. With `org_slug` the tokens are for that organization; with
-    `service_slug` as well, for that service of it. While you impersonate you cannot change what is the user's own affair, such as the
-    password, the e-mail address, the second factor or the devices, nor make what lasts, such as keys, secrets and invitations. The session
-    ends as soon as either account is deactivated, you are no longer a platform owner, or the session that you started it from ends.
+    The audit log keeps the reason and every request with these tokens. With `org_slug` the tokens are for this organization; with
+    `service_slug` as well, for this service of the organization. While you impersonate, you cannot change the user's own affairs, such as
+    the password, the e-mail address, the second factor or the devices. Neither can you create things that outlast the impersonation, such
+    as keys, secrets and invitations. The session ends as soon as either account is deactivated, you are no longer a platform owner, or the
+    session that you started from ends.
     """
     asked = call.body
     begun = await postern.identity.impersonations.begin(

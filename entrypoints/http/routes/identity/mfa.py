@@ -1,4 +1,4 @@
-"""The caller's second factor. Whoever acts in their name may look, and change nothing."""
+"""The caller's second factor. A platform owner who impersonates the caller may read its state, but change nothing."""
 
 from collections.abc import Sequence
 from typing import Annotated, Self
@@ -44,10 +44,10 @@ class FirstMfaCode(msgspec.Struct, frozen=True):
 
 
 class StatedReason(msgspec.Struct, frozen=True):
-    """Why you do it. Clients that cannot send a body with DELETE send it in the query."""
+    """Your reason. Clients that cannot send a body with DELETE send the reason in the query."""
 
     reason: Annotated[Reason, example("Lost the phone; identity checked by video")] | None = None
-    """Why you do it. The audit log keeps it."""
+    """Your reason. The audit log keeps it."""
 
 
 class MfaForceDisabled(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class MfaEnabled(msgspec.Struct, frozen=True):
     enabled: bool
     """Always true."""
     backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
-    """Ten backup codes. Each works once; they are shown only now."""
+    """Ten backup codes. Each code works once. No other answer shows these codes."""
 
 
 class MfaDisabled(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class BackupCodes(msgspec.Struct, frozen=True):
     """The new backup codes."""
 
     backup_codes: Annotated[Sequence[str], example(["K7QX-2MWD", "9HFR-T3BN"])]
-    """Ten codes. Each works once; they are shown only now."""
+    """Ten codes. Each code works once. No other answer shows these codes."""
 
 
 @endpoint.get("/api/user/mfa/status", caller=OWN_USER, tags=("mfa",))
@@ -102,8 +102,8 @@ async def mfa_status(call: Call, postern: Postern) -> MfaStatus:
 async def set_up_mfa(call: Call, postern: Postern) -> MfaSetUp:
     """Get a secret for an authenticator app
 
-    The second factor is not on until you confirm it with a first code. Until then you may ask again; each new secret replaces the one
-    before. You need a recent proof of who you are: of the second factor too, if it is passkeys alone.
+    The second factor is off until you confirm the secret with a first code. Until then you may ask again; each new secret replaces the
+    previous one. You need a recent proof of who you are: of the second factor too, if it consists of passkeys alone.
     """
     identity = postern.identity
     made = await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
@@ -135,9 +135,9 @@ async def enable_mfa(call: Call[FirstMfaCode], postern: Postern) -> MfaEnabled:
 async def enable_mfa_by_passkeys(call: Call, postern: Postern) -> MfaEnabled:
     """Turn on the second factor with your passkeys
 
-    From now on one of your passkeys, or a backup code, is asked for after the password. You need a passkey, and a recent proof of who you
-    are. A passkey that signs in by itself is not asked for another one. Somebody who has an authenticator app already needs none of this:
-    their passkeys are taken in place of its codes.
+    From now on, sign-in asks for one of your passkeys, or a backup code, after the password. A sign-in by passkey asks for nothing more.
+    You need a passkey, and a recent proof of who you are. If you already have an authenticator app, you do not need this endpoint: sign-in
+    already accepts your passkeys in place of a code.
     """
     return MfaEnabled(True, _revealed(await postern.identity.mfa.enable_by_passkeys(call.caller, call.actor)))
 
@@ -146,8 +146,8 @@ async def enable_mfa_by_passkeys(call: Call, postern: Postern) -> MfaEnabled:
 async def disable_mfa(call: Call, postern: Postern) -> MfaDisabled:
     """Turn off the second factor
 
-    Its secret and all backup codes are deleted. Passkeys stay: they go on signing in by themselves. You need a recent proof of who you are:
-    of the second factor, if it is on. You may repeat this.
+    The secret and all backup codes are deleted. Your passkeys stay, and you can still sign in with them. You need a recent proof of who you
+    are: of the second factor, if it is on. You may repeat this.
     """
     await postern.identity.mfa.disable(call.caller, call.actor)
     return MfaDisabled(True, "MFA is disabled")

@@ -1,4 +1,4 @@
-"""The caller's passkeys, and signing in with one."""
+"""The caller's passkeys, and sign-in with a passkey."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -45,18 +45,18 @@ class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: Annotated[str, example("Firefox on Linux")]
-    """What you call it; at first, the browser that it was made in."""
+    """Your name for the passkey; at first, the browser that made it."""
     aaguid: UUID | None
-    """The authenticator's model; null if it does not say."""
+    """The authenticator's model; null if the authenticator did not state it."""
     backup_eligible: bool
-    """Whether the service that keeps your passkeys may copy it to your other devices."""
+    """Whether your passkey provider may copy the passkey to your other devices."""
     backed_up: bool
-    """Whether that has happened, as of its last use."""
+    """Whether the passkey had been copied when it was last used."""
     second_factor: bool
-    """Whether it is asked for after your password. It may be used in place of a code in any case."""
+    """Whether sign-in asks for this passkey after your password. Even if false, you may use the passkey in place of a code."""
     created_at: CreatedAt
     last_used_at: datetime | None
-    """When you last used it; null: never."""
+    """When you last used the passkey; null if never."""
 
 
 class PasskeyList(msgspec.Struct, frozen=True):
@@ -68,26 +68,26 @@ class PasskeyList(msgspec.Struct, frozen=True):
 
 
 class NewPasskey(msgspec.Struct, frozen=True):
-    """A passkey that the browser has just made."""
+    """A new passkey from the browser."""
 
     credential: RegistrationCredential
-    """What the browser made."""
+    """The answer of the browser's `navigator.credentials.create()`."""
     name: Annotated[Name, example("Work laptop")] | None = None
-    """1 to 100 characters; left out, it is the name of the browser."""
+    """1 to 100 characters. If you leave it out, the passkey gets the name of the browser."""
 
 
 class PasskeyName(msgspec.Struct, frozen=True):
     """The new name of a passkey."""
 
     name: Annotated[Name, example("Work laptop")]
-    """1 to 100 characters; spaces around it are removed."""
+    """1 to 100 characters. Spaces at both ends are removed."""
 
 
 class PasskeySignIn(msgspec.Struct, frozen=True):
-    """A passkey that the browser has just used."""
+    """A sign-in with a passkey."""
 
     credential: AssertionCredential
-    """What the browser found."""
+    """The answer of the browser's `navigator.credentials.get()`."""
     org_slug: Annotated[Slug, example("acme")] | None = None
     """The organization of the service to sign in to. It has no effect without `service_slug`."""
     service_slug: Annotated[Slug, example("billing")] | None = None
@@ -115,8 +115,8 @@ async def list_passkeys(call: Call, postern: Postern) -> PasskeyList:
 async def begin_passkey(call: Call, postern: Postern) -> PasskeyCreationOptions:
     """Get what a browser needs to make a passkey
 
-    The page that calls this must be one of this installation's own host: browsers bind passkeys to it. You need a recent proof of who you
-    are. Where the base URL of the installation is an IP address, there are no passkeys, and this answers 400.
+    Only a page on this installation's own host can use the answer: browsers bind passkeys to the host. You need a recent proof of who you
+    are. If the base URL of the installation is an IP address, passkeys are impossible, and the answer is 400.
     """
     return creation_options(await postern.identity.passkeys.begin(call.caller), POSTERN.name)
 
@@ -133,8 +133,9 @@ async def begin_passkey(call: Call, postern: Postern) -> PasskeyCreationOptions:
 async def add_passkey(call: Call[NewPasskey], postern: Postern) -> PasskeyDetail:
     """Add a passkey
 
-    With it you sign in without a password and without a code: it counts as both. You are told by mail. If passkeys are your second factor
-    already, this one is, too; otherwise `POST /api/user/mfa/passkeys` makes them one.
+    With a passkey you sign in without a password and without a code: the passkey counts as both. We tell you by mail. If your second factor
+    already consists of passkeys, the new passkey belongs to it, too. Otherwise `POST /api/user/mfa/passkeys` makes your passkeys your
+    second factor.
     """
     body = call.body
     added = await postern.identity.passkeys.add(call.caller, body.credential.registration(), body.name or "", call.actor)
@@ -159,9 +160,9 @@ async def rename_passkey(call: Call[PasskeyName, None, PasskeyPath], postern: Po
 async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) -> NoBody:
     """Remove a passkey
 
-    It signs nobody in any more, your other sessions end, and you are told by mail. The last way into an account stays: without a password,
-    keep another passkey, or an account at a provider that lets you in. If your second factor is passkeys alone, it is off when the last one
-    goes, and the backup codes with it. You need a recent proof of who you are.
+    The passkey no longer works, your other sessions end, and we tell you by mail. You cannot remove your last way to sign in: without a
+    password, you must keep another passkey, or an account at a provider that you can sign in with. If your second factor is passkeys alone,
+    removing the last one turns it off and deletes the backup codes. You need a recent proof of who you are.
     """
     await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
     return NO_BODY
@@ -171,8 +172,8 @@ async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) 
 async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequestOptions:
     """Get what a browser needs to sign in with a passkey
 
-    Nobody types a name: the person chooses among the passkeys that their authenticators have for this installation. The page that calls
-    this must be one of its own host. Where the base URL is an IP address, there are no passkeys, and this answers 400.
+    Nobody enters a name: the person chooses among the passkeys that their authenticators have for this installation. Only a page on this
+    installation's own host can use the answer. If the base URL is an IP address, passkeys are impossible, and the answer is 400.
     """
     return request_options(await postern.identity.passkey_proofs.options(Ceremony.SIGN_IN, NOBODY))
 
@@ -189,9 +190,9 @@ async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequest
 async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> Answer[PasskeyTokens]:
     """Sign in with a passkey
 
-    A passkey counts as two factors, since its authenticator has verified its owner: nobody is asked for a code. The answer's
-    `X-Device-Token` header identifies this device; browsers also get it as a cookie. If the people of the account's domain sign in at a
-    provider, the answer is 403: `POST /api/auth/lookup-email` names the provider.
+    A passkey counts as two factors, since the authenticator has verified the person: no code is needed. The answer's `X-Device-Token`
+    header identifies this device; browsers also get it as a cookie. If the people of the account's domain sign in at a provider, the answer
+    is 403: `POST /api/auth/lookup-email` names the provider.
     """
     body = call.body
     service = service_named(body.org_slug or "", body.service_slug or "")

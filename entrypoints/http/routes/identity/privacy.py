@@ -1,4 +1,4 @@
-"""What is kept about a person: shown, and forgotten."""
+"""A person's data: exporting it, and forgetting the person."""
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
@@ -39,7 +39,7 @@ class PersonPath(msgspec.Struct, frozen=True):
 
 
 class PrivacyRequestPath(msgspec.Struct, frozen=True):
-    request_id: Annotated[UUID, msgspec.Meta(description="The id that the answer to the request named.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The request's id, from the answer to it.")]
 
 
 class ExportedMembership(msgspec.Struct, frozen=True):
@@ -58,43 +58,43 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     timestamp: datetime
-    """When it was."""
+    """When the attempt took place."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """Where it came from; null if that is not known."""
+    """The address that the attempt came from; null if unknown."""
     user_agent: Annotated[str, example("Mozilla/5.0")] | None
-    """What the client called itself; null if it said nothing."""
+    """The client's `User-Agent` header; null if there was none."""
     provider: Annotated[str, example("password")]
     """How the person signed in."""
     success: bool
     """Whether it succeeded."""
     risk_score: Annotated[int, example(30)]
-    """How unusual it was, from 0 to 100."""
+    """How unusual the attempt was, from 0 to 100."""
     risk_factors: Annotated[str, example('["new_device"]')]
-    """Why, as a JSON array in a string."""
+    """The reasons for the score, as a JSON array in a string."""
     geo_country: Annotated[str, example("AT")] | None
-    """The country of the address; null if that is not known."""
+    """The country of the address; null if unknown."""
     geo_city: Annotated[str, example("Vienna")] | None
-    """The city of the address; null if that is not known."""
+    """The city of the address; null if unknown."""
 
 
 class IdentityExport(msgspec.Struct, frozen=True):
-    """An account at an external provider that can sign in to this one."""
+    """An account at an external provider by which the person can sign in."""
 
     provider: Annotated[str, example("codehost")]
     """The provider."""
     provider_user_id: Annotated[str, example("583231")]
-    """The person's id there."""
+    """The person's id at the provider."""
     linked_at: datetime
-    """When it was linked."""
+    """When the account was linked."""
 
 
 class ExportedMfaEvent(msgspec.Struct, frozen=True):
-    """Something that happened with the person's second factor."""
+    """An event about the person's second factor."""
 
     event_type: Annotated[str, example("mfa_enabled")]
-    """What happened."""
+    """The kind of event."""
     timestamp: datetime
-    """When."""
+    """When it took place."""
     success: bool
     """Whether it succeeded."""
 
@@ -104,25 +104,25 @@ class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     name: Annotated[str, example("Laptop")]
-    """What the person calls it."""
+    """The person's name for the passkey."""
     aaguid: Annotated[str, example("ee882879-721c-4913-9775-3dfcce97072a")] | None
-    """The model of the authenticator; null if it did not say."""
+    """The model of the authenticator; null if the authenticator did not state it."""
     backup_eligible: bool
-    """Whether the authenticator may copy it to other devices."""
+    """Whether the authenticator may copy the passkey to other devices."""
     created_at: CreatedAt
     last_used_at: datetime | None
-    """When it was last used; null if never."""
+    """When the passkey was last used; null if never."""
 
 
 class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the directory of an organization says about the person."""
+    """The data that an organization's directory has sent about the person."""
 
     organization_id: UUID
-    """The organization whose directory it is."""
+    """The organization of the directory."""
     external_id: Annotated[str, example("00u1f96ECLNVOKVMUSEA")] | None
     """The directory's id of the person."""
     work_email: Annotated[str, example("ada@work.example.com")] | None
-    """An address at work, where it is another one than the account's."""
+    """An address at work, if it differs from the account's address."""
     formatted_name: Annotated[str, example("Ada Lovelace")] | None
     """The full name."""
     given_name: Annotated[str, example("Ada")] | None
@@ -134,26 +134,26 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept about a person. Passwords, secrets of second factors and tokens are not part of it."""
+    """All data about a person, without passwords, secrets of second factors, and tokens."""
 
     user_id: UserUuid
     email: EmailAddress
     created_at: datetime
-    """When the account was made. For an organization that the person has told nothing: when they became its member."""
+    """When the account was made. In an export for an organization that the person never used: when the person became its member."""
     memberships: Sequence[ExportedMembership]
     """The organizations that the person belongs to."""
     login_events_count: Annotated[int, example(128)]
-    """How many attempts to sign in are kept."""
+    """How many attempts to sign in are on record."""
     login_events: Sequence[ExportedLoginEvent]
-    """The newest of them, as many as the operator of this installation allows."""
+    """The newest attempts, as many as the operator of this installation allows."""
     oauth_identities: Sequence[IdentityExport]
     """Accounts at external providers."""
     mfa_events: Sequence[ExportedMfaEvent]
-    """What happened with the second factor, the newest first."""
+    """Events about the second factor, the newest first."""
     passkeys: Sequence[PasskeyExport]
     """Passkeys, the oldest first."""
     directory_profiles: Sequence[ProfileExport]
-    """What directories of organizations say about the person, by SCIM."""
+    """Data that directories of organizations have sent by SCIM."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -162,31 +162,31 @@ class Forgotten(msgspec.Struct, frozen=True):
     success: Success
     message: MessageText
     user_id: UserUuid
-    request_id: Annotated[UUID, msgspec.Meta(description="Names the receipt: ask with it when everything is done.")]
+    request_id: Annotated[UUID, msgspec.Meta(description="The request's id. Get the receipt with it.")]
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a request to forget a person."""
+    """The state of a request to forget a person."""
 
     id: Id
     user_id: UserUuid
     status: Annotated[Literal["processing", "completed"], example("completed")]
-    """`processing` while a job removes what no answer shows any more; `completed` when nothing is left."""
+    """`processing` while a job still removes hidden data; `completed` when nothing is left."""
     requested_by: UUID | None
-    """Who asked for it; null if the operator of the installation did."""
+    """The user who asked; null if the operator of the installation did."""
     requested_at: datetime
-    """When it was asked for. From then on the account could not be used."""
+    """When the user asked. From this moment on the account was unusable."""
     completed_at: datetime | None
-    """When nothing was left; null while there may be."""
+    """When the last data was removed; null while data may be left."""
 
 
 @endpoint.get("/api/privacy/export/{user_id}", caller=OWN_PERSON, limit=PRIVACY, tags=_TAGS)
 async def export_personal_data(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Streamed[ExportPackage]:
-    """Export what is kept about a person
+    """Export a person's data
 
     You may export your own data. A platform owner may export anybody's. An owner of an organization that the person belongs to gets the
-    same package with what belongs to that organization alone: the membership, and the sign-ins there and to its services. Exports of other
-    people's data are on record.
+    same package, with the organization's own part alone: the membership, and the sign-ins to the organization and its services. Postern
+    records exports of other people's data.
     """
     exported = await postern.identity.privacy.export(UserId(call.path.user_id), asker(call.caller), call.actor)
     return Streamed(parts_of_export(exported))
@@ -196,14 +196,13 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
 async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Forgotten:
     """Forget a person, for good
 
-    The account loses its address and everything that it could be signed in with; logs keep what happened, without what identifies the
-    person. It cannot be used any more once you have this answer. The rest is removed in the background; ask for the receipt to know when it
-    is done.
+    The account loses its address and every means to sign in. Logs keep the events, without the data that identifies the person. After this
+    answer nobody can use the account. A background job removes the rest; the receipt tells when it is done.
 
-    A platform owner may do this. So may an owner of all organizations that the person belongs to, if the person joined each of them by
-    their own act, or if the account came to be through one of them, and if the person signs in to no service of another organization. A
-    platform owner has to be demoted first. You may repeat this. You need a recent proof of who you are: of the second factor, if you have
-    one.
+    A platform owner may do this. The owner of all organizations that the person belongs to may do this, too, on two conditions. First, the
+    person signs in to no service of another organization. Second, the person joined each of these organizations by their own act, or the
+    account was created through one of them. Before a platform owner can be forgotten, somebody must demote them. You may repeat this. You
+    need a recent proof of who you are: of the second factor, if you have one.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
     return Forgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)
@@ -213,7 +212,7 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 async def privacy_receipt(call: Call[None, None, PrivacyRequestPath, Caller], postern: Postern) -> Receipt:
     """Get the receipt of a request to forget a person
 
-    For those who asked for it, and for platform owners.
+    For the user who asked, and for platform owners.
     """
     caller = call.caller
     found = await postern.identity.privacy.request(PrivacyRequestId(call.path.request_id), asker(caller), governs=caller.is_platform_owner)

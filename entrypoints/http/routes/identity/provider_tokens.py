@@ -1,4 +1,4 @@
-"""What a service may do at a provider in a person's name."""
+"""Access tokens of a provider, by which a service may act there in a person's name."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,11 +28,11 @@ class ProviderTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     access_token: Annotated[str, example("gho_16C7e42F292c6912E7710c838347Ae178B4a")]
     """The provider's access token."""
     refresh_token: None = None
-    """Always null: Postern renews the token."""
+    """Always null: Postern refreshes the access token."""
     expires_at: datetime | None
-    """When it expires; null if it does not."""
+    """When the access token expires; null if it never does."""
     scopes: Annotated[Sequence[str], example(["repo"])]
-    """What the provider allows with it."""
+    """The scopes that the provider granted."""
     provider: _ProviderName
     """The provider."""
 
@@ -47,9 +47,9 @@ class ProviderTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def provider_token(call: Call[None, None, ProviderTokenPath], postern: Postern) -> ProviderTokenRecord:
     """Get an access token of a provider
 
-    For the service that the token is for, if it asks that provider for scopes and the person has signed in through it. An expired one is
-    renewed first. Where that is impossible, the answer is `OAUTH_ERROR`: its text says whether to try again later, or to have the person
-    sign in through the provider again.
+    For the service that your token is for, if this service asks the provider for scopes and the person has signed in through the provider.
+    Postern refreshes an expired token first. If that fails, the answer is `OAUTH_ERROR`: its text says whether to try again later, or to
+    ask the person to sign in through the provider again.
     """
     found = await postern.identity.provider_tokens.get(call.caller, call.path.provider, call.request.finish)
     return ProviderTokenRecord(

@@ -1,4 +1,4 @@
-"""Where the people of a mail domain sign in."""
+"""The sign-in rules of a mail domain: where its people sign in."""
 
 from typing import Annotated
 from uuid import UUID
@@ -26,14 +26,14 @@ class DomainWayIn(msgspec.Struct, frozen=True, kw_only=True):
     """How the people of a domain sign in. Two addresses of a domain get the same answer, whether or not they have accounts."""
 
     connection_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
-    """The id of the organization's own provider that they sign in at; null for another provider, or none."""
+    """The id of the organization's own provider that the domain's people use; null if they use another provider, or none."""
     provider_name: Annotated[str, example("Acme single sign-on")] | None
-    """The name of the provider; null for none."""
+    """The name of the provider; null if there is none."""
     domain_verified: Annotated[bool, example(True)]
     """Whether an organization has proved that it owns the domain."""
     auth_method: Annotated[AuthMethod, example("upstream")]
     """`upstream`: at the organization's own provider, by `/auth/{connection_id}`. `oauth`: at `codehost`, `websuite` or `officesuite`, by
-    `/auth/{provider_name}`. `password`: here.
+    `/auth/{provider_name}`. `password`: at this installation.
     """
 
 

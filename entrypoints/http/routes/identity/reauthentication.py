@@ -1,4 +1,4 @@
-"""Proving once more, within a session, that it is its person who uses it."""
+"""A fresh proof, within a session, that its person is using it."""
 
 from typing import Annotated
 
@@ -19,14 +19,14 @@ from entrypoints.http.passkeys import AssertionCredential, PasskeyRequestOptions
 
 
 class FreshProof(msgspec.Struct, frozen=True):
-    """Send the password, a code, or a passkey."""
+    """One of a password, a code and a passkey."""
 
     password: Password | None = None
     """Your password, if you have no second factor."""
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])] | None = None
     """The six digits of an authenticator, or a backup code."""
     passkey: AssertionCredential | None = None
-    """A passkey that the browser has used with the options of `POST /api/auth/reauthenticate/options`. It proves both factors."""
+    """A passkey, used with the options of `POST /api/auth/reauthenticate/options`. It proves both factors."""
 
 
 @endpoint.post(
@@ -40,9 +40,9 @@ class FreshProof(msgspec.Struct, frozen=True):
 async def reauthenticate(call: Call[FreshProof], postern: Postern) -> Message:
     """Prove again who you are
 
-    Some changes need a recent proof of who you are. Without one they are answered with `REAUTHENTICATION_REQUIRED`. This renews the proof
-    of the session that the token belongs to; then repeat the change. If you have a second factor, send a `code`, otherwise your `password`;
-    a `passkey` stands for both. If you have none of them, sign in again. The same limits as for sign-in apply, and failures are logged.
+    Some changes need a recent proof of who you are. Without one the answer is `REAUTHENTICATION_REQUIRED`. This endpoint renews the proof
+    of your token's session; then repeat the change. If you have a second factor, send a `code`, otherwise your `password`. A `passkey`
+    stands for both. If you have none of them, sign in again. The limits of sign-in apply, and failures are logged.
     """
     body = call.body
     if sum(given is not None for given in (body.password, body.code, body.passkey)) != 1:
@@ -60,8 +60,8 @@ async def reauthenticate(call: Call[FreshProof], postern: Postern) -> Message:
 async def begin_passkey_proof(call: Call, postern: Postern) -> PasskeyRequestOptions:
     """Get what a browser needs to prove again who you are with a passkey
 
-    Send what the browser makes of it as `passkey` to `POST /api/auth/reauthenticate`, in the same session. Where the base URL of the
-    installation is an IP address, there are no passkeys, and this answers 400.
+    Send the browser's answer as `passkey` to `POST /api/auth/reauthenticate`, in the same session. If the base URL of the installation is
+    an IP address, passkeys are impossible, and the answer is 400.
     """
     caller = call.caller
     options = await postern.identity.passkey_proofs.options(Ceremony.PROVE, bound_to_session(caller.session), caller.user)

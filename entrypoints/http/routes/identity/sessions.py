@@ -1,4 +1,4 @@
-"""Carrying a session on, and ending it."""
+"""Refreshing a session, and ending it."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class Refresh(msgspec.Struct, frozen=True):
     """The refresh token to exchange."""
 
     refresh_token: Annotated[Token, example("5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s")]
-    """The refresh token that you got last."""
+    """The latest refresh token of the session."""
 
 
 class RefreshedTokens(msgspec.Struct, frozen=True):
@@ -45,8 +45,8 @@ async def refresh_session(call: Call[Refresh], postern: Postern) -> RefreshedTok
     """Exchange a refresh token for new tokens
 
     Each refresh token works once. If you lost the answer, ask again within ten seconds from the same device: you get the same new refresh
-    token. If an old refresh token returns later, or from elsewhere, the session ends. An application with a client secret or keys
-    refreshes at the token endpoint, where it shows who it is.
+    token. If somebody sends an old refresh token later, or from elsewhere, the session ends. An application with a client secret or keys
+    refreshes at the token endpoint instead, because it must authenticate.
     """
     pair = await postern.identity.sessions.refresh(call.body.refresh_token, call.device)
     return RefreshedTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
@@ -56,8 +56,8 @@ async def refresh_session(call: Call[Refresh], postern: Postern) -> RefreshedTok
 async def sign_out(call: Call[None, None, None, Leaving], postern: Postern) -> Message:
     """Sign out
 
-    The session's access and refresh tokens stop working with the next request. So do those of every session that was opened from it, in an
-    organization or in another user's name. You may repeat this.
+    The session's access and refresh tokens stop working with the next request. So do the tokens of every session that was opened from this
+    session, in an organization or in another user's name. You may repeat this.
     """
     leaving = call.caller
     await postern.identity.sessions.sign_out(leaving.session, leaving.actor)

@@ -1,4 +1,4 @@
-"""Signing in: with a password, and with a second factor where there is one."""
+"""Sign-in with a password, and with a second factor if the account has one."""
 
 from typing import Annotated
 
@@ -36,8 +36,9 @@ class Login(msgspec.Struct, frozen=True):
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None
-    """The `state` of a SAML request that waits for a sign-in: the tokens are for its service, and `saml_redirect_url` leads on. The browser
-    that began the request gets its answer, so never take this from a link that somebody else may have sent.
+    """The `state` of a SAML request that waits for a sign-in. The tokens are then for its service, and the person goes on to
+    `saml_redirect_url`. The browser that began the request gets its answer, so never take the `state` from a link that somebody else may
+    have sent.
     """
 
 
@@ -54,7 +55,7 @@ class LoginTokens(msgspec.Struct, frozen=True):
     saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
         UNSET
     )
-    """With `saml_state`: where the person's browser goes on to the service provider."""
+    """With `saml_state`: the URL at which the person's browser goes on to the service provider."""
 
 
 class SecondFactor(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ class SecondFactor(msgspec.Struct, frozen=True):
     trust_device: bool = False
     """Whether this device may skip the second factor from now on, for as long as the organization allows."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23"])] | None = None
-    """You need not send it: the pre-auth token keeps that of the sign-in."""
+    """Not needed: the pre-auth token keeps the `saml_state` of the sign-in."""
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ class Tokens(msgspec.Struct, frozen=True):
     saml_redirect_url: Annotated[str, example("https://id.example.org/ui/saml?flow=018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | UnsetType = (
         UNSET
     )
-    """If the sign-in was for a SAML request: where the person's browser goes on to the service provider."""
+    """If the sign-in was for a SAML request: the URL at which the person's browser goes on to the service provider."""
 
 
 @endpoint.post(
@@ -138,8 +139,8 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
 async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], postern: Postern) -> Answer[Tokens]:
     """Sign in with the second factor
 
-    Exchanges a code and the pre-auth token, from the `Authorization` header or the body, for the tokens of a session. If the password was
-    given for a service, the session is for that service. The fifth wrong code ends the pre-auth token.
+    Send a code, and the pre-auth token in the `Authorization` header or in the body. You get the tokens of a session. If the sign-in by
+    password named a service, the session is for that service. The fifth wrong code ends the pre-auth token.
     """
     body = call.body
     preauth_token = call.presented or body.preauth_token

@@ -17,18 +17,18 @@ from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD
 
 
 class WantedLink(msgspec.Struct, frozen=True):
-    """The address of an account, and where the link is to lead."""
+    """The address of an account, and the destination of the link."""
 
     email: EmailText
     """The account's address."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization whose branding the mail has."""
+    """The organization whose branding the mail gets."""
     service_slug: Annotated[Slug, example("shop")] | None = None
-    """A service of this organization, which the link leads to once the person is signed in; without one it leads to the account pages."""
+    """A service of this organization. The link leads there once the person is signed in; without a service, to the account pages."""
     redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
-    """One of the service's redirect URIs, the first if you leave it out. The authorization code goes there."""
+    """One of the service's redirect URIs; the first one by default. The authorization code goes there."""
     state: Annotated[str, msgspec.Meta(max_length=1000), example("af0ifjsldkj")] | None = None
-    """It comes back with the code."""
+    """The redirect URI gets it back with the code."""
 
 
 @endpoint.post("/api/auth/magic-link", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), refuses=(BadRequest,), tags=("sign-in",))
@@ -36,13 +36,13 @@ async def ask_for_magic_link(call: Call[WantedLink], postern: Postern) -> Messag
     """Ask for a mail with a link to sign in with
 
     The link works once, within 15 minutes, in any browser. It opens a page whose button signs the person in, and asks for the second factor
-    if there is one. The answer is always the same. No mail is sent if there is no such account, if nobody has proved its address yet, or if
-    one of its organizations has turned these links off. A link can lead to a service that has a client secret or keys; the codes of other
-    services need a code challenge.
+    if there is one. The answer is always the same. No mail is sent if the address has no account, if nobody has verified the address yet,
+    or if one of the account's organizations has turned sign-in links off. A link can lead only to a service that has a client secret or
+    keys, because the codes of other services need a code challenge.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
-    # Refused here, where somebody hears it: whether there is such a service is found out with the mail.
+    # A malformed redirect URI is refused here, where the caller gets the answer. Only the mail's job looks the service up.
     service_named(body.org_slug or "", body.service_slug or "")
     onward = Onward(service=body.service_slug or "", redirect_uri=body.redirect_uri or "", state=body.state or "")
     await postern.identity.accounts.ask_for_mail(

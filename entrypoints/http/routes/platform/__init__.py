@@ -1,4 +1,4 @@
-"""What platform owners govern."""
+"""The endpoints of platform owners, and figures about sign-ins."""
 
 from typing import Final
 

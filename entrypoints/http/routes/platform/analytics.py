@@ -1,4 +1,4 @@
-"""How often people sign in: to an organization and its services, and altogether."""
+"""Figures about sign-ins: to an organization and its services, and to the whole installation."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
@@ -21,10 +21,10 @@ from entrypoints.http.machinery.fields import Id, SlugOfOrganization, UserUuid, 
 _TAGS: Final = ("analytics",)
 _ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
 _Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
-_Logins = Annotated[int, msgspec.Meta(description="How many sign-ins there were.", examples=[42])]
+_Logins = Annotated[int, msgspec.Meta(description="The number of sign-ins.", examples=[42])]
 _WAY = (
-    "How people signed in: `password`, `passkey`, `link`, or the provider. `session` for those who went on to an application in a session"
-    " that they had already, `device` for a device that showed a code, `saml` for SAML."
+    "The way in which people signed in: `password`, `passkey`, `link`, or the provider. `session` means that a signed-in person went on"
+    " to an application, `device` that a device showed a code, and `saml` that a service asked by SAML."
 )
 _Provider = Annotated[str, msgspec.Meta(description=_WAY, examples=["codehost"])]
 
@@ -44,11 +44,11 @@ class SpanQuery(msgspec.Struct, frozen=True):
 
 class RecentQuery(msgspec.Struct, frozen=True):
     limit: Annotated[int, msgspec.Meta(examples=[10])] = DEFAULT_RECENT
-    """How many, the newest first. There is no upper limit."""
+    """The number of sign-ins, the newest first. There is no upper limit."""
 
 
 class LoginTrend(msgspec.Struct, frozen=True):
-    """The sign-ins of a day."""
+    """The number of sign-ins on a day."""
 
     date: _Day
     """The day, in UTC."""
@@ -56,17 +56,17 @@ class LoginTrend(msgspec.Struct, frozen=True):
 
 
 class ServiceLogins(msgspec.Struct, frozen=True):
-    """The sign-ins to a service."""
+    """The number of sign-ins to a service."""
 
     service_id: UUID
     """The service's id."""
     service_name: Annotated[str, example("Billing")]
-    """Its name; the last one, if it has been deleted."""
+    """The service's name; for a deleted service, its last name."""
     count: _Logins
 
 
 class ProviderLogins(msgspec.Struct, frozen=True):
-    """The sign-ins in one way."""
+    """The number of sign-ins in one way."""
 
     provider: _Provider
     count: _Logins
@@ -78,38 +78,38 @@ class RecentLoginRecord(msgspec.Struct, frozen=True):
     id: Id
     user_id: UserUuid
     service_id: UUID | None
-    """The service that it led to; null if it led to the organization, or if the service has been deleted."""
+    """The service that the person signed in to; null if it has been deleted, or if the sign-in was to the organization."""
     provider: _Provider
     created_at: datetime
-    """When it was."""
+    """When the person signed in."""
 
 
 class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The installation in figures. Large numbers of users are estimates. Days are in UTC."""
 
     total_users: Annotated[int, example(1204)]
-    """Accounts that are not deactivated."""
+    """The number of accounts that are not deactivated."""
     mfa_enabled_users: Annotated[int, example(640)]
-    """How many of them have a second factor."""
+    """The number of these accounts that have a second factor."""
     total_organizations: Annotated[int, example(31)]
-    """Organizations in any state."""
+    """The number of organizations in any state."""
     organizations_by_status: Annotated[Mapping[str, int], example({"active": 29, "pending": 2})]
-    """How many are in each state."""
+    """The number of organizations in each state."""
     total_services: Annotated[int, example(87)]
-    """Services of all organizations."""
+    """The number of services of all organizations."""
     logins_today: Annotated[int, example(310)]
-    """Sign-ins since midnight."""
+    """The number of sign-ins since midnight."""
     logins_7d: Annotated[int, example(2280)]
-    """Sign-ins today and in the six days before."""
+    """The number of sign-ins today and in the six days before."""
     logins_30d: Annotated[int, example(9120)]
-    """Sign-ins today and in the twenty-nine days before."""
+    """The number of sign-ins today and in the twenty-nine days before."""
 
 
 @endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
 async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
-    """List how many sign-ins to the organization and its services there were on each day
+    """List the number of sign-ins to the organization and its services on each day
 
-    Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts do not.
+    Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts do not count.
     """
     days = await postern.platform.analytics.by_day(call.caller.organization, call.query.start_date, call.query.end_date)
     return [LoginTrend(one.day.isoformat(), one.logins) for one in days]
@@ -117,7 +117,7 @@ async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], poste
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
 async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
-    """List how many sign-ins to each service there were, the most used first
+    """List the number of sign-ins to each service, the most used service first
 
     Deleted services keep their sign-ins, under their last name. Sign-ins to the organization itself belong to no service.
     """
@@ -127,7 +127,7 @@ async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
 async def logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
-    """List how many sign-ins there were in each way, the most used first"""
+    """List the number of sign-ins in each way, the most used way first"""
     providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
     return [ProviderLogins(one.provider, one.logins) for one in providers]
 

@@ -1,4 +1,4 @@
-"""Governing organizations: platform owners let them in, halt them, and say what they get."""
+"""Governance of organizations: platform owners approve, reject and suspend them, and set their tiers and limits."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -48,45 +48,47 @@ class WantedOrganizations(msgspec.Struct, frozen=True):
     tier_id: UUID | None = None
     """Only organizations with this tier."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    """How many to answer with at most."""
+    """The most organizations to answer with."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)] = 0
-    """How many to skip."""
+    """The number of organizations to skip."""
 
 
 class ApprovalTerms(msgspec.Struct, frozen=True):
     """The tier to approve the organization with."""
 
     tier_id: UUID | None = None
-    """The tier it gets; the free one if you leave this out. One that a platform owner owns keeps the tier that it has."""
+    """The tier that the organization gets; the free tier by default. An organization that a platform owner owns keeps its tier."""
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Why you reject the organization."""
+    """The reason for the rejection."""
 
     reason: Annotated[Reason, example("We could not verify the company")]
     """The reason, which its members can read."""
 
 
 class Suspension(msgspec.Struct, frozen=True):
-    """Why you suspend the organization."""
+    """The reason for the suspension."""
 
     reason: Annotated[OptionalReason, example("Invoices are overdue")] | None = None
     """The reason, which its members can read."""
 
 
 class TierChange(msgspec.Struct, frozen=True):
-    """A tier, and limits of the organization's own. A limit of its own overrides the tier's."""
+    """A tier, and the organization's own limits. They override the limits of the tier."""
 
     tier_id: UUID
-    """The tier it gets."""
+    """The tier that the organization gets."""
     max_services: Limit | msgspec.UnsetType = msgspec.UNSET
-    """How many services it may have. Null removes this limit, so that the tier's applies; if you leave it out it stays."""
+    """The number of services that the organization may have. Null removes this limit, so that the tier's limit applies. Left out, it stays.
+    """
     max_users: Limit | msgspec.UnsetType = msgspec.UNSET
-    """How many members it may have. Null removes this limit, so that the tier's applies; if you leave it out it stays."""
+    """The number of members that the organization may have. Null removes this limit, so that the tier's limit applies. Left out, it stays.
+    """
 
 
 class ListedOwner(msgspec.Struct, frozen=True):
-    """The owner. If the account was deleted: `unknown`, `deleted-user@unknown`, and 1970."""
+    """The owner. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The owner's id."""
@@ -111,9 +113,9 @@ class ListedOrganization(msgspec.Struct, frozen=True):
     organization: OrganizationRecord
     """The organization."""
     owner: ListedOwner
-    """Who owns it."""
+    """The owner of the organization."""
     tier: ListedTier
-    """The tier that it has."""
+    """The tier of the organization."""
 
 
 class OrganizationList(msgspec.Struct, frozen=True):
@@ -122,7 +124,7 @@ class OrganizationList(msgspec.Struct, frozen=True):
     organizations: Sequence[ListedOrganization]
     """The organizations on this page, the newest first."""
     total: Total
-    """How many match. Counting stops at 10 000: that number means "10 000 or more"."""
+    """The number of organizations that match. Counting stops at 10 000: that number means "10 000 or more"."""
 
 
 class ApprovedOrganization(msgspec.Struct, frozen=True):
@@ -130,9 +132,9 @@ class ApprovedOrganization(msgspec.Struct, frozen=True):
 
     id: Id
     status: OrganizationStatus
-    """The state it is in now."""
+    """The new state of the organization."""
     approved_at: datetime | None
-    """When it was approved."""
+    """When the organization was approved."""
 
 
 class OrganizationApproved(msgspec.Struct, frozen=True):
@@ -186,7 +188,7 @@ async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], po
 async def reject_organization(call: Call[Rejection, None, GovernedPath], postern: Postern) -> Governed:
     """Reject a pending organization
 
-    This is final. The members see only that it was rejected, and why.
+    This is final. Its members see only that the organization was rejected, and the reason.
     """
     rejected = await postern.platform.governance.reject(OrganizationId(call.path.org_id), call.body.reason, Authority(call.actor))
     return Governed(organization_record(rejected))
@@ -214,7 +216,7 @@ async def activate_organization(call: Call[None, None, GovernedPath], postern: P
 async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath], postern: Postern) -> Governed:
     """Give an organization another tier, or limits of its own
 
-    Lower limits remove nobody and switch nothing off; they only keep new members and services out.
+    Lower limits remove nobody and disable nothing; they only prevent new members and services.
     """
     change = call.body
     organization = await postern.platform.governance.change_tier(
@@ -231,8 +233,8 @@ async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath]
 async def delete_organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
     """Delete an organization for good
 
-    No request finds it from now on; its data is removed in the background. The audit log stays. You need a recent proof of who you are: of
-    the second factor, if you have one.
+    No request finds the organization from now on; a background job removes its data. The audit log stays. You need a recent proof of who
+    you are: of the second factor, if you have one.
     """
     deleted = await postern.platform.governance.delete(OrganizationId(call.path.org_id), Authority(call.actor))
     return OrganizationDeleted(True, f"The organization {deleted.slug} is deleted")

@@ -1,4 +1,4 @@
-"""Users as platform owners see them: who they are, their second factor, what looks suspicious, and who governs the platform."""
+"""Users as platform owners see them: search, second factors, suspicious sign-ins, and the list of platform owners."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -36,14 +36,14 @@ class PlatformUserPath(msgspec.Struct, frozen=True):
 
 
 class SoughtUsers(msgspec.Struct, frozen=True):
-    """With neither `email` nor `user_id` you get the newest users."""
+    """A search for users. With neither `email` nor `user_id` you get the newest users."""
 
     email: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["ada@"])] = ""
     """A part of the address, in upper or lower case."""
     user_id: UserUuid | None = None
     """The id of one user."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_FOUND)] = DEFAULT_FOUND
-    """How many users to answer with at most."""
+    """The most users to answer with."""
 
 
 class OrganizationOfUser(msgspec.Struct, frozen=True):
@@ -83,48 +83,46 @@ class MfaOfUser(msgspec.Struct, frozen=True, kw_only=True):
     email: EmailAddress
     mfa_enabled: HasSecondFactor
     mfa_enabled_at: datetime | None
-    """When the second factor was enabled; null if it is not."""
+    """When the second factor was enabled; null if it is off."""
     backup_codes_remaining: Annotated[int, example(8)]
-    """How many backup codes are left."""
+    """The number of unused backup codes."""
     last_mfa_challenge: datetime | None
-    """When a code was last entered, right or wrong; null if never."""
+    """When the user last entered a code, right or wrong; null if never."""
 
 
 class MfaAdoption(msgspec.Struct, frozen=True):
-    """How many users have a second factor, and how it goes. On large installations the number of users is an estimate, and at most 100 000
-    events are counted.
-    """
+    """Figures on second factors. On large installations the number of users is an estimate, and at most 100 000 events are counted."""
 
     total_users: Annotated[int, example(1200)]
-    """How many users there are."""
+    """The number of users."""
     mfa_enabled_users: Annotated[int, example(300)]
-    """How many of them have a second factor."""
+    """The number of users who have a second factor."""
     mfa_adoption_rate: Annotated[float, example(25.0)]
-    """That share in percent."""
+    """The percentage of users who have a second factor."""
     backup_codes_used_7d: Annotated[int, example(4)]
-    """How many backup codes were used in the last seven days."""
+    """The number of backup codes used in the last seven days."""
     mfa_failures_7d: Annotated[int, example(31)]
-    """How many wrong codes were entered in the last seven days."""
+    """The number of wrong codes in the last seven days."""
 
 
 class SuspiciousActivity(msgspec.Struct, frozen=True):
-    """Something in the sign-ins of a user that somebody should look at."""
+    """A suspicious pattern in the sign-ins of a user."""
 
     user_id: UserUuid
     email: EmailAddress
     alert_type: AlertType
-    """What is suspicious."""
+    """The kind of pattern."""
     details: Annotated[Mapping[str, Any], example({"failures": 12})]
-    """What it was seen by. The keys depend on `alert_type`."""
+    """The facts that show the pattern. The keys depend on `alert_type`."""
     detected_at: datetime
-    """When it was last seen."""
+    """When the pattern was last seen."""
 
 
 class Alerts(msgspec.Struct, frozen=True):
-    """What was suspicious in the last 24 hours."""
+    """The suspicious sign-ins of the last 24 hours."""
 
     alerts: Sequence[SuspiciousActivity]
-    """The latest hundred; one of each type for each user."""
+    """The latest hundred alerts; one of each type for each user."""
 
 
 class NewPlatformOwner(msgspec.Struct, frozen=True):
@@ -175,9 +173,9 @@ async def mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: 
 async def force_disable_mfa(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
     """Remove the second factor of a user who lost it
 
-    The reason is required, in the body or in the query; the audit log keeps it. We tell the user by mail. From now on the password alone
-    signs them in. You may repeat this. Your own you remove with `DELETE /api/user/mfa`. You need a recent proof of who you are: of the
-    second factor, if you have one.
+    The reason is required, in the body or in the query; the audit log keeps it. We tell the user by mail. From now on the user signs in
+    with the password alone. You may repeat this. To remove your own second factor, use `DELETE /api/user/mfa`. You need a recent proof of
+    who you are: of the second factor, if you have one.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     user, by = UserId(call.path.user_id), call.caller.user
@@ -217,8 +215,8 @@ async def promote_platform_owner(call: Call[NewPlatformOwner], postern: Postern)
 async def demote_platform_owner(call: Call[None, None, PlatformUserPath], postern: Postern) -> PlatformOwnerChanged:
     """Make a platform owner an ordinary user again
 
-    The account stays. Impersonation sessions that it opened end. You cannot demote yourself, so one platform owner always remains. You need
-    a recent proof of who you are: of the second factor, if you have one.
+    The account stays. Impersonation sessions that this owner opened end. You cannot demote yourself, so one platform owner always remains.
+    You need a recent proof of who you are: of the second factor, if you have one.
     """
     account = await postern.platform.platform_owners.put_out_of_office(UserId(call.path.user_id), call.caller.user, call.actor)
     return PlatformOwnerChanged(_owner(account))

@@ -1,4 +1,4 @@
-"""What happened."""
+"""The audit log."""
 
 from typing import Final
 

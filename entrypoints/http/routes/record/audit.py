@@ -1,4 +1,4 @@
-"""The audit log of an organization, for those who may read it."""
+"""The audit log of an organization, for members who may read it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -31,8 +31,8 @@ class AuditLogPath(msgspec.Struct, frozen=True):
 
 
 class AuditLogQuery(Paging, frozen=True, kw_only=True):
-    """`since` belongs to the span that is asked for, `until` does not; both with their offset from UTC. `actor_id` is a person's, or an API
-    key's.
+    """The span begins at `since` and ends before `until`. Both need their offset from UTC. `actor_id` is the id of a person or of an API
+    key.
     """
 
     action: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_ACTION, examples=["user.invited"])] | None = None
@@ -44,35 +44,35 @@ class AuditLogQuery(Paging, frozen=True, kw_only=True):
     ) = None
     """Only entries about the thing with this id. Needs `target_type`."""
     actor_id: UUID | None = None
-    """Only what this person did, or this API key."""
+    """Only actions of this person, or of this API key."""
     success: Success | None = None
-    """Only what succeeded, or only what failed."""
+    """Only actions that succeeded, or only actions that failed."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries from this moment on. Say the offset from UTC."""
+    """Only entries from this moment on. State the offset from UTC."""
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """Only entries before this moment. Say the offset from UTC."""
+    """Only entries before this moment. State the offset from UTC."""
 
 
 class AuditActorKey(msgspec.Struct, frozen=True):
-    """The API key that acted, as it was called at the time."""
+    """The API key that acted, with the name that it had at the time."""
 
     name: Annotated[str, example("Billing server")]
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """How the key begins."""
+    """The beginning of the key."""
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
-    """A person, with today's address, or an API key."""
+    """A person with today's address, an API key, or a SCIM token."""
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
     """The person's address; null for an API key or a SCIM token."""
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The API key; absent for others."""
+    """The API key; absent if somebody else acted."""
     scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
-    """The SCIM token of a directory; absent for others."""
+    """The SCIM token of a directory; absent if somebody else acted."""
 
 
 class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,25 +81,25 @@ class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     org_id: OrganizationUuid
     actor: AuditActor | None
-    """Who did it; null for what the system did by itself."""
+    """The person, key or token that acted; null if the system acted by itself."""
     impersonator: AuditActor | None
     """The platform owner who acted in the actor's name; null if nobody did."""
     action: Annotated[str, example("user.invited")]
-    """What was done."""
+    """The action."""
     target_type: Annotated[str, example("user")]
-    """What kind of thing it was done to."""
+    """The kind of thing that the action was about."""
     target_id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The id of that thing."""
     ip_address: Annotated[str, example("203.0.113.7")] | None
-    """Where the request came from; null for what the system did by itself."""
+    """The address that the request came from; null if the system acted by itself."""
     user_agent: Annotated[str, example("curl/8.14.1")] | None
-    """The client, as it names itself."""
+    """The client's `User-Agent` header."""
     success: Success
-    """Whether it succeeded."""
+    """Whether the action succeeded."""
     details: Annotated[Mapping[str, Any], example({"invited_email": "grace@example.org", "role": "member"})]
-    """More about it. The keys depend on `action`."""
+    """More about the action. The keys depend on `action`."""
     created_at: CreatedAt
-    """When it was done."""
+    """When the action took place."""
 
 
 class WholePagination(Pagination, frozen=True):
@@ -140,8 +140,8 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
     """List what was done in the organization, the newest first
 
     `target_id` needs a `target_type`. Without a filter you can read every page, and `total` is exact. With a filter the list ends after the
-    newest 10 000 matches: a `total` of 10 000 means "10 000 or more", and later pages are refused. Use `since` and `until` to narrow it
-    down.
+    newest 10 000 matches: a `total` of 10 000 means "10 000 or more", and later pages are refused. To see older matches, use `since` and
+    `until`.
     """
     query = call.query
     wanted = AuditFilter(

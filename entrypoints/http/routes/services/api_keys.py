@@ -1,4 +1,4 @@
-"""The API keys of a service, by which its own servers use the service interface."""
+"""The API keys of a service. With one, the service's own servers use the service interface."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,14 +35,14 @@ class ApiKeyPath(msgspec.Struct, frozen=True):
 
 
 class NewApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """What the key is called and what it may do."""
+    """The name and the permissions of a new key."""
 
     name: Annotated[Name, example("Billing server")]
-    """What people call the key."""
+    """The key's name."""
     permissions: Annotated[tuple[Permission, ...], example(["read:users", "write:users"])]
-    """What the key may do, with this service only. You cannot grant what you may not do yourself."""
+    """The permissions of the key, for this service only. You cannot grant permissions that you do not have."""
     expires_in_days: Annotated[int, example(365)] | None = None
-    """After how many days the key expires, 1 to 3650. If you leave it out, it does not."""
+    """The number of days until the key expires, 1 to 3650. If you leave it out, the key never expires."""
 
 
 class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,15 +51,15 @@ class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     service_id: ServiceUuid
     name: Annotated[str, example("Billing server")]
-    """What people call the key."""
+    """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """How the key begins: enough to tell it from the others."""
+    """The beginning of the key: enough to tell it from the others."""
     permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
-    """What the key may do."""
+    """The permissions of the key."""
     last_used_at: datetime | None
     """When the key was last used, to the minute; null if it never was."""
     expires_at: datetime | None
-    """When the key expires; null if it does not."""
+    """When the key expires; null if it never does."""
     created_at: CreatedAt
     created_by: UUID
     """The user who created the key."""
@@ -71,15 +71,15 @@ class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     service_id: ServiceUuid
     name: Annotated[str, example("Billing server")]
-    """What people call the key."""
+    """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
-    """How the key begins: enough to tell it from the others."""
+    """The beginning of the key: enough to tell it from the others."""
     key: Annotated[str, example("sk_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
-    """The key, to send as `X-Api-Key`. It is shown only now."""
+    """The key, to send as `X-Api-Key`. No other answer shows it."""
     permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
-    """What the key may do."""
+    """The permissions of the key."""
     expires_at: datetime | None
-    """When the key expires; null if it does not."""
+    """When the key expires; null if it never does."""
     created_at: CreatedAt
     created_by: UUID
     """The user who created the key."""
@@ -99,8 +99,8 @@ class ApiKeyList(msgspec.Struct, frozen=True):
 async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], postern: Postern) -> CreatedApiKey:
     """Create an API key
 
-    For the service's own servers, which send it as `X-Api-Key`. The key is shown only once: we keep just a digest of it. It can do what its
-    permissions say, with this service only, and you cannot grant what you may not do yourself.
+    For the service's own servers, which send the key as `X-Api-Key`. The key is shown only once: we keep just a digest of it. Its
+    permissions hold for this service only, and you cannot grant permissions that you do not have.
     """
     body = call.body
     created = await postern.services.api_keys.create(
@@ -150,7 +150,7 @@ async def api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) 
 async def delete_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> NoBody:
     """Delete an API key
 
-    It is refused from the next request on. This cannot be undone.
+    The key is refused from the next request on. This cannot be undone.
     """
     path = call.path
     await postern.services.api_keys.delete(call.caller, path.service_slug, ApiKeyId(path.api_key_id), call.actor)

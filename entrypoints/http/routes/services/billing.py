@@ -1,4 +1,4 @@
-"""Buying a plan: the payment provider's pages, and its news."""
+"""Buying a plan: the payment provider's pages, and its events."""
 
 from typing import Annotated, Final, Literal
 from uuid import UUID
@@ -17,9 +17,9 @@ from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService,
 from entrypoints.http.machinery.headers import RequestHeader
 from entrypoints.http.machinery.limits import BILLING_WEBHOOK, CHECKOUTS
 
-# An event with a subscription of many items, and room to grow.
+# Enough for an event about a subscription with many items.
 _LARGEST_EVENT: Final = 256 << 10
-# The provider's own name for its header comes last: whoever forwards its news may have signed them anew.
+# The payment provider's own header comes last: a gateway that forwards the events may have signed them anew in the other header.
 _SIGNATURES: Final = tuple(
     RequestHeader(
         name,
@@ -40,16 +40,16 @@ class PortalPath(msgspec.Struct, frozen=True):
 
 
 class NewCheckout(msgspec.Struct, frozen=True, kw_only=True):
-    """What you buy, and where you come back to."""
+    """The plan to buy, and the addresses to come back to."""
 
     plan_id: UUID
     """The plan's id."""
     success_url: Annotated[Uri, example("https://app.example.com/welcome?session={CHECKOUT_SESSION_ID}")]
-    """Where the payment provider sends the person after paying. It must be on an origin of the service's redirect URIs. The provider puts
-    the checkout's id in the place of `{CHECKOUT_SESSION_ID}`.
+    """The address that the payment provider sends the person to after paying. It must be on an origin of the service's redirect URIs. The
+    provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's id.
     """
     cancel_url: Annotated[Uri, example("https://app.example.com/pricing")]
-    """Where it sends a person who turns back. The same holds for its origin."""
+    """The address that the payment provider sends a person to who cancels. It must be on such an origin, too."""
 
 
 class Checkout(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +62,11 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewPortal(msgspec.Struct, frozen=True, kw_only=True):
-    """Where you come back to."""
+    """The address to come back to."""
 
     return_url: Annotated[Uri, example("https://app.example.com/settings/billing")] | None = None
-    """It must be on an origin of a redirect URI of one of the organization's services, or of this installation. Without it you come back
-    to this installation's pages.
+    """The address must be on an origin of this installation, or of a redirect URI of one of the organization's services. Without it, the
+    person comes back to this installation's pages.
     """
 
 
@@ -78,7 +78,7 @@ class Portal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BillingNewsTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """The news are kept."""
+    """Postern has stored the event."""
 
     status: Literal["success"] = "success"
     """Always `success`."""
@@ -94,8 +94,9 @@ class BillingNewsTaken(msgspec.Struct, frozen=True, kw_only=True):
 async def begin_checkout(call: Call[NewCheckout, None, CheckoutPath], postern: Postern) -> Checkout:
     """Begin to buy a plan on the payment provider's page
 
-    For members of the organization, and for users of the service with a token for it. Asking again within some minutes gives the same
-    checkout; asking for something else closes it. If you have a subscription to the service already, change it in the billing portal.
+    For members of the organization, and for users of the service with a token for it. If you repeat this within some minutes, you get the
+    same checkout; a checkout of another plan replaces it. If you already have a subscription to the service, change it in the billing
+    portal.
     """
     opened = await postern.services.checkouts.open(
         Wish(
@@ -120,7 +121,8 @@ async def begin_checkout(call: Call[NewCheckout, None, CheckoutPath], postern: P
 async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], postern: Postern) -> Portal:
     """Open the billing portal
 
-    Only the organization's owner can: there one sees invoices, changes how they are paid, and changes or cancels every subscription.
+    Only the organization's owner can open it. The portal shows invoices, changes the means of payment, and changes or cancels every
+    subscription.
     """
     return Portal(url=await postern.services.checkouts.portal(call.caller, call.body.return_url))
 
@@ -135,12 +137,12 @@ async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], p
     tags=("billing",),
 )
 async def take_billing_news(call: Call[bytes], postern: Postern) -> BillingNewsTaken:
-    """Take news from the payment provider
+    """Take an event from the payment provider
 
     Register this address with the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256 of
     `<seconds>.<body>` under one of the secrets in `POSTERN_BILLING_WEBHOOK_SECRETS`, not more than five minutes ago. The provider's own
-    name for the header will also do. Events may come in any order and more than once. Types that Postern does not know are taken and have
-    no effect.
+    name for the header works, too. Events may come in any order and more than once. Events of types that Postern does not know are accepted
+    and have no effect.
     """
     signature = next((stated for header in _SIGNATURES if (stated := call.request.says(header)) is not None), None)
     news = await postern.services.billing.take(signature, call.body)

@@ -1,4 +1,4 @@
-"""The client secrets of services that can keep one."""
+"""The client secrets of `web` and `api` services."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -35,9 +35,9 @@ class ClientSecretRecord(msgspec.Struct, frozen=True):
 
     id: Id
     prefix: Annotated[str, example("cs_d4e5f6")]
-    """How the secret begins: enough to tell it from the other one."""
+    """The beginning of the secret: enough to tell it from the other one."""
     created_by: UUID | None
-    """The user who created it; null if the account was deleted."""
+    """The user who created the secret; null if the account was deleted."""
     created_at: CreatedAt
 
 
@@ -46,9 +46,9 @@ class CreatedClientSecret(msgspec.Struct, frozen=True):
 
     id: Id
     prefix: Annotated[str, example("cs_d4e5f6")]
-    """How the secret begins: enough to tell it from the other one."""
+    """The beginning of the secret: enough to tell it from the other one."""
     client_secret: Annotated[str, example("cs_d4e5f6_Rf2yT9uJ4kWq8ZxV6nBm1GhS")]
-    """The secret. It is shown only now."""
+    """The secret. No other answer shows it."""
     created_at: CreatedAt
 
 
@@ -58,8 +58,8 @@ class CreatedClientSecret(msgspec.Struct, frozen=True):
 async def create_client_secret(call: Call[None, None, ServicePath, Member], postern: Postern) -> CreatedClientSecret:
     """Create a client secret
 
-    For `web` and `api` services. A service may have two, so that you can replace one without an interruption: create the second, put it in
-    place of the first, then delete the first. The secret is shown only once: we keep just a digest of it.
+    For `web` and `api` services. A service may have two secrets, so that you can replace one without an interruption: create the second,
+    put it in place of the first, then delete the first. The secret is shown only once: we keep just a digest of it.
     """
     created = await postern.services.client_secrets.create(call.caller, call.path.service_slug, call.actor)
     secret = created.secret
@@ -80,8 +80,8 @@ async def list_client_secrets(call: Call[None, None, ServicePath, Member], poste
 async def delete_client_secret(call: Call[None, None, ClientSecretPath, Member], postern: Postern) -> NoBody:
     """Delete a client secret
 
-    It is refused from the next request on. A `web` service without any secret or key is a public client, which uses PKCE. Refresh tokens
-    that it got before are then refused: its users sign in again.
+    The secret is refused from the next request on. A `web` service without any secret or key is a public client, which uses PKCE. The
+    refresh tokens that the service got as a confidential client are then refused: its users sign in again.
     """
     path = call.path
     await postern.services.client_secrets.delete(call.caller, path.service_slug, ClientSecretId(path.client_secret_id), call.actor)

@@ -1,4 +1,4 @@
-"""The end users of an organization's services, for those who look after them."""
+"""The end users of an organization's services, for the members who manage them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -52,12 +52,13 @@ class EndUsersQuery(Paging, frozen=True, kw_only=True):
 
 
 class EndUserSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of the organization's services. If the person never signed in to one of them, nothing is told about their account."""
+    """A user of the organization's services. A user who never signed in to one of them is shown without facts about the account."""
 
     id: Id
     email: EmailAddress
     created_at: CreatedAt
-    """When the account was created. If the person never signed in to one of the organization's services: when they became a user of it."""
+    """When the account was created. For a user who never signed in to one of the organization's services: when the account became a user.
+    """
     last_login_at: datetime | None
     """When the user last signed in to one of this organization's services; null if never."""
     mfa_enabled: HasSecondFactor
@@ -83,36 +84,37 @@ class ServiceOfEndUser(msgspec.Struct, frozen=True):
     name: Annotated[str, example("Billing")]
     """The service's name."""
     first_login_at: datetime | None
-    """When the user first signed in to it; null if never."""
+    """When the user first signed in to the service; null if never."""
     last_login_at: datetime | None
-    """When the user last signed in to it; null if never."""
+    """When the user last signed in to the service; null if never."""
 
 
 class SessionsOfEndUser(msgspec.Struct, frozen=True):
     """The user's open sessions in this organization's services."""
 
     active_count: Annotated[int, example(2)]
-    """How many are open."""
+    """The number of open sessions."""
     last_created_at: datetime | None
-    """When the newest of them began; null if there are none."""
+    """When the newest session began; null if there is none."""
 
 
 class EndUserAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An end user of the organization's services. If the person never signed in to one of them, nothing is told about their account."""
+    """An end user of the organization's services. A user who never signed in to one of them is shown without facts about the account."""
 
     id: Id
     email: EmailAddress
     email_verified: bool
-    """Whether the user has confirmed the address; false if they never signed in."""
+    """Whether the user has confirmed the address; false if the user never signed in."""
     created_at: CreatedAt
-    """When the account was created. If the person never signed in to one of the organization's services: when they became a user of it."""
+    """When the account was created. For a user who never signed in to one of the organization's services: when the account became a user.
+    """
     updated_at: UpdatedAt
-    """When the account was last changed; the same as `created_at` if the person never signed in."""
+    """When the account was last changed; the same as `created_at` if the user never signed in."""
     last_login_at: datetime | None
     """When the user last signed in to one of this organization's services; null if never."""
     mfa_enabled: HasSecondFactor
     linked_identities: Sequence[IdentityRecord]
-    """Accounts at external providers that can sign in to this account."""
+    """Accounts at external providers by which the user can sign in."""
     services: Sequence[ServiceOfEndUser]
     """The services of this organization that the person uses."""
     sessions: SessionsOfEndUser
@@ -120,7 +122,7 @@ class EndUserAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionsRevoked(msgspec.Struct, frozen=True):
-    """The sessions have ended."""
+    """The end of the user's sessions."""
 
     message: MessageText
     sessions_revoked: Annotated[int, example(2)]
@@ -134,8 +136,8 @@ async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], 
     """List the end users of the organization's services, the newest account first
 
     Counting and searching stop at 10 000 users: a `total` of 10 000 means "10 000 or more", and later pages are refused with 400. Searches
-    within an organization run one after the other; if too many are waiting, the answer is 503. A `service_id` of another organization is
-    answered with 404.
+    within an organization run one after the other; if too many are waiting, the answer is 503. The answer to a `service_id` of another
+    organization is 404.
     """
     query = call.query
     service = None if query.service_id is None else ServiceId(query.service_id)
@@ -184,8 +186,7 @@ async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], 
     """Sign an end user out of the organization's services
 
     The user's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
-    session yet. Sessions elsewhere go on, and so does what the person
-    does as a member of the organization. You may repeat this.
+    session yet. Sessions elsewhere continue, and so does the user's membership in the organization. You may repeat this.
     """
     ended = await postern.services.end_users.end_sessions(call.caller.organization, UserId(call.path.user_id), call.actor)
     return SessionsRevoked("The end user is signed out of the organization's services", ended)

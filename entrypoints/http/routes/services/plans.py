@@ -59,13 +59,13 @@ class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
     currency: Annotated[Currency, example("eur")]
     """The currency's three letters (ISO 4217), in upper or lower case."""
     features: Annotated[Sequence[str], example(["export", "priority-support"])] = ()
-    """What the plan includes, each 1 to 100 characters. Every access token for the service carries them all, so keep them few."""
+    """The features of the plan, each 1 to 100 characters. Every access token for the service has all of them, so keep the list short."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
-    """The id of the price at the payment provider. Nobody can buy a plan without one."""
+    """The id of the price at the payment provider. Without it, nobody can buy the plan."""
 
 
 class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is."""
+    """A change of a plan. Fields that you leave out stay as they are."""
 
     name: Annotated[Name, example("Team")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
@@ -85,17 +85,17 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     service_id: ServiceUuid
     name: Annotated[str, example("Team")]
-    """What people call the plan."""
+    """The plan's name."""
     price_cents: Annotated[int, example(1900)]
     """The price in the smallest unit of the currency."""
     currency: Annotated[str, example("eur")]
     """The currency's three letters (ISO 4217), in lower case."""
     features: Annotated[Sequence[str], example(["export", "priority-support"])]
-    """What the plan includes."""
+    """The features of the plan."""
     billing_price_id: Annotated[str, example("price_1PqR7s")] | None
     """The id of the price at the payment provider. While it is null, nobody can buy the plan."""
     subscription_count: Annotated[int, example(12)]
-    """How many subscriptions to it are active or past due."""
+    """The number of subscriptions to the plan that are active or past due."""
     created_at: CreatedAt
 
 
@@ -103,7 +103,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern) -> Sequence[PlanRecord]:
     """List the plans of a service, the cheapest first
 
-    You get all of them; a service has at most 100.
+    You get all plans; a service has at most 100.
     """
     return [plan_record(plan) for plan in await postern.services.plans.list(call.caller, call.path.service_slug)]
 
@@ -150,7 +150,7 @@ async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Po
 async def delete_plan(call: Call[None, None, PlanPath, Member], postern: Postern) -> NoBody:
     """Delete a plan
 
-    Not possible while it has active subscriptions. Subscriptions that are over keep the plan's name.
+    Not possible while the plan has active subscriptions. Ended subscriptions keep the plan's name.
     """
     await postern.services.plans.delete(call.caller, call.path.service_slug, PlanId(call.path.plan_id), call.actor)
     return NO_BODY

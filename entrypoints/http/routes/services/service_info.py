@@ -1,4 +1,4 @@
-"""The service itself and how much it is used, for the service's own servers."""
+"""The service of an API key, and figures on its use, for the service's own servers."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ _INFO = "/api/service/info"
 
 
 class ServiceInfoPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is. An API key can change nothing but the name."""
+    """A change of the service. A field that you leave out stays as it is. An API key can change nothing but the name."""
 
     name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
     """The new name, 1 to 100 characters."""
@@ -34,23 +34,23 @@ class ServiceInfoRecord(msgspec.Struct, frozen=True, kw_only=True):
     slug: Annotated[str, example("billing")]
     """The service's slug."""
     service_type: Annotated[ServiceType, example("web")]
-    """What kind of application the service is."""
+    """The kind of application."""
     created_at: CreatedAt
 
 
 class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How much the service is used."""
+    """Figures on the use of the service."""
 
     total_users: Annotated[int, example(240)]
-    """How many users the service has."""
+    """The number of users of the service."""
     total_subscriptions: Annotated[int, example(260)]
-    """How many subscriptions there are, including those that are over; deleted ones do not count."""
+    """The number of subscriptions, including ended ones, without deleted ones."""
     active_subscriptions: Annotated[int, example(180)]
-    """How many subscriptions are active."""
+    """The number of active subscriptions."""
     total_logins_30d: Annotated[int, example(3100)]
-    """How often somebody signed in to the service in the last thirty days."""
+    """The number of sign-ins to the service in the last thirty days."""
     unique_users_30d: Annotated[int, example(190)]
-    """How many different users signed in to the service in the last thirty days."""
+    """The number of different users who signed in to the service in the last thirty days."""
 
 
 @endpoint.get(_INFO, caller=key(Permission.READ_SERVICE), tags=_TAGS)

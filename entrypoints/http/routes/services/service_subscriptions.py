@@ -21,7 +21,7 @@ from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import OffsetPaging
 
 Value = TypeVar("Value")
-# A moment is only one with its offset from UTC.
+# A date and time without its offset from UTC names no moment.
 Moment = Annotated[datetime, msgspec.Meta(tz=True, examples=["2026-04-01T00:00:00Z"])]
 
 _TAGS = ("service-interface",)
@@ -45,13 +45,13 @@ class NewSubscription(msgspec.Struct, frozen=True, kw_only=True):
     plan_id: UUID
     """The plan's id."""
     status: SubscriptionStatus = SubscriptionStatus.ACTIVE
-    """The state it begins in."""
+    """The first state of the subscription."""
     current_period_end: Moment | msgspec.UnsetType = msgspec.UNSET
-    """When the current period ends, with the offset from UTC. Thirty days from now if you leave it out."""
+    """When the current period ends, with the offset from UTC; by default thirty days from now."""
 
 
 class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is."""
+    """A change of a subscription. Fields that you leave out stay as they are."""
 
     status: Annotated[SubscriptionStatus, example("active")] | msgspec.UnsetType = msgspec.UNSET
     """The new state."""
@@ -69,7 +69,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     plan_name: Annotated[str, example("Team")]
     """The plan's name."""
     status: SubscriptionStatus
-    """The state it is in."""
+    """The state of the subscription."""
     current_period_end: datetime
     """When the current period ends."""
 
@@ -86,8 +86,9 @@ class SubscriptionList(msgspec.Struct, frozen=True):
 async def list_subscriptions(call: Call[None, SubscriptionsQuery, None, KeyHolder], postern: Postern) -> SubscriptionList:
     """List the subscriptions to the service, the oldest first
 
-    The list includes subscriptions that are over. A user may have several, but at most one that is active or past due. The filter may still
-    find a subscription as active for up to a minute after its period ended; its record already says `expired`.
+    The list includes ended subscriptions. A user may have several subscriptions, but at most one that is active or past due. For up to a
+    minute after the period of a subscription has ended, the filter `active` may still find the subscription; its record already says
+    `expired`.
     """
     asked = call.query
     found = await postern.services.subscriptions.list(call.caller, asked.status, asked.limit, asked.offset)
@@ -104,8 +105,8 @@ async def list_subscriptions(call: Call[None, SubscriptionsQuery, None, KeyHolde
 async def create_subscription(call: Call[NewSubscription, None, None, KeyHolder], postern: Postern) -> SubscriptionRecord:
     """Subscribe a user of the service to a plan
 
-    A user has at most one subscription that is active or past due; a second one is answered with 409. A subscription that you create as
-    active, with a period that is already over, is `expired` from the beginning.
+    A user has at most one subscription that is active or past due; the answer to a second one is 409. A subscription that you create as
+    active, with a period that has already ended, is `expired` from the beginning.
     """
     body = call.body
     subscription = await postern.services.subscriptions.create(
@@ -123,7 +124,7 @@ async def create_subscription(call: Call[NewSubscription, None, None, KeyHolder]
 async def user_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
     """Get a user's subscription
 
-    You get the one that is active or past due; if there is none, the latest one.
+    You get the subscription that is active or past due; if there is none, the latest one.
     """
     return _record(await postern.services.subscriptions.get(call.caller, UserId(call.path.user_id)))
 
@@ -132,8 +133,8 @@ async def user_subscription(call: Call[None, None, SubscriptionPath, KeyHolder],
 async def change_subscription(call: Call[SubscriptionPatch, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
     """Change a user's subscription
 
-    This changes the one that is active or past due; if there is none, the latest one. To renew an expired subscription, send `status` and
-    `current_period_end`. The user's next access token carries the change.
+    This changes the subscription that is active or past due; if there is none, the latest one. To renew an expired subscription, send
+    `status` and `current_period_end`. The user's next access token carries the change.
     """
     subscription = await postern.services.subscriptions.change(
         call.caller,
@@ -149,7 +150,7 @@ async def change_subscription(call: Call[SubscriptionPatch, None, SubscriptionPa
 async def delete_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> NoBody:
     """Delete all subscriptions of a user
 
-    Subscriptions that are over are deleted too. To keep them on record, change the subscription to `cancelled` instead.
+    Ended subscriptions are deleted, too. To keep them on record, change the subscription to `cancelled` instead.
     """
     await postern.services.subscriptions.delete(call.caller, UserId(call.path.user_id), call.actor)
     return NO_BODY

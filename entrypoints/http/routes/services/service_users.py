@@ -34,7 +34,7 @@ class NewServiceUser(msgspec.Struct, frozen=True):
 
 
 class ServiceUserPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is."""
+    """A change of a user. A field that you leave out stays as it is."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
     """The new address."""
@@ -46,7 +46,7 @@ class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     email: EmailAddress
     created_at: CreatedAt
-    """When the account was created, once its owner has signed in to the service; until then, when the account became a user of it."""
+    """When the account was created. Before the user's first sign-in to the service: when the account became a user of the service."""
 
 
 class ServiceUserList(msgspec.Struct, frozen=True):
@@ -61,7 +61,8 @@ class ServiceUserList(msgspec.Struct, frozen=True):
 async def list_service_users(call: Call[None, OffsetPaging, None, KeyHolder], postern: Postern) -> ServiceUserList:
     """List the users of the service
 
-    That is everybody who signed in to it, or whom you created with `POST`, in the order in which they became its users.
+    You get every user who signed in to the service, and every user whom you created with `POST`, in the order in which they became users of
+    the service.
     """
     found = await postern.services.service_users.list(call.caller, call.query.limit, call.query.offset)
     return ServiceUserList([_record(user) for user in found.items], found.total)
@@ -71,9 +72,9 @@ async def list_service_users(call: Call[None, OffsetPaging, None, KeyHolder], po
 async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder], postern: Postern) -> ServiceUserRecord:
     """Add a user to the service
 
-    If the address already has an account, that account becomes a user of the service and is returned as it is. Otherwise a new account is
-    created, without a password: its owner gets in by resetting the password, by an invitation, or with an external account of the same
-    address. We send no mail. You may repeat this. A key may do this 60 times at once, then once a second.
+    If the address already has an account, this account becomes a user of the service, and the answer shows it unchanged. Otherwise we
+    create an account without a password. The account's person gets in by resetting the password, by an invitation, or with an external
+    account of the same address. We send no mail. You may repeat this. A key may do this 60 times at once, then once a second.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     return _record(await postern.services.service_users.add(call.caller, email, call.actor))
@@ -89,8 +90,8 @@ async def service_user(call: Call[None, None, ServiceUserPath, KeyHolder], poste
 async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRecord:
     """Change a user's e-mail address
 
-    Only possible for an account that this service created and that belongs to no organization, no other service and no platform owner. The
-    new address counts as unverified, and all of the user's sessions and mailed links end. We tell the old address by mail.
+    Only possible if this service created the account, and if the account belongs to no organization, no other service and no platform
+    owner. The new address counts as unverified, and all of the user's sessions and mailed links end. We tell the old address by mail.
     """
     given = call.body.email
     email = None if isinstance(given, msgspec.UnsetType) else email_field(given, postern.foundation.email_syntax)
@@ -101,9 +102,9 @@ async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath
 async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> NoBody:
     """Delete a user of the service
 
-    Everything that the service has about the user is deleted: subscriptions, sessions, sign-ins. The account itself is deleted only if this
-    service created it and nothing else uses it; otherwise it stays, and is no longer a user of this service. This cannot be undone. You
-    cannot delete owners of organizations or of the platform.
+    We delete all that the service has about the user: subscriptions, sessions, sign-ins. If this service created the account and nothing
+    else uses it, we delete the account as well; otherwise the account stays, and is no longer a user of this service. This cannot be
+    undone. You cannot delete owners of organizations or of the platform.
     """
     await postern.services.service_users.delete(call.caller, UserId(call.path.user_id), call.actor)
     return NO_BODY

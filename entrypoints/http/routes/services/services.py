@@ -46,9 +46,9 @@ Value = TypeVar("Value")
 _TAGS = ("services",)
 _SERVICES = "/api/organizations/{org_slug}/services"
 _SERVICE = "/api/organizations/{org_slug}/services/{service_slug}"
-# Numbers that PostgreSQL knows, and more than anybody has.
+# The largest offset that PostgreSQL's `integer` holds. Nobody has that many services.
 _MOST = 2**31 - 1
-# Two hundred redirect URIs and three hundred scopes, each as long as may be, their commas, and ten keys.
+# Enough for two hundred redirect URIs and three hundred scopes of the greatest length, their commas, and ten keys.
 _BODY = Json(limit=544 << 10)
 
 _KEY: Final = {
@@ -71,14 +71,14 @@ class ServicePath(msgspec.Struct, frozen=True):
 
 
 class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Without `limit`, all of them."""
+    """A filter on services. Without `limit` you get all of them."""
 
     service_type: ServiceType | None = None
     """Only services of this type."""
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """How many to answer with at most; all of them if you leave it out. There is no upper limit."""
+    """The most services to answer with; all of them by default. There is no upper limit."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=_MOST)] = 0
-    """How many to skip."""
+    """The number of services to skip."""
 
 
 class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[Name, example("Billing")]
     """1 to 100 characters."""
     service_type: Annotated[ServiceType, example("web")]
-    """What kind of application the service is."""
+    """The kind of application."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None = None
     """The scopes to ask codehost for; its usual ones if you leave this out."""
     websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None = None
@@ -97,36 +97,38 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None = None
     """The scopes to ask officesuite for; its usual ones if you leave this out."""
     redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] = ()
-    """Where browsers may be sent after signing in. Each is compared byte for byte."""
+    """The URIs that browsers may go to after sign-in. Each is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
     """The page where people enter the code of a device."""
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
-    """Who may sign in: `anyone`, or only `members` of the organization."""
+    """The people who may sign in: `anyone`, or only `members` of the organization."""
     trusted: bool = False
-    """Whether members of the organization are spared the question whether the application may know who they are."""
+    """Whether members of the organization sign in without being asked for consent."""
     jwks: ClientKeys | None = None
     """The public keys that the application signs its client assertions with (`private_key_jwt`), as a JSON Web Key Set."""
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | None = None
-    """Where the application publishes these keys, in place of `jwks`. They are fetched at once, and again when they are an hour old or an
-    assertion is signed with another one.
+    """The address where the application publishes these keys, in place of `jwks`. We fetch the keys at once, and again when they are an
+    hour old or an assertion is signed with an unknown key.
     """
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
-    """What the application's ID tokens are signed with."""
+    """The algorithm that signs the application's ID tokens."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] = ()
-    """Where browsers may be sent after signing out. If you leave this out, to any of the redirect URIs."""
+    """The URIs that browsers may go to after sign-out. If you leave this out, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | None = None
-    """Where the application is told of its sessions that end (OpenID Connect Back-Channel Logout)."""
+    """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
-    """Whether the application needs to know which session has ended. Logout tokens say so in any case."""
+    """Whether the application must learn which session has ended. Logout tokens always say so."""
 
 
 class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is; send at least one field. A list replaces the old one. Null clears a field that can be null."""
+    """A change of a service. Fields that you leave out stay as they are; send at least one. A list replaces the old one. Null clears a
+    field that can be null.
+    """
 
     name: Annotated[Name, example("Billing")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     service_type: Annotated[ServiceType, example("web")] | msgspec.UnsetType = msgspec.UNSET
-    """What kind of application the service is."""
+    """The kind of application."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | msgspec.UnsetType | None = msgspec.UNSET
     """The scopes to ask codehost for; null for its usual ones."""
     websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
@@ -134,31 +136,34 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
     """The scopes to ask officesuite for; null for its usual ones."""
     redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] | msgspec.UnsetType = msgspec.UNSET
-    """Where browsers may be sent after signing in. Each is compared byte for byte."""
+    """The URIs that browsers may go to after sign-in. Each is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | msgspec.UnsetType | None = msgspec.UNSET
     """The page where people enter the code of a device; null removes it."""
     sign_in_policy: Annotated[SignInPolicy, example("members")] | msgspec.UnsetType = msgspec.UNSET
-    """Who may sign in: `anyone`, or only `members` of the organization. Others who are signed in are refused from the next request on."""
+    """The people who may sign in: `anyone`, or only `members` of the organization. Others who are signed in are refused from the next
+    request on.
+    """
     trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether members of the organization are spared the question whether the application may know who they are."""
+    """Whether members of the organization sign in without being asked for consent."""
     jwks: ClientKeys | msgspec.UnsetType | None = msgspec.UNSET
-    """The public keys that the application signs its client assertions with, as a JSON Web Key Set; null removes them. They take the place
-    of published ones.
+    """The public keys that the application signs its client assertions with, as a JSON Web Key Set. They replace the keys from `jwks_uri`.
+    Null removes them.
     """
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | msgspec.UnsetType | None = msgspec.UNSET
-    """Where the application publishes these keys, in place of `jwks`. They are fetched whenever you send this. Null removes the
-    address and the keys that came from it.
+    """The address where the application publishes these keys, in place of `jwks`. We fetch the keys whenever you send this. Null removes
+    the
+    address and the keys from it.
     """
     id_token_alg: Annotated[IdTokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
-    """What the application's ID tokens are signed with."""
+    """The algorithm that signs the application's ID tokens."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
         msgspec.UNSET
     )
-    """Where browsers may be sent after signing out. Empty: to any of the redirect URIs."""
+    """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | msgspec.UnsetType | None = msgspec.UNSET
-    """Where the application is told of its sessions that end; null: it is not told."""
+    """The application's address for logout notices, which tell it of sessions that end. Null turns the notices off."""
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
-    """Whether the application needs to know which session has ended. Logout tokens say so in any case."""
+    """Whether the application must learn which session has ended. Logout tokens always say so."""
 
 
 class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +176,7 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Billing")]
     """The service's name."""
     service_type: Annotated[ServiceType, example("web")]
-    """What kind of application the service is."""
+    """The kind of application."""
     client_id: UUID
     """The id that the application identifies itself with. It never changes."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None
@@ -181,25 +186,25 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None
     """The scopes that officesuite is asked for; null for its usual ones."""
     redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])]
-    """Where browsers may be sent after signing in."""
+    """The URIs that browsers may go to after sign-in."""
     device_activation_uri: Annotated[str, example("https://billing.acme.example/activate")] | None
     """The page where people enter the code of a device; null if there is none."""
     sign_in_policy: Annotated[SignInPolicy, example("anyone")]
-    """Who may sign in: `anyone`, or only `members` of the organization."""
+    """The people who may sign in: `anyone`, or only `members` of the organization."""
     trusted: bool
-    """Whether members of the organization are spared the question whether the application may know who they are."""
+    """Whether members of the organization sign in without being asked for consent."""
     jwks: ClientKeys | None
     """The public keys that the application signs its client assertions with; null if there are none."""
     jwks_uri: Annotated[str, example("https://billing.acme.example/keys.json")] | None
-    """Where the application publishes these keys; null if it does not."""
+    """The address where the application publishes these keys; null if there is none."""
     id_token_alg: Annotated[IdTokenAlgorithm, example("RS256")]
-    """What the application's ID tokens are signed with."""
+    """The algorithm that signs the application's ID tokens."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
-    """Where browsers may be sent after signing out. Empty: to any of the redirect URIs."""
+    """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[str, example("https://billing.acme.example/logged-out")] | None
-    """Where the application is told of its sessions that end; null if it is not told."""
+    """The application's address for logout notices, which tell it of sessions that end; null if there is none."""
     backchannel_logout_session_required: Annotated[bool, example(True)]
-    """Whether the application needs to know which session has ended. Logout tokens say so in any case."""
+    """Whether the application must learn which session has ended. Logout tokens always say so."""
     created_at: CreatedAt
 
 
@@ -207,20 +212,20 @@ class ListedServiceRecord(ServiceRecord, frozen=True, kw_only=True):
     """A service, with figures."""
 
     plan_count: Annotated[int, example(2)]
-    """How many plans it has."""
+    """The number of plans of the service."""
     subscription_count: Annotated[int, example(12)]
-    """How many subscriptions to it are active or past due."""
+    """The number of subscriptions to the service that are active or past due."""
 
 
 class ServiceUsageRecord(msgspec.Struct, frozen=True):
-    """How much of its allowance the organization uses."""
+    """The number of the organization's services, and its limit."""
 
     current_services: Annotated[int, example(2)]
-    """How many services it has."""
+    """The number of services of the organization."""
     max_services: Annotated[int, example(3)]
-    """How many services it may have."""
+    """The number of services that the organization may have."""
     tier: Annotated[str, example("Free")]
-    """The display name of its tier."""
+    """The display name of the organization's tier."""
 
 
 class ServiceCreated(msgspec.Struct, frozen=True):
@@ -229,9 +234,9 @@ class ServiceCreated(msgspec.Struct, frozen=True):
     service: ServiceRecord
     """The service."""
     default_plan: PlanRecord
-    """The free plan that it begins with."""
+    """The free plan that the service begins with."""
     usage: ServiceUsageRecord
-    """How much of its allowance the organization uses."""
+    """The number of the organization's services, and its limit."""
 
 
 class ServiceListAnswer(msgspec.Struct, frozen=True):
@@ -240,7 +245,7 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
     services: Sequence[ListedServiceRecord]
     """The services, the oldest first."""
     usage: ServiceUsageRecord
-    """How much of its allowance the organization uses."""
+    """The number of the organization's services, and its limit."""
 
 
 @endpoint.post(
@@ -254,10 +259,10 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
 async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], postern: Postern) -> ServiceCreated:
     """Create a service
 
-    It begins with a free plan. `web` and `api` services are confidential clients, which may have client secrets; `mobile` and `desktop`
-    services are public clients, which must use PKCE. A redirect URI begins with `https`, or with `http` for localhost, 127.0.0.1 or [::1];
-    `mobile` and `desktop` services may use a scheme of their own, as in `com.example.app:/callback` (RFC 8252). Redirect URIs are compared
-    byte for byte.
+    The service begins with a free plan. `web` and `api` services are confidential clients, which may have client secrets; `mobile` and
+    `desktop` services are public clients, which must use PKCE. A redirect URI begins with `https`, or with `http` for localhost, 127.0.0.1
+    or [::1]; `mobile` and `desktop` services may use a scheme of their own, as in `com.example.app:/callback` (RFC 8252). Redirect URIs are
+    compared byte for byte.
     """
     body = call.body
     wanted = NewService(
@@ -301,9 +306,9 @@ async def service_detail(call: Call[None, None, ServicePath, Member], postern: P
 async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceRecord:
     """Change a service
 
-    The slug and the client id never change. If you change the type, what the service has must suit the new one: a service that becomes
-    public must have no client secrets, and one that becomes confidential no redirect URI with a scheme of its own. While you act in
-    somebody's name, you can take away but not set what outlasts that: addresses, keys, type, sign-in policy and trust.
+    The slug and the client id never change. To change the type, first make the service suit the new type: a public service has no client
+    secrets, and a confidential service has no redirect URI with a scheme of its own. While you act in somebody's name, you can remove but
+    not set the things that outlast the impersonation: addresses, keys, type, sign-in policy and trust.
     """
     body = call.body
     change = ServiceChange(
@@ -330,8 +335,8 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
 async def delete_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Delete a service and all its data for good
 
-    No request, token or key finds it from now on, and its slug is free. Its plans, subscriptions, keys, secrets, sessions and list of users
-    are removed in the background, usually within a minute. People keep their accounts.
+    No request, token or key finds the service from now on, and its slug is free. A background job removes its plans, subscriptions, keys,
+    secrets, sessions and list of users, usually within a minute. People keep their accounts.
     """
     await postern.services.services.delete(call.caller, call.path.service_slug, call.actor)
     return NO_BODY

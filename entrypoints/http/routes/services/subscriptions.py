@@ -22,7 +22,7 @@ class OwnSubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     plan: Annotated[str, example("Team")]
     """The plan's name."""
     features: Annotated[Sequence[str], example(["export", "priority-support"])]
-    """What the plan includes."""
+    """The features of the plan."""
     status: Annotated[str, example("active")]
     """One of `active`, `cancelled`, `expired` and `past_due`."""
     current_period_end: datetime | None
@@ -33,7 +33,7 @@ class OwnSubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def own_subscription(call: Call, postern: Postern) -> OwnSubscriptionRecord:
     """Get your subscription to the service that the token is for
 
-    If you never subscribed, you are on the plan `free`, which is active, has no features and does not end.
+    If you never subscribed, you have the plan `free`, which is active, has no features and never ends.
     """
     found = await postern.services.subscriptions.own(call.caller)
     return OwnSubscriptionRecord(

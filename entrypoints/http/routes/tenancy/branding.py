@@ -1,4 +1,4 @@
-"""The looks of an organization."""
+"""The branding of an organization."""
 
 from typing import Annotated
 
@@ -30,21 +30,21 @@ class BrandingPath(msgspec.Struct, frozen=True):
 
 
 class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is; null removes it. Send at least one field."""
+    """A change of the branding. Fields that you leave out stay as they are; null removes a value. Send at least one field."""
 
     logo_url: _Url | msgspec.UnsetType | None = msgspec.UNSET
-    """Where the logo is fetched from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
+    """The address to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
     primary_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
     """The colour of buttons and links, as `#rrggbb`."""
 
 
 class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The looks of an organization."""
+    """The branding of an organization."""
 
     logo_url: _Url | None
-    """Where the logo was fetched from; null if there is none."""
+    """The address that the logo was fetched from; null if there is none."""
     primary_color: _Color | None
-    """The colour of buttons and links; null for the product's."""
+    """The colour of buttons and links; null for the default colour."""
 
 
 @endpoint.patch(
@@ -55,9 +55,9 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     tags=_TAGS,
 )
 async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
-    """Change the looks of an organization
+    """Change the branding of an organization
 
-    A logo is fetched at once and kept: pages and mails show our copy, from our address. To bring a new picture, send its address again.
+    We fetch a logo at once and keep a copy: pages and mails show this copy, from our address. To use a new picture, send its address again.
     """
     change = LookChange(changed(call.body.logo_url), changed(call.body.primary_color))
     return _record(await postern.tenancy.branding.change(call.caller, change, call.actor))
@@ -65,7 +65,7 @@ async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member],
 
 @endpoint.get(_BRANDING, caller=MEMBER, tags=_TAGS)
 async def show_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
-    """Get the looks of an organization"""
+    """Get the branding of an organization"""
     return _record(await postern.tenancy.branding.get(call.caller))
 
 

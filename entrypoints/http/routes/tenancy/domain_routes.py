@@ -1,4 +1,4 @@
-"""Domain routes of an organization: where the people of its mail domains sign in."""
+"""Domain routes of an organization: each says how the people of a mail domain sign in."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ _TAGS = ("sign-in domains",)
 _ROUTES = "/api/organizations/{org_slug}/domain-routes"
 _ROUTE = f"{_ROUTES}/{{domain_id}}"
 _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
-# Where people sign in from here on outlasts an impersonation.
+# A domain route decides how people sign in, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 _Domain = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 253}, examples=["acme.example"])]
@@ -47,59 +47,61 @@ class DomainRoutePath(msgspec.Struct, frozen=True):
 
 
 class NewDomainRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail domain, and where its people sign in."""
+    """A mail domain, and the sign-in of its people."""
 
     domain: _Domain
-    """What stands behind the @ of their addresses, in ASCII (`xn--…` for other letters). It stands for itself alone."""
+    """The part after the @ of the addresses, in ASCII (`xn--…` for other letters). Domains below it are not included."""
     upstream_provider_id: _ProviderText | None = None
-    """The provider that they sign in at: `codehost`, `websuite` or `officesuite`, or the id of one of the organization's own."""
+    """The provider that the people sign in at: `codehost`, `websuite` or `officesuite`, or the id of one of the organization's own."""
     login_policy: _Login = LoginPolicy.PASSWORD_ALLOWED
-    """What they may sign in with."""
+    """The allowed ways to sign in."""
     join_policy: _Join = JoinPolicy.OFF
-    """What becomes of those who sign in and are no members yet: nothing, a request to become one, or a member in the role `member`."""
+    """The effect on people who sign in and are no members yet: no effect, a request to become a member, or a membership in the role
+    `member`.
+    """
 
 
 class DomainRoutePatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is; send at least one field."""
+    """A change of a domain route. Fields that you leave out stay as they are; send at least one."""
 
     upstream_provider_id: _ProviderText | msgspec.UnsetType | None = msgspec.UNSET
-    """The provider that they sign in at; null for none."""
+    """The provider that the people sign in at; null for none."""
     login_policy: _Login | msgspec.UnsetType = msgspec.UNSET
-    """What they may sign in with."""
+    """The allowed ways to sign in."""
     join_policy: _Join | msgspec.UnsetType = msgspec.UNSET
-    """What becomes of those who sign in and are no members yet."""
+    """The effect on people who sign in and are no members yet."""
 
 
 class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail domain, where its people sign in, and what to publish to prove that the organization owns it: the record or the file, one of
-    them is enough.
+    """A mail domain, the sign-in of its people, and the proof to publish. The record or the file is enough to prove that the organization
+    owns the domain.
     """
 
     id: Id
     domain: Annotated[str, example("acme.example")]
     """The domain, in lower case."""
     verified: Annotated[bool, example(False)]
-    """Whether the organization has proved that it owns the domain. Until then the route does nothing."""
+    """Whether the organization has proved that it owns the domain. Until then the route has no effect."""
     verified_at: datetime | None
-    """When it did; null if it has not."""
+    """When the organization proved it; null if it has not."""
     checked_at: datetime | None
-    """When the proof was last looked for."""
+    """When we last looked for the proof."""
     upstream_provider_id: Annotated[str, example("websuite")] | None
     """The provider that people of the domain sign in at; null for none."""
     login_policy: _Login
-    """What they may sign in with."""
+    """The allowed ways to sign in."""
     join_policy: _Join
-    """What becomes of those who sign in and are no members yet."""
+    """The effect on people who sign in and are no members yet."""
     verification_token: VerificationToken
-    """What proves the domain, as the value of the record or the content of the file."""
+    """The text that proves the domain, as the value of the record or the content of the file."""
     txt_name: Annotated[str, example("_postern-verification.acme.example")]
     """The name of the TXT record."""
     txt_value: VerificationToken
-    """Its value."""
+    """The value of the TXT record."""
     file_url: Annotated[str, example("https://acme.example/.well-known/postern-verification.txt")]
-    """The address of the file. `http` will do as well; redirects are not followed."""
+    """The address of the file. `http` works, too. We do not follow redirects."""
     file_content: VerificationToken
-    """Its content."""
+    """The content of the file."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -120,15 +122,16 @@ async def list_domain_routes(call: Call[None, None, DomainRoutesPath, Member], p
     tags=_TAGS,
 )
 async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath, Member], postern: Postern) -> DomainRouteRecord:
-    """Say where the people of a mail domain sign in
+    """Set how the people of a mail domain sign in
 
-    Publish what the answer says, then verify: until then the route does nothing. Only one organization can verify a domain. If it is the
-    organization's own domain already, the proof that is published for that is enough. With `password_allowed` people may choose between the
-    provider and the ways of Postern. With `upstream_only` there is nothing but the provider: no password, no mailed link, no password
-    reset. With `password_fallback_if_provider_unavailable` the same holds, except while the provider is disabled or does not answer.
-    Under both, an account at `codehost`, `websuite` or `officesuite` counts only if the provider knows it by a verified address of yours.
-    An organization has at most 100 routes. A route by which people become members, or ask to, also takes the right to manage members and
-    the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
+    Publish the record or the file from the answer, then verify the domain. Until then the route has no effect. Only one organization can
+    verify a domain. If the domain is also the organization's own domain, the proof that is published for that is enough. With
+    `password_allowed` people may choose between the provider and the ways of Postern. With `upstream_only` people can use only the
+    provider: no password, no mailed link, no password reset. `password_fallback_if_provider_unavailable` does the same, except while the
+    provider is disabled or does not answer. Under both, an account at `codehost`, `websuite` or `officesuite` counts only if the provider
+    has verified an address of this domain for it. An organization has at most 100 routes. For a route by which people become members, or
+    ask to, you also need the right to manage members and the rights of the role `member`. You need a recent proof of who you are: of the
+    second factor, if you have one.
     """
     body = call.body
     route = await postern.tenancy.domain_routes.create(
@@ -144,10 +147,10 @@ async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath,
 
 @endpoint.patch(_ROUTE, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath, Member], postern: Postern) -> DomainRouteRecord:
-    """Change where the people of a mail domain sign in
+    """Change how the people of a mail domain sign in
 
-    It counts from the next sign-in on; sessions stay. To let people become members, or ask to, you also need the right to manage members
-    and the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
+    The change takes effect with the next sign-in; sessions stay. To let people become members, or ask to, you also need the right to manage
+    members and the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     change = DomainRouteChange(
@@ -160,8 +163,8 @@ async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath
 async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> DomainVerification:
     """Look for the proof that an organization owns a mail domain
 
-    From then on the route works. Leave the proof published: it is looked for every week. When it is missing, the owners get a mail; after
-    two further days without it, the route does nothing any more, and they get another.
+    Once we find the proof, the route takes effect. Leave the proof published: we look for it every week. When the proof is missing, the
+    owners get a mail; after two further days without the proof, the route has no effect any more, and the owners get another mail.
     """
     outcome = await postern.tenancy.domain_routes.verify(call.caller, DomainId(call.path.domain_id), call.actor)
     return DomainVerification(outcome.verified, outcome.message)
@@ -171,8 +174,8 @@ async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], p
 async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> NoBody:
     """Delete a domain route
 
-    From the next sign-in on the people of the domain sign in as everybody. You need a recent proof of who you are: of the second factor, if
-    you have one.
+    From their next sign-in on, the people of the domain sign in like everybody else. You need a recent proof of who you are: of the second
+    factor, if you have one.
     """
     await postern.tenancy.domain_routes.remove(call.caller, DomainId(call.path.domain_id), call.actor)
     return NO_BODY

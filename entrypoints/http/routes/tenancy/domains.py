@@ -38,8 +38,8 @@ class DomainBody(msgspec.Struct, frozen=True):
 
 
 class DomainRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The domain of an organization, and what to publish to prove that it owns it: the record or the file, one of them is enough. If none
-    is set, all but `verified` is null.
+    """The domain of an organization, and the proof to publish. The record or the file is enough to prove that the organization owns the
+    domain. If no domain is set, all fields but `verified` are null.
     """
 
     domain: Annotated[str, example("login.acme.example")] | None
@@ -47,19 +47,19 @@ class DomainRecord(msgspec.Struct, frozen=True, kw_only=True):
     verified: Annotated[bool, example(False)]
     """Whether the organization has proved that it owns the domain."""
     verified_at: datetime | None
-    """When it did."""
+    """When the organization proved it."""
     checked_at: datetime | None
-    """When the proof was last looked for."""
+    """When we last looked for the proof."""
     verification_token: VerificationToken | None
-    """What proves it, as the value of the record or the content of the file."""
+    """The text that proves the domain, as the value of the record or the content of the file."""
     txt_name: Annotated[str, example("_postern-verification.login.acme.example")] | None
     """The name of the TXT record."""
     txt_value: VerificationToken | None
-    """Its value."""
+    """The value of the TXT record."""
     file_url: Annotated[str, example("https://login.acme.example/.well-known/postern-verification.txt")] | None
-    """The address of the file. `http` will do as well; redirects are not followed."""
+    """The address of the file. `http` works, too. We do not follow redirects."""
     file_content: VerificationToken | None
-    """Its content."""
+    """The content of the file."""
 
 
 _NONE: Final = DomainRecord(
@@ -76,7 +76,7 @@ _NONE: Final = DomainRecord(
 
 
 class DomainVerification(msgspec.Struct, frozen=True):
-    """What became of looking for the proof."""
+    """The outcome of looking for the proof."""
 
     verified: Annotated[bool, example(True)]
     """Whether the domain is verified."""
@@ -87,15 +87,15 @@ class DomainVerification(msgspec.Struct, frozen=True):
 async def set_domain(call: Call[DomainBody, None, DomainPath, Member], postern: Postern) -> DomainRecord:
     """Set the domain of an organization
 
-    It takes the place of the one before. Publish what the answer says, then verify. An organization has one domain, and only one
-    organization can verify it.
+    The new domain replaces the previous one. Publish the record or the file from the answer, then verify the domain. An organization has
+    one domain, and only one organization can verify a domain.
     """
     return _record(await postern.tenancy.domains.set(call.caller, call.actor, call.body.domain))
 
 
 @endpoint.get(_DOMAIN, caller=_MANAGE, tags=_TAGS)
 async def show_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainRecord:
-    """Get the domain of an organization, and what to publish to prove that it owns it"""
+    """Get the domain of an organization, and the proof to publish"""
     return _record(await postern.tenancy.domains.get(call.caller))
 
 
@@ -103,8 +103,8 @@ async def show_domain(call: Call[None, None, DomainPath, Member], postern: Poste
 async def verify_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainVerification:
     """Look for the proof that an organization owns its domain
 
-    Leave the proof published: it is looked for every week. When it is missing, the owners get a mail; after two further days without it,
-    the domain is no longer verified.
+    Leave the proof published: we look for it every week. When the proof is missing, the owners get a mail; after two further days without
+    the proof, the domain is no longer verified.
     """
     outcome = await postern.tenancy.domains.verify(call.caller, call.actor)
     return DomainVerification(outcome.verified, outcome.message)
@@ -114,7 +114,7 @@ async def verify_domain(call: Call[None, None, DomainPath, Member], postern: Pos
 async def remove_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> NoBody:
     """Remove the domain of an organization
 
-    If none is set, nothing happens.
+    If no domain is set, nothing happens.
     """
     await postern.tenancy.domains.remove(call.caller, call.actor)
     return NO_BODY

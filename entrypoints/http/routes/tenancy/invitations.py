@@ -1,4 +1,4 @@
-"""Invitations: an organization's, for whoever manages its members; a person's own; and answering one, for whoever holds its token."""
+"""Invitations: those of an organization, those to the caller's own address, and answering one with its token."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ from entrypoints.http.machinery.paging import Paging, page_of
 
 _TAGS = ("invitations",)
 _MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)
-# An invitation's token is good for a week, and a membership lasts: neither is for who acts in another's name for an hour.
+# An invitation's token is valid for a week, and a membership lasts: an impersonation of an hour must create neither.
 _MANAGERS_IN_PERSON = able(Capability.MEMBERS_MANAGE, impersonated=False)
 _OF_ORGANIZATION = "/api/organizations/{org_slug}/invitations"
 _ONE = f"{_OF_ORGANIZATION}/{{invitation_id}}"
@@ -55,7 +55,7 @@ class OrganizationInvitationPath(msgspec.Struct, frozen=True):
 
 
 class NewInvitation(msgspec.Struct, frozen=True):
-    """Whom to invite, and in which role."""
+    """The address to invite, and the role to offer."""
 
     email: EmailText
     """The address to invite."""
@@ -77,18 +77,18 @@ class InvitationRecord(msgspec.Struct, frozen=True):
     """The invited address."""
     role: SlugOfRole
     invited_by: UUID | None
-    """The user who invited; null if the account was deleted."""
+    """The user who sent the invitation; null if the account was deleted."""
     status: Annotated[InvitationStatus, example("pending")]
-    """The state it is in."""
+    """The state of the invitation."""
     token: Annotated[str, example("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     """A SHA-256 digest of the invitation's token, in hexadecimal. You cannot answer the invitation with it."""
     expires_at: datetime
-    """When it expires."""
+    """When the invitation expires."""
     created_at: CreatedAt
 
 
 class InviterRecord(msgspec.Struct, frozen=True):
-    """Who invited. If the account was deleted: `unknown`, `deleted-user@unknown`, and 1970."""
+    """The user who sent the invitation. For a deleted account: `unknown`, `deleted-user@unknown`, and 1970."""
 
     id: Annotated[str, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
     """The inviter's id."""
@@ -97,12 +97,12 @@ class InviterRecord(msgspec.Struct, frozen=True):
 
 
 class InvitationSummary(msgspec.Struct, frozen=True):
-    """An invitation, and who sent it."""
+    """An invitation, and the user who sent it."""
 
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
-    """Who sent it."""
+    """The user who sent the invitation."""
 
 
 class IssuedInvitation(msgspec.Struct, frozen=True):
@@ -111,9 +111,9 @@ class IssuedInvitation(msgspec.Struct, frozen=True):
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
-    """Who sent it."""
+    """The user who sent the invitation."""
     token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token that the mailed link carries. It is shown only now."""
+    """The token in the mailed link. No other answer shows it."""
 
 
 class InvitingOrganization(msgspec.Struct, frozen=True):
@@ -157,9 +157,9 @@ class InvitationLink(msgspec.Struct, frozen=True):
 async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Member], postern: Postern) -> IssuedInvitation:
     """Invite somebody by e-mail
 
-    The invitation is valid for a week. To invite into a role other than `member` you must be allowed to manage roles and hold everything
-    that the role permits. Nobody can be invited as `owner`: transfer the ownership instead. The answer does not say whether the address has
-    an account.
+    The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
+    offered role. Nobody can be invited as `owner`: transfer the ownership instead. The answer does not say whether the address has an
+    account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     issued = await postern.tenancy.invitations.create(call.caller, email, call.body.role, call.actor)
@@ -178,7 +178,7 @@ async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, M
 async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
     """Cancel a pending invitation
 
-    Its link stops working at once.
+    The link of the invitation stops working at once.
     """
     await postern.tenancy.invitations.cancel(call.caller, InvitationId(call.path.invitation_id), call.actor)
     return NOTHING
@@ -188,7 +188,7 @@ async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, M
 async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
     """Accept an invitation for the person who was invited
 
-    You must be allowed to give the role that it offers.
+    You need the right to give the offered role.
     """
     await postern.tenancy.invitations.accept_on_behalf(call.caller, InvitationId(call.path.invitation_id), call.actor)
     return NOTHING
@@ -198,7 +198,7 @@ async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitat
 async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvitationRecord]:
     """List the invitations to your own address
 
-    You get those that you can still answer, a hundred at most, the newest first. Your address must be verified.
+    You get the invitations that you can still answer, a hundred at most, the newest first. Your address must be verified.
     """
     return [
         OwnInvitationRecord(
@@ -218,7 +218,7 @@ async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvi
 async def accept_invitation(call: Call[InvitationAnswer], postern: Postern) -> Nothing:
     """Accept an invitation
 
-    The invited address becomes a member of the organization. If it has no account yet, we create one and mail it a link to choose a
+    The invited address becomes a member of the organization. If the address has no account yet, we create one and mail a link to choose a
     password.
     """
     await postern.tenancy.invitations.accept(call.body.token, call.actor)
@@ -236,7 +236,7 @@ async def decline_invitation(call: Call[InvitationAnswer], postern: Postern) -> 
 def open_invitation(call: Call[None, InvitationLink], postern: Postern) -> Answer[NoBody]:
     """Open the link of an invitation mail
 
-    Redirects to the page with the same path at the frontend.
+    The answer redirects to the page with the same path at the frontend.
     """
     place = f"{postern.foundation.links.frontend_url}/invitations/accept?token={quote(call.query.token, safe='')}"
     return Answer(NO_BODY, 301, ((b"location", place.encode()),))

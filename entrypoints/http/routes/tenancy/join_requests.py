@@ -1,4 +1,4 @@
-"""Requests to become a member, by people whose address is of a domain of the organization."""
+"""Requests to become a member, by people with an address in a domain of the organization."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ _TAGS = ("sign-in domains",)
 _REQUESTS = "/api/organizations/{org_slug}/join-requests"
 _REQUEST = f"{_REQUESTS}/{{request_id}}"
 _MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)
-# A membership lasts: it is not for who acts in another's name for an hour.
+# A membership lasts: an impersonation of an hour must not create one.
 _MANAGERS_IN_PERSON = able(Capability.MEMBERS_MANAGE, impersonated=False)
 
 
@@ -45,20 +45,20 @@ class JoinRequestsQuery(Paging, frozen=True, kw_only=True):
 
 
 class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who would like to become a member, and may ask because their address is of a domain of the organization."""
+    """A person who wants to become a member, and may ask because their address is in a domain of the organization."""
 
     id: Id
     user_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")]
-    """The person's account."""
+    """The id of the person's account."""
     email: EmailAddress
-    """The address by which they could ask."""
+    """The address that allowed the person to ask."""
     status: Annotated[JoinRequestStatus, example("pending")]
-    """The state that the request is in."""
+    """The state of the request."""
     created_at: CreatedAt
     decided_at: datetime | None
-    """When it was answered, or the person became a member otherwise; null while it is pending."""
+    """When somebody answered the request, or the person became a member in another way; null while the request is pending."""
     decided_by: UUID | None
-    """The user who answered; null if nobody did, or the account was deleted."""
+    """The user who answered; null if nobody did, or if the account was deleted."""
 
 
 @endpoint.get(_REQUESTS, caller=_MANAGERS, tags=_TAGS)
@@ -67,8 +67,8 @@ async def list_join_requests(
 ) -> Sequence[JoinRequestRecord]:
     """List the requests to become a member, the newest first
 
-    They come from domain routes with the `join_policy` `ask`, and from those with `on` while the organization has no room. The first of a
-    day is mailed to the owner and the admins.
+    The requests come from domain routes with the `join_policy` `ask`, and from routes with `on` while the organization has no room for
+    members. The first request of a day is mailed to the owner and the admins.
     """
     query = call.query
     return [_record(one) for one in await postern.tenancy.join_requests.list(call.caller, query.status, page_of(query))]
@@ -76,10 +76,11 @@ async def list_join_requests(
 
 @endpoint.post(f"{_REQUEST}/approve", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest, TeamLimitExceeded), tags=_TAGS)
 async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
-    """Let somebody become a member
+    """Let a person become a member
 
-    They get the role `member`, and a mail. You need the rights that the role gives. A request ends when the account gets another address:
-    it was made by the address that the list shows. It cannot be approved while an invitation to another role waits for the person.
+    The person gets the role `member`, and a mail. You need the rights of this role. A request ends when the account changes its address,
+    because the request was made by the address that the list shows. You cannot approve a request while an invitation to another role waits
+    for the person.
     """
     await postern.tenancy.join_requests.approve(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return NOTHING
@@ -89,7 +90,8 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
 async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
     """Decline a request to become a member
 
-    The person is not told, and does not ask again, also not with another account that gets the address. You can still invite them.
+    We do not tell the person. The person cannot ask again, not even with another account that gets the address. You can still invite the
+    person.
     """
     await postern.tenancy.join_requests.decline(call.caller, JoinRequestId(call.path.request_id), call.actor)
     return NOTHING

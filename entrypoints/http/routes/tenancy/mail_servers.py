@@ -20,7 +20,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 _TAGS = ("settings",)
 _SMTP = "/api/organizations/{org_slug}/smtp"
 _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
-# What is sent from here on, and through whose hands, outlasts an impersonation.
+# The mail server reads and sends the organization's mails, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 _Username = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_USERNAME}, examples=["acme"])]
@@ -53,14 +53,14 @@ class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The mail server of an organization, without its password. If none is set, `configured` stands alone."""
+    """The mail server of an organization, without its password. If none is set, only `configured` is present."""
 
     configured: Annotated[bool, example(True)]
     """Whether a mail server is set."""
     host: _Host | msgspec.UnsetType = msgspec.UNSET
     """The name or the address of the server."""
     port: _Port | msgspec.UnsetType = msgspec.UNSET
-    """Its port."""
+    """The port of the server."""
     username: Annotated[str, example("acme")] | msgspec.UnsetType = msgspec.UNSET
     """The name to sign in with."""
     from_email: Annotated[str, example("it@acme.example")] | msgspec.UnsetType = msgspec.UNSET
@@ -68,13 +68,13 @@ class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
     from_name: Annotated[str, example("Acme")] | msgspec.UnsetType | None = msgspec.UNSET
     """The name that the mails come from."""
     failing_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    """Since when it has taken no mail; null if it works."""
+    """When the server began to fail; null if the server works."""
     fallback_since: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    """Since when the installation's mail server does its work; null if it does not."""
+    """When the installation's mail server took over; null if it has not."""
 
 
 class SmtpTest(msgspec.Struct, frozen=True):
-    """How a test went."""
+    """The outcome of a test."""
 
     success: Annotated[bool, example(True)]
     """Whether the mail server has taken the mail."""
@@ -85,9 +85,9 @@ class SmtpTest(msgspec.Struct, frozen=True):
 async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
     """Set the mail server of an organization
 
-    From now on the organization's invitations, and the mails about its settings to its owners, go through this server. Mails about people's
-    accounts do not, since their links open the account. While the server fails, mails wait; once it has failed for an hour, the
-    installation's server does its work until it takes mails again, and the owners get a mail.
+    From now on the organization's invitations, and mails to its owners about its settings, go through this server. Mails about people's
+    accounts do not, since their links open the account. While the server fails, mails wait. After an hour of failures, the installation's
+    server takes over until this server accepts mails again, and the owners get a mail.
     """
     body = call.body
     server = await postern.tenancy.mail_servers.configure(
@@ -114,7 +114,7 @@ async def show_mail_server(call: Call[None, None, SmtpPath, Member], postern: Po
 async def remove_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> NoBody:
     """Remove the mail server of an organization
 
-    From now on its mails go through the installation's. If none is set, nothing happens.
+    From now on the organization's mails go through the installation's server. If no mail server is set, nothing happens.
     """
     await postern.tenancy.mail_servers.remove(call.caller, call.actor)
     return NO_BODY
@@ -124,7 +124,7 @@ async def remove_mail_server(call: Call[None, None, SmtpPath, Member], postern: 
 async def test_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpTest:
     """Send yourself a mail through the mail server of an organization
 
-    The answer tells whether the server has taken the mail and, if not, what it answered.
+    The answer says whether the server accepted the mail and, if not, how the server answered.
     """
     tested = await postern.tenancy.mail_servers.test(call.caller, call.actor)
     return SmtpTest(tested.success, tested.message)

@@ -1,4 +1,4 @@
-"""The members of an organization: seen by each other, changed by whoever may; its ownership; and going on in it."""
+"""The members of an organization: listing and changing them, transferring the ownership, and opening a session in the organization."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -50,10 +50,10 @@ class MemberPath(msgspec.Struct, frozen=True):
 
 
 class MembersQuery(Paging, frozen=True, kw_only=True):
-    """`role` is the slug of a role, built in or of the organization's own."""
+    """A filter on members. `role` is the slug of a built-in role, or of one of the organization's own."""
 
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["admin"])] | None = None
-    """Only members in this role, by its slug."""
+    """Only members in this role."""
 
 
 class MembershipRecord(msgspec.Struct, frozen=True):
@@ -92,12 +92,12 @@ class MemberSummary(msgspec.Struct, frozen=True):
 
 
 class MemberLimits(msgspec.Struct, frozen=True):
-    """How many members the organization may have."""
+    """The number of members that the organization may have."""
 
     max_users: Annotated[int, example(100)]
-    """How many members it may have."""
+    """The number of members that the organization may have."""
     source: LimitSource
-    """Where that limit comes from: the organization itself, its tier, or neither."""
+    """The source of this limit: the organization itself, its tier, or neither."""
 
 
 class MembersAnswer(msgspec.Struct, frozen=True):
@@ -108,7 +108,7 @@ class MembersAnswer(msgspec.Struct, frozen=True):
     pagination: Pagination
     """Where this page stands in the list."""
     limits: MemberLimits
-    """How many members the organization may have."""
+    """The number of members that the organization may have."""
 
 
 class RoleChange(msgspec.Struct, frozen=True):
@@ -135,10 +135,10 @@ class MemberChanged(msgspec.Struct, frozen=True):
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """Who becomes the owner."""
+    """The next owner."""
 
     new_owner_user_id: UUID
-    """The user who becomes the owner. It must be a member."""
+    """The user who becomes the owner. The user must be a member."""
 
 
 class FormerOwner(msgspec.Struct, frozen=True):
@@ -191,7 +191,7 @@ class OrganizationSelected(msgspec.Struct, frozen=True):
 async def list_members(call: Call[None, MembersQuery, MembersPath, Member], postern: Postern) -> MembersAnswer:
     """List the members of the organization, the longest-standing first
 
-    `total` counts all members, or those in the role that you ask for; counting by role stops at 10 000.
+    `total` counts all members, or only the members in the role that you ask for; counting by role stops at 10 000.
     """
     query = call.query
     found = await postern.tenancy.members.list(call.caller, page_of(query), query.role)
@@ -212,7 +212,7 @@ async def list_members(call: Call[None, MembersQuery, MembersPath, Member], post
 async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], postern: Postern) -> MemberChanged:
     """Give a member another role
 
-    It takes effect with the member's next request. You cannot change your own role, and to make somebody the `owner` you transfer the
+    The new role takes effect with the member's next request. You cannot change your own role. To make somebody the `owner`, transfer the
     ownership.
     """
     changed = await postern.tenancy.members.change_role(call.caller, UserId(call.path.user_id), call.body.role, call.actor)
@@ -223,8 +223,8 @@ async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], p
 async def remove_member(call: Call[None, None, MemberPath, Member], postern: Postern) -> Message:
     """Remove a member
 
-    From the next request on, the member's access and refresh tokens for the organization no longer work. Sessions elsewhere go on. You
-    cannot remove yourself, the owner, or anybody who may do what you may not.
+    From the next request on, the member's access and refresh tokens for the organization no longer work. Sessions elsewhere continue. You
+    cannot remove yourself, the owner, or anybody who has rights that you do not have.
     """
     await postern.tenancy.members.remove(call.caller, UserId(call.path.user_id), call.actor)
     return Message("The member is removed")
@@ -241,9 +241,10 @@ async def remove_member(call: Call[None, None, MemberPath, Member], postern: Pos
 async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPath, Member], postern: Postern) -> MfaForceDisabled:
     """Remove the second factor of a member who lost it
 
-    For accounts that your organization made, by an invitation or a directory, and that nothing else holds: for all others, ask the owners
-    of the platform. The reason is required, in the body or in the query; the audit log keeps it. We tell the member by mail. From now on
-    they sign in without. You may repeat this. You need a recent proof of who you are: of the second factor, if you have one.
+    Only for accounts that your organization created, by an invitation or a directory, and that nothing else uses: for all others, ask the
+    owners of the platform. The reason is required, in the body or in the query; the audit log keeps it. We tell the member by mail. From
+    now on the member signs in without a second factor. You may repeat this. You need a recent proof of who you are: of the second factor,
+    if you have one.
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     disabled = await postern.tenancy.member_factors.disable(call.caller, UserId(call.path.user_id), reason or "", call.actor)
@@ -274,8 +275,9 @@ async def transfer_ownership(call: Call[Transfer, None, MembersPath, Member], po
 async def select_organization(call: Call[None, None, MembersPath], postern: Postern) -> OrganizationSelected:
     """Get tokens for an organization
 
-    Opens a session in the organization, beside the one that you call this with, which may be for the platform or for another organization.
-    The new session ends when that one does. The organization's sign-in rules may ask for a second factor or a more recent sign-in first.
+    This opens a session in the organization, beside the session of your token, which may be for the platform or for another organization.
+    The new session ends when that session ends. The organization's sign-in rules may ask for a second factor or a more recent sign-in
+    first.
     """
     selected = await postern.tenancy.members.select(call.caller, call.path.org_slug, call.actor)
     account = selected.account

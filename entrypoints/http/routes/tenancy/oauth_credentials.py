@@ -1,4 +1,4 @@
-"""The credentials of an organization at upstream providers."""
+"""The clients of an organization at upstream providers."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 _TAGS = ("settings",)
 _CREDENTIALS = "/api/organizations/{org_slug}/oauth-credentials/{provider}"
 _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
-# Whose client people sign in with from here on outlasts an impersonation.
+# People sign in with this client, and it outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 _Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST})
@@ -40,7 +40,7 @@ class OAuthCredentialsBody(msgspec.Struct, frozen=True):
     client_id: _ClientId
     """The client's id."""
     client_secret: _ClientSecret
-    """Its secret. It is stored encrypted, and no answer shows it."""
+    """The client's secret. It is stored encrypted, and no answer shows it."""
 
 
 class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
@@ -60,8 +60,8 @@ async def set_oauth_credentials(
 ) -> OAuthCredentialsRecord:
     """Set an organization's own client at a provider
 
-    It takes the place of the one before. People who sign in to the organization through the provider do so with this client, in place of
-    the installation's.
+    The client replaces the previous one. People who sign in to the organization through the provider do so with this client, in place of
+    the installation's client.
     """
     provider = _provider(call.path.provider)
     body = call.body
@@ -82,7 +82,7 @@ async def show_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Me
 async def remove_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> NoBody:
     """Remove an organization's own client at a provider
 
-    If none is set, nothing happens.
+    If no client is set, nothing happens.
     """
     await postern.tenancy.oauth_credentials.remove(call.caller, call.actor, _provider(call.path.provider))
     return NO_BODY

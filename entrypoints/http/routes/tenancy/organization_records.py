@@ -1,4 +1,4 @@
-"""The records of an organization and of its tier, as members and platform owners get them."""
+"""The records of an organization and of its tier, for members and platform owners."""
 
 from datetime import datetime
 from typing import Annotated
@@ -12,7 +12,7 @@ from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
 
 
 class TierRecord(msgspec.Struct, frozen=True):
-    """A tier: the limits that organizations have, and their price."""
+    """A tier: the limits of organizations, and their price."""
 
     id: Id
     name: Annotated[str, example("free")]
@@ -20,9 +20,9 @@ class TierRecord(msgspec.Struct, frozen=True):
     display_name: Annotated[str, example("Free")]
     """The tier's name for people."""
     default_max_services: Annotated[int, example(3)]
-    """How many services an organization may have."""
+    """The number of services that an organization may have."""
     default_max_users: Annotated[int, example(100)]
-    """How many members an organization may have."""
+    """The number of members that an organization may have."""
     price_cents: Annotated[int, example(0)]
     """The price in cents."""
 
@@ -36,27 +36,27 @@ class OrganizationRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Acme Ltd")]
     """The organization's name."""
     status: OrganizationStatus
-    """The state it is in."""
+    """The state of the organization."""
     tier_id: UUID
-    """The tier that it has."""
+    """The tier of the organization."""
     owner_user_id: UUID | None
-    """The user who owns it; null if the account was deleted."""
+    """The user who owns the organization; null if the account was deleted."""
     max_services: Annotated[int, example(5)] | None
-    """Its own limit on services; null if the tier's applies."""
+    """The organization's own limit on services; null if the tier's limit applies."""
     max_users: Annotated[int, example(20)] | None
-    """Its own limit on members; null if the tier's applies."""
+    """The organization's own limit on members; null if the tier's limit applies."""
     approved_at: datetime | None
-    """When it was approved; null if it was not."""
+    """When the organization was approved; null if it was not."""
     approved_by: UUID | None
-    """The platform owner who approved it; null if nobody did."""
+    """The platform owner who approved the organization; null if nobody did."""
     rejected_at: Annotated[datetime | None, example(None)]
-    """When it was rejected; null if it was not."""
+    """When the organization was rejected; null if it was not."""
     rejection_reason: Annotated[str | None, example(None)]
-    """Why it was rejected."""
+    """The reason for the rejection."""
     suspended_at: Annotated[datetime | None, example(None)]
-    """When it was suspended; null if it is not."""
+    """When the organization was suspended; null if it is not."""
     suspension_reason: Annotated[str | None, example(None)]
-    """Why it is suspended."""
+    """The reason for the suspension."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 

@@ -1,4 +1,4 @@
-"""Organizations: founding one, those that the caller belongs to, and what their people say of them."""
+"""Organizations: founding one, listing those of the caller, renaming and deleting one."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -67,8 +67,8 @@ class OwnMembershipRecord(MembershipRecord, frozen=True):
     """Your membership in an organization."""
 
     own_since: Annotated[datetime | None, example("2026-01-31T12:00:00Z")]
-    """Since when it is your own: you founded the organization, accepted an invitation, confirmed the membership, or signed in at the
-    organization's own provider. Null: others have listed you, and you have not said yet whether you belong there.
+    """When you made the membership your own: you founded the organization, accepted an invitation, confirmed the membership, or signed in
+    at the organization's own provider. Null if others added you, and you have not confirmed the membership yet.
     """
 
 
@@ -78,9 +78,9 @@ class OrganizationFounded(msgspec.Struct, frozen=True):
     organization: OrganizationRecord
     """The organization."""
     owner: OrganizationOwner
-    """The owner: you."""
+    """The owner's account: your own."""
     membership: OwnMembershipRecord
-    """Your membership in it."""
+    """Your membership in the organization."""
     access_token: AccessTokenText
     """The access token for the new organization."""
     refresh_token: RefreshTokenText
@@ -92,23 +92,23 @@ class OwnOrganization(msgspec.Struct, frozen=True):
     organization: OrganizationRecord
     """The organization."""
     membership: OwnMembershipRecord
-    """Your membership in it."""
+    """Your membership in the organization."""
     member_count: Annotated[int, example(7)]
-    """How many members it has."""
+    """The number of members of the organization."""
     service_count: Annotated[int, example(2)]
-    """How many services it has."""
+    """The number of services of the organization."""
     tier: TierRecord
-    """The tier that it has."""
+    """The tier of the organization."""
 
 
 @endpoint.post("/api/organizations", caller=OWN_PERSON, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_organization(call: Call[NewOrganization], postern: Postern) -> OrganizationFounded:
     """Create an organization
 
-    You become its owner. It is pending until a platform owner approves it, unless the installation approves all of them. The tokens are for
-    a session in it, which ends when the session that you call this with does. It gets the free tier, and the largest one if you are a
-    platform owner. You may have a hundred organizations pending, and own a
-    thousand at most.
+    You become the owner. The organization is pending until a platform owner approves it, unless the installation approves all
+    organizations. The tokens are for a session in the organization, which ends when the session of your token ends. The organization gets
+    the free tier, or the largest tier if you are a platform owner. At most a hundred of your organizations may be pending, and you may own
+    a thousand at most.
     """
     founded = await postern.tenancy.organizations.found(call.caller, call.body.slug, call.body.name, call.actor)
     owner = founded.owner
@@ -125,8 +125,8 @@ async def create_organization(call: Call[NewOrganization], postern: Postern) -> 
 async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrganization]:
     """List the organizations that you are a member of, by name
 
-    Their state does not matter, nor which organization the token is for. You get a thousand at most: first those that you own, then those
-    that you joined earliest.
+    The list has organizations in any state. The organization of your token makes no difference. You get a thousand at most: first those
+    that you own, then those that you joined earliest.
     """
     return [_own(overview) for overview in await postern.tenancy.organizations.list(call.caller.user)]
 
@@ -147,9 +147,9 @@ async def rename_organization(call: Call[OrganizationChange, None, OwnOrganizati
 async def delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete an organization and all its data for good
 
-    No request, list or token finds it from now on, and its slug is free. Its data is removed in the background, usually within a minute.
-    People keep their accounts. The audit log stays, without what identifies people. You need a recent proof of who you are: of the second
-    factor, if you have one.
+    No request, list or token finds the organization from now on, and its slug is free. A background job removes its data, usually within a
+    minute. People keep their accounts. The audit log stays, without data that identifies people. You need a recent proof of who you are: of
+    the second factor, if you have one.
     """
     await postern.tenancy.organizations.delete(call.caller, call.actor)
     return NO_BODY

@@ -54,20 +54,20 @@ class NewRole(msgspec.Struct, frozen=True):
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
     permissions: Annotated[Sequence[str], example(["end_users.view", "end_users.manage"])]
-    """What the role permits. You cannot grant what you do not hold yourself."""
+    """The permissions of the role. You cannot grant permissions that you do not have."""
     description: Annotated[RoleDescription, example("Looks after end users")] = ""
     """Up to 500 characters."""
 
 
 class RolePatch(msgspec.Struct, frozen=True):
-    """What you leave out stays as it is."""
+    """A change of a role. Fields that you leave out stay as they are."""
 
     name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     description: Annotated[RoleDescription, example("Looks after end users")] | msgspec.UnsetType = msgspec.UNSET
     """Up to 500 characters."""
     permissions: Annotated[Sequence[str], example(["end_users.view", "end_users.manage"])] | msgspec.UnsetType = msgspec.UNSET
-    """What the role permits. The list replaces the old one."""
+    """The permissions of the role. The list replaces the old one."""
 
 
 class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,9 +80,9 @@ class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("Support")]
     """The role's name."""
     description: Annotated[str, example("Looks after end users")]
-    """What the role is for."""
+    """A description of the role."""
     permissions: Annotated[Sequence[Capability], example(["end_users.view", "end_users.manage"])]
-    """What the role permits."""
+    """The permissions of the role."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -91,7 +91,7 @@ class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern) -> Sequence[RoleRecord]:
     """List the organization's own roles, by slug
 
-    You get all of them; there are at most 100. The built-in roles owner, admin and member are not among them.
+    You get all of them; an organization has at most 100. The built-in roles owner, admin and member are not in the list.
     """
     return [_record(role) for role in await postern.tenancy.roles.list(call.caller)]
 
@@ -107,9 +107,9 @@ async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern
 async def create_role(call: Call[NewRole, None, RolesPath, Member], postern: Postern) -> RoleRecord:
     """Add a role
 
-    You cannot grant what you do not hold yourself. Some permissions include others: `org.members.manage` includes what a plain member may
-    (`org.members.view`, `services.view`, `end_users.view`), and `webhooks.manage` reads whatever the organization's events tell, those of
-    before by replay.
+    You cannot grant permissions that you do not have. Some permissions include others. `org.members.manage` includes the permissions of a
+    plain member (`org.members.view`, `services.view`, `end_users.view`). `webhooks.manage` includes reading all data in the organization's
+    events, also in earlier events by a replay.
     """
     body = call.body
     role = await postern.tenancy.roles.create(
@@ -128,8 +128,8 @@ async def role_detail(call: Call[None, None, RolePath, Member], postern: Postern
 async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Postern) -> RoleRecord:
     """Change a role
 
-    What it permits changes for its members with their next request. You can change a role only if you hold everything that it permits,
-    before and after.
+    New permissions take effect with the members' next requests. You can change a role only if you have all of its permissions, the old and
+    the new ones.
     """
     body = call.body
     role = await postern.tenancy.roles.change(
@@ -147,7 +147,7 @@ async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Po
 async def delete_role(call: Call[None, None, RolePath, Member], postern: Postern) -> NoBody:
     """Delete a role
 
-    Not possible while a member has it or a pending invitation offers it.
+    Not possible while a member has the role, or a pending invitation offers it.
     """
     await postern.tenancy.roles.delete(call.caller, RoleId(call.path.role_id), call.actor)
     return NO_BODY

@@ -25,7 +25,7 @@ from ports.tenancy.siem import ShownSiem
 _TAGS = ("siem",)
 _SIEM = "/api/organizations/{org_slug}/siem"
 _MANAGE = able(Capability.INTEGRATIONS_MANAGE, impersonated=True)
-# What is sent from here on, and to whom, outlasts an impersonation.
+# The SIEM receives the audit log, and outlasts an impersonation.
 _REDIRECT = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
 _Credential = Annotated[
@@ -39,13 +39,14 @@ class SiemPath(msgspec.Struct, frozen=True):
 
 
 class SiemBody(msgspec.Struct, frozen=True):
-    """Where the audit log and the sign-ins go."""
+    """The SIEM that the audit log and the sign-ins go to."""
 
     name: Annotated[Name, example("Our SIEM")]
     """1 to 100 characters."""
     provider_type: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 30}), example("splunk_hec")]
-    """The form of what is sent: `splunk_hec`, `datadog`, `elastic`, or `generic`, which is NDJSON. `hec`, `log_intake`, `bulk` and `ndjson`
-    name the same forms.
+    """The format of the batches: `splunk_hec`, `datadog`, `elastic`, or `generic` (NDJSON). `hec`, `log_intake`, `bulk` and `ndjson` are
+    other
+    names of these formats.
     """
     endpoint_url: Annotated[
         str,
@@ -53,53 +54,53 @@ class SiemBody(msgspec.Struct, frozen=True):
     ]
     """The whole URL that batches are sent to: an `http` or `https` URL."""
     api_key: _Credential | msgspec.UnsetType | None = msgspec.UNSET
-    """The provider's key or token. If you leave it out, it stays as it is, as long as provider and host do; null removes it."""
+    """The provider's key or token. If you leave it out, it stays as it is while provider and host stay the same. Null removes it."""
     auth_header: _Credential | msgspec.UnsetType | None = msgspec.UNSET
-    """What else to send: the value of `Authorization`, or `Name: value`, or beside an `api_key` just the name of the header that carries
-    the key. A header that frames the request or steers its connection (`Host`, `Expect`, `Upgrade`, `TE` and the like) is refused. It stays
-    as the key does.
+    """A further header: the value of `Authorization`, or `Name: value`, or beside an `api_key` just the name of the header for the key. A
+    header that frames the request or steers its connection (`Host`, `Expect`, `Upgrade`, `TE` and the like) is refused. If you leave the
+    field out, it stays as it is while provider and host stay the same.
     """
     batch_size: Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_IN_A_BATCH}), example(500)] | None = None
-    """How many entries leave together at most, 1 to 1000. 500, if you leave it out."""
+    """The most entries in a batch, 1 to 1000; 500 by default."""
     is_active: Annotated[bool, example(True)] | None = None
-    """Whether anything is sent. True, if you leave it out."""
+    """Whether entries are sent; true by default."""
 
 
 class SiemRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the audit log and the sign-ins go, without credentials, and how that is going."""
+    """The SIEM that the audit log and the sign-ins go to, without credentials, and the state of the export."""
 
     id: Id
     name: Annotated[str, example("Our SIEM")]
-    """The name."""
+    """The name of the SIEM."""
     provider_type: Annotated[str, example("splunk_hec")]
-    """The form of what is sent."""
+    """The format of the batches."""
     endpoint_url: Annotated[str, example("https://siem.example.org/intake")]
-    """Where batches are sent."""
+    """The URL that batches are sent to."""
     has_credentials: Annotated[bool, example(True)]
-    """Whether there is a key, a token or a header. No answer shows them."""
+    """Whether a key, a token or a header is set. No answer shows them."""
     batch_size: Annotated[int, example(500)]
-    """How many entries leave together at most."""
+    """The most entries in a batch."""
     is_active: Annotated[bool, example(True)]
-    """Whether anything is sent."""
+    """Whether entries are sent."""
     last_delivered_at: datetime | None
-    """When the receiver last took a batch; null if it never did."""
+    """When the receiver last accepted a batch; null if it never did."""
     lag: Annotated[int, example(0)]
-    """How many entries it has not taken yet."""
+    """The number of entries that the receiver has not accepted yet."""
     lag_seconds: Annotated[int, example(0)]
-    """The age of the oldest of these."""
+    """The age of the oldest of these entries."""
     last_error: Annotated[str, example("answered 503")] | None
-    """Why the last attempt failed; null if it did not."""
+    """The reason why the last attempt failed; null if it succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
 
 class SiemTried(msgspec.Struct, frozen=True):
-    """What became of the test."""
+    """The outcome of a test."""
 
     success: Annotated[bool, example(True)]
-    """Whether the receiver took it."""
+    """Whether the receiver accepted the item."""
     message: Annotated[str, example("The receiver took it")]
-    """What happened, in words."""
+    """The outcome in words."""
 
 
 class ExportKeySet(msgspec.Struct, frozen=True):
@@ -113,12 +114,12 @@ class ExportKeySet(msgspec.Struct, frozen=True):
 async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: Postern) -> SiemRecord:
     """Send the audit log and the sign-ins to a SIEM
 
-    Makes the configuration of the organization, or changes it. All entries of the audit log are sent, from the first one on, and all
-    sign-ins that happen from now on: in batches, each in the order of its numbers and without a gap. What was not received is sent again,
-    after a while that gets longer, up to ten minutes. So an entry may arrive twice, with the same number. The entries form a chain whose
-    ends are signed: the guide on verifying the audit log offline says how to check it. A change goes on where the configuration before
-    stopped; one that is deleted and made again begins at the first entry. While it is disabled, nothing leaves, and nothing is lost. Needs
-    the right to see the audit log, too.
+    This creates the configuration of the organization, or changes it. We send all entries of the audit log, from the first one on, and all
+    sign-ins that happen from now on, in batches. Each of the two streams keeps the order of its numbers and has no gap. If the receiver
+    does not accept a batch, we send it again, after growing waits of up to ten minutes. So an entry may arrive twice, with the same number.
+    The entries form a chain whose ends are signed: the guide on verifying the audit log offline says how to check it. A changed
+    configuration continues where the previous one stopped; a configuration that you delete and create again begins at the first entry.
+    While the configuration is disabled, we send nothing, and no entry is lost. You also need the right to see the audit log.
     """
     body = call.body
     shown = await postern.tenancy.siem.configure(
@@ -137,7 +138,7 @@ async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: 
 
 @endpoint.get(_SIEM, caller=_MANAGE, tags=_TAGS)
 async def siem_configuration(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemRecord:
-    """Get the SIEM configuration, and how the export is going"""
+    """Get the SIEM configuration, and the state of the export"""
     return _record(await postern.tenancy.siem.get(call.caller))
 
 
@@ -145,7 +146,7 @@ async def siem_configuration(call: Call[None, None, SiemPath, Member], postern: 
 async def remove_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> NoBody:
     """Delete the SIEM configuration
 
-    Nothing leaves from now on. A batch that is on its way at this moment may still arrive.
+    We send nothing from now on. A batch that is on its way at this moment may still arrive.
     """
     await postern.tenancy.siem.remove(call.caller, call.actor)
     return NO_BODY
@@ -153,9 +154,10 @@ async def remove_siem(call: Call[None, None, SiemPath, Member], postern: Postern
 
 @endpoint.post(f"{_SIEM}/test", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def test_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemTried:
-    """Try whether the receiver takes what is sent
+    """Send a test item to the SIEM
 
-    Sends one item of the stream `test`, which is no entry. `success` tells whether the receiver took it, and `message` why not.
+    We send one item of the stream `test`, which is not an entry of the log. `success` says whether the receiver accepted it, and `message`
+    why not.
     """
     tried = await postern.tenancy.siem.test(call.caller, call.actor)
     return SiemTried(tried.success, tried.message)
@@ -167,7 +169,7 @@ async def test_siem(call: Call[None, None, SiemPath, Member], postern: Postern) 
 async def export_keys(_call: Call, postern: Postern) -> ExportKeySet:
     """Get the key that verifies exported audit logs
 
-    It signs the ends of the chains that SIEMs receive, and nothing else.
+    The key signs the ends of the chains that SIEMs receive, and nothing else.
     """
     return ExportKeySet([dict(await postern.tenancy.siem.heads.public_key())])
 

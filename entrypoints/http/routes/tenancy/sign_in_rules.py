@@ -1,4 +1,4 @@
-"""The sign-in rules of an organization: what it asks of its members' sign-ins, and to whom it sends invitations."""
+"""The sign-in rules of an organization: its demands on members' sign-ins, and the domains that it invites."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,38 +41,44 @@ class SignInRulesPath(msgspec.Struct, frozen=True):
 
 
 class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is; send at least one field."""
+    """A change of the rules. Fields that you leave out stay as they are; send at least one."""
 
     mfa_policy: Annotated[MfaPolicy, example("required")] | msgspec.UnsetType = msgspec.UNSET
     """Whether members need a second factor."""
     mfa_grace_days: _GraceDays | msgspec.UnsetType = msgspec.UNSET
-    """For how many days members without a second factor still get in, from the rule on, or from joining if that is later."""
+    """The number of days on which members without a second factor still get in, from the rule on, or from joining if that is later."""
     device_trust_days: _TrustDays | msgspec.UnsetType = msgspec.UNSET
-    """For how many days a member's device may skip the second factor; 0 for none. The strictest of a person's organizations decides."""
+    """The number of days on which a member's device may skip the second factor; 0 for none. The strictest of a person's organizations
+    decides.
+    """
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
-    """How many hours after a sign-in its sessions work in the organization and its services; null for as long as the installation lets
-    them.
+    """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
+    installation allows.
     """
     invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
-    """The domains of the addresses that may be invited, without those below them. The list replaces the old one; empty for any address."""
+    """The domains of the addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
+    address.
+    """
     sign_in_links: bool | msgspec.UnsetType = msgspec.UNSET
     """Whether members may sign in by a mailed link."""
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What an organization asks of its members' sign-ins, and to whom it sends invitations."""
+    """The organization's demands on its members' sign-ins, and the domains that it invites."""
 
     mfa_policy: Annotated[MfaPolicy, example("required")]
     """Whether members need a second factor."""
     mfa_required_since: datetime | None
-    """Since when they do; null if they do not."""
+    """When the second factor became required; null if it is not."""
     mfa_grace_days: Annotated[int, example(14)]
-    """For how many days members without a second factor still get in, from `mfa_required_since` on, or from joining if that is later."""
+    """The number of days on which members without a second factor still get in, from `mfa_required_since` on, or from joining if that is
+    later.
+    """
     device_trust_days: Annotated[int, example(30)]
-    """For how many days a member's device may skip the second factor; 0 for none."""
+    """The number of days on which a member's device may skip the second factor; 0 for none."""
     session_lifetime_hours: Annotated[int, example(12)] | None
-    """How many hours after a sign-in its sessions work in the organization and its services; null for as long as the installation lets
-    them.
+    """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
+    installation allows.
     """
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
     """The domains of the addresses that may be invited; empty for any address."""
@@ -97,9 +103,9 @@ async def show_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], po
 async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
     """Change the sign-in rules of an organization
 
-    They count from the next request and sign-in on. Members who have no second factor when the time to set one up is over get
-    `MFA_REQUIRED` from the organization and its services; sign-in and the set-up itself stay open to them. To require a second factor you
-    need one yourself. You need a recent proof of who you are: of the second factor, if you have one.
+    The rules apply from the next request and the next sign-in on. After the grace days, members without a second factor get `MFA_REQUIRED`
+    from the organization and its services; they can still sign in and set up a second factor. To require a second factor you need one
+    yourself. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     change = SignInRulesChange(

@@ -25,7 +25,7 @@ _TAGS = ("settings",)
 _PROVIDERS = "/api/organizations/{org_slug}/upstream-providers"
 _PROVIDER = f"{_PROVIDERS}/{{provider_id}}"
 _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
-# Who is let in from here on outlasts an impersonation.
+# An upstream provider lets people in, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 _Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST})
@@ -53,56 +53,56 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """An OpenID Connect provider of yours."""
 
     name: _ProviderName
-    """1 to 100 characters, for the button on the sign-in page. No two of an organization share one."""
+    """1 to 100 characters, for the button on the sign-in page. Each provider of an organization needs another name."""
     issuer: _Issuer
-    """Its issuer, exactly as its ID tokens have it. Its metadata is read from there."""
+    """The provider's issuer, exactly as in its ID tokens. We read its metadata from there."""
     client_id: _ClientId
-    """The id of your client there."""
+    """The id of your client at the provider."""
     client_secret: _ClientSecret
     """The secret of that client. It is stored encrypted, and no answer shows it."""
     scopes: _Scopes = ()
-    """Scopes to ask for beside `openid email profile`."""
+    """Further scopes to ask for, beside `openid email profile`."""
     enabled: _Enabled = True
-    """Whether people can sign in through it."""
+    """Whether people can sign in through the provider."""
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What you leave out stays as it is. The issuer cannot be changed, since people are known by it: for another one, make
-    another provider.
+    """A change of a provider. Fields that you leave out stay as they are. The issuer cannot change, since it identifies people: for another
+    issuer, create another provider.
     """
 
     name: _ProviderName | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """As it is. Any other one is refused."""
+    """The present issuer. Any other issuer is refused."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
-    """The id of your client there."""
+    """The id of your client at the provider."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
     """The secret of that client."""
     scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
-    """Scopes to ask for beside `openid email profile`. The list replaces the old one."""
+    """Further scopes to ask for, beside `openid email profile`. The list replaces the old one."""
     enabled: _Enabled | msgspec.UnsetType = msgspec.UNSET
-    """Whether people can sign in through it."""
+    """Whether people can sign in through the provider."""
 
 
 class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An OpenID Connect provider of yours, without the secret of your client there."""
+    """An OpenID Connect provider of yours, without the secret of your client at the provider."""
 
     id: Id
     name: _ProviderName
     """The name on the button."""
     issuer: _Issuer
-    """Its issuer."""
+    """The provider's issuer."""
     client_id: _ClientId
-    """The id of your client there."""
+    """The id of your client at the provider."""
     has_secret: Annotated[bool, example(True)]
-    """Always true: there is none without a secret."""
+    """Always true: every client has a secret."""
     scopes: _Scopes
-    """Scopes that are asked for beside `openid email profile`."""
+    """The further scopes, beside `openid email profile`."""
     enabled: _Enabled
-    """Whether people can sign in through it."""
+    """Whether people can sign in through the provider."""
     callback_url: Annotated[str, example("https://id.example.org/auth/0199d3a0-0000-7000-8000-000000000009/callback")]
-    """The redirect URI that your client there has to allow."""
+    """The redirect URI that you must allow for your client at the provider."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -121,9 +121,9 @@ async def create_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Let people sign in through a provider of your organization
 
-    Any provider that speaks OpenID Connect, over https. What it says of an address counts only in a domain that your organization has
-    proved, and never for platform owners. Allow `callback_url` there. An organization has at most 20. You need a recent proof of who you
-    are: of the second factor, if you have one.
+    The provider can be any that supports OpenID Connect over https. Its statements about an address count only in a domain that your
+    organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider. An organization has at
+    most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     created = await postern.tenancy.upstream_providers.create(
@@ -145,8 +145,8 @@ async def change_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Change an upstream provider of your organization
 
-    Once it is disabled, nobody comes in through it, not even those who are there at this moment. Sessions go on. You
-    need a recent proof of who you are: of the second factor, if you have one.
+    Once the provider is disabled, nobody can sign in through it, not even people who are at the provider at this moment. Sessions continue.
+    You need a recent proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     changed = await postern.tenancy.upstream_providers.change(
@@ -167,7 +167,8 @@ async def change_upstream_provider(
 async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> NoBody:
     """Delete an upstream provider of your organization
 
-    The connections that people have there go with it. You need a recent proof of who you are: of the second factor, if you have one.
+    The identities that people have connected at this provider are deleted, too. You need a recent proof of who you are: of the second
+    factor, if you have one.
     """
     await postern.tenancy.upstream_providers.delete(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
     return NO_BODY

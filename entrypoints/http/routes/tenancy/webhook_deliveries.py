@@ -1,4 +1,4 @@
-"""Deliveries of an organization's webhooks: what became of events, and sending them again."""
+"""Deliveries of an organization's webhooks: their outcome, and sending events again."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -51,36 +51,36 @@ class DeliveryPath(msgspec.Struct, frozen=True):
 
 
 class DeliveriesQuery(Paging, frozen=True, kw_only=True):
-    """Which deliveries to list."""
+    """A filter on deliveries."""
 
     event_type: _EventName | None = None
     """Only deliveries of events of this type."""
     delivered: bool | None = None
-    """Only what was received, or only what was not."""
+    """Only received deliveries, or only deliveries that were not received."""
 
 
 class ReplayBody(msgspec.Struct, frozen=True):
     """A span of time."""
 
     since: _Moment
-    """Only events from this moment on. Say the offset from UTC."""
+    """Only events from this moment on. State the offset from UTC."""
     until: _Moment | None = None
-    """Only events before this moment; without it, up to now."""
+    """Only events before this moment; by default up to now."""
     event_type: _EventName | None = None
     """Only events of this type."""
 
 
 class ReplayResult(msgspec.Struct, frozen=True):
-    """What was queued."""
+    """The result of a replay."""
 
     queued: Annotated[int, example(120)]
-    """How many events are sent again, 10 000 at most."""
+    """The number of events that we send again, 10 000 at most."""
     continue_from: datetime | None
-    """Where to go on, as the next `since`; null if nothing is left."""
+    """The next `since`, if events are left; null if none is left."""
 
 
 class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One event on its way to one webhook."""
+    """One event for one webhook."""
 
     id: Id
     webhook_id: UUID
@@ -90,8 +90,8 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     event_type: Annotated[str, example("user.joined")]
     """The type of the event."""
     payload: Annotated[Mapping[str, Any], example(_PAYLOAD)]
-    """What is sent: `event`, `timestamp`, `organization_id`, `actor_user_id` and `actor_email` (who did it), `target_type` and `target_id`
-    (whom or what it is about, in the words of the audit log), and `data`.
+    """The body: `event`, `timestamp`, `organization_id`, `actor_user_id` and `actor_email` (the person who acted), `target_type` and
+    `target_id` (the object of the action, in the words of the audit log), and `data`.
     """
     response_status_code: Annotated[int, example(200)] | None
     """The status of the last answer; null if there was none."""
@@ -102,11 +102,11 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: Annotated[int, example(5)]
     """How many attempts there are at most."""
     next_retry_at: datetime | None
-    """When the next attempt is due; null if there is none."""
+    """When the next attempt is due; null if no attempt follows."""
     delivered: Annotated[bool, example(True)]
-    """Whether it was received."""
+    """Whether the receiver got the event."""
     delivery_error: Annotated[str, example("timeout")] | None
-    """Why the last attempt failed; null if it did not."""
+    """The reason why the last attempt failed; null if it succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -124,7 +124,8 @@ class DeliveryList(msgspec.Struct, frozen=True):
 async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath, Member], postern: Postern) -> DeliveryList:
     """List the deliveries of a webhook, those of the newest events first
 
-    They are kept for 30 days, unless the operator of this installation chose another time. A `total` of 10 000 means "10 000 or more".
+    Deliveries are kept for 30 days, unless the operator of this installation chose another time. A `total` of 10 000 means "10 000 or
+    more".
     """
     query = call.query
     wanted = WantedDeliveries(query.event_type, query.delivered)
@@ -138,7 +139,8 @@ async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath,
 async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> DeliveryRecord:
     """Send a test event to a webhook
 
-    An event of the type `webhook.tested` is sent to this webhook, whatever it subscribes to. Look at its deliveries to see the outcome.
+    We send an event of the type `webhook.tested` to this webhook, even if the webhook does not subscribe to this type. Look at its
+    deliveries to see the outcome.
     """
     return _record(await postern.tenancy.webhooks.test(call.caller, WebhookId(call.path.webhook_id), call.actor))
 
@@ -147,7 +149,7 @@ async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Pos
 async def redeliver(call: Call[None, None, DeliveryPath, Member], postern: Postern) -> DeliveryRecord:
     """Send an event again
 
-    It keeps its `webhook-id`, and gets all of its attempts once more.
+    The event keeps its `webhook-id`, and gets all of its attempts once more.
     """
     path = call.path
     webhook, delivery = WebhookId(path.webhook_id), WebhookDeliveryId(path.delivery_id)
@@ -158,8 +160,8 @@ async def redeliver(call: Call[None, None, DeliveryPath, Member], postern: Poste
 async def replay_webhook(call: Call[ReplayBody, None, WebhookPath, Member], postern: Postern) -> ReplayResult:
     """Send the events of a span of time again, the oldest first
 
-    These are the organization's events of the types that the webhook subscribes to, whether they were received or not, and also those from
-    before the webhook existed. Each keeps its `webhook-id`.
+    We send the organization's events of the types that the webhook subscribes to, received or not, and also events from before the webhook
+    existed. Each event keeps its `webhook-id`.
     """
     body = call.body
     replayed = await postern.tenancy.webhook_deliveries.replay(

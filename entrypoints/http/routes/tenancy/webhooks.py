@@ -25,7 +25,7 @@ _TAGS = ("webhooks",)
 _WEBHOOKS = "/api/organizations/{org_slug}/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{webhook_id}}"
 _MANAGE = able(Capability.WEBHOOKS_MANAGE, impersonated=True)
-# What is sent from here on, and to whom, outlasts an impersonation.
+# The receiver gets the organization's events, and outlasts an impersonation.
 _REDIRECT = able(Capability.WEBHOOKS_MANAGE, impersonated=False)
 
 _Url = Annotated[
@@ -48,20 +48,20 @@ class NewWebhookBody(msgspec.Struct, frozen=True):
     """A receiver of events."""
 
     name: Annotated[Name, example("CRM")]
-    """1 to 100 characters. No two webhooks of an organization share one."""
+    """1 to 100 characters. Each webhook of an organization needs another name."""
     url: _Url
-    """Where events are sent: an `http` or `https` URL."""
+    """The address that events are sent to: an `http` or `https` URL."""
     events: _Events
     """The types of events to send, at least one. `event-types` lists them."""
 
 
 class WebhookPatch(msgspec.Struct, frozen=True):
-    """What you leave out stays as it is."""
+    """A change of a webhook. Fields that you leave out stay as they are."""
 
     name: Annotated[Name, example("CRM")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     url: _Url | msgspec.UnsetType = msgspec.UNSET
-    """Where events are sent."""
+    """The address that events are sent to."""
     events: _Events | msgspec.UnsetType = msgspec.UNSET
     """The types of events to send. The list replaces the old one."""
     is_active: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
@@ -75,22 +75,22 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, example("CRM")]
     """The webhook's name."""
     url: Annotated[str, example("https://crm.example.org/hooks")]
-    """Where events are sent."""
+    """The address that events are sent to."""
     events: _Events
     """The types of events that are sent."""
     is_active: Annotated[bool, example(True)]
     """Whether events are sent."""
     paused_at: datetime | None
-    """When we disabled it, because it had failed for five days; null if we did not."""
+    """When we disabled the webhook, because it had failed for five days; null if we did not."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
 
 class WebhookWithSecret(WebhookRecord, frozen=True, kw_only=True):
-    """A webhook with its new secret. No other answer shows that."""
+    """A webhook with its new secret. No other answer shows the secret."""
 
     secret: Annotated[str, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
-    """What signs the deliveries. It is shown only now."""
+    """The secret that signs the deliveries. No other answer shows it."""
 
 
 class WebhookList(msgspec.Struct, frozen=True):
@@ -111,23 +111,23 @@ class WebhookEventType(msgspec.Struct, frozen=True):
     category: Annotated[str, example("User management")]
     """The group that it belongs to."""
     description: Annotated[str, example("For a new member the invitation and the role.")]
-    """What `data` tells."""
+    """The contents of `data`."""
     example: Annotated[Mapping[str, Any], example({"role": "member"})]
     """An example of `data`."""
 
 
 class NoContent(msgspec.Struct, frozen=True):
-    """Nothing to tell."""
+    """An empty answer."""
 
 
 @endpoint.post(_WEBHOOKS, caller=_REDIRECT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member], postern: Postern) -> WebhookWithSecret:
     """Create a webhook
 
-    From now on each event of these types is sent to the URL as a POST, signed after Standard Webhooks: verify `webhook-signature` with the
-    secret, which is shown only once. Any 2xx within 10 seconds counts as received. Otherwise there are four more attempts, after 1, 2, 4
-    and 8 minutes, or later if the answer has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may arrive in
-    another order than they happened in. An organization has at most 50 webhooks.
+    From now on we send each event of these types to the URL as a POST, signed after Standard Webhooks: verify `webhook-signature` with the
+    secret, which is shown only once. Any 2xx within 10 seconds counts as received. Otherwise we try four more times, after 1, 2, 4 and 8
+    minutes, or later if the answer has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may arrive out of
+    order. An organization has at most 50 webhooks.
     """
     body = call.body
     created = await postern.tenancy.webhooks.create(call.caller, call.actor, name=body.name, url=body.url, events=body.events)
@@ -160,7 +160,7 @@ async def webhook_detail(call: Call[None, None, WebhookPath, Member], postern: P
 async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
     """Change a webhook
 
-    While it is disabled, nothing is sent, and what waits for it is given up within minutes: a replay brings it back.
+    While the webhook is disabled, we send nothing. Waiting deliveries are given up within minutes: a replay sends them again.
     """
     body = call.body
     changed = await postern.tenancy.webhooks.change(
@@ -186,8 +186,8 @@ async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: P
 async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookWithSecret:
     """Give a webhook a new secret
 
-    For 24 hours, `webhook-signature` carries a second signature by the secret before, so that the receiver can change over without a gap.
-    `X-Webhook-Signature` is made with the new secret at once.
+    For 24 hours, `webhook-signature` carries a second signature by the previous secret, so that the receiver can change without a gap.
+    `X-Webhook-Signature` uses the new secret at once.
     """
     rotated = await postern.tenancy.webhooks.rotate_secret(call.caller, WebhookId(call.path.webhook_id), call.actor)
     return _with_secret(rotated.webhook, rotated.secret.reveal())
