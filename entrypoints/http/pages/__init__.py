@@ -1,7 +1,7 @@
-"""Pages: their templates, styles and scripts, and how they are rendered. Nothing on a page comes from another address.
+"""Pages: their templates, styles and scripts, and their rendering. Pages load nothing from another address.
 
-A template has no words of its own. It takes them from the catalogue, as `{{ text("sign_in.title") }}`, and is rendered in the language of
-the person who asked: `call.language`. What tells moments: `{{ moment(at) }}` and `{{ ago(at, now) }}`.
+A template contains no text of its own. It takes its texts from the catalogue, as in `{{ text("sign_in.title") }}`, and is rendered in the
+reader's language, `call.language`. Moments are shown by `{{ moment(at) }}` and `{{ ago(at, now) }}`.
 """
 
 import re
@@ -45,11 +45,11 @@ class Pages:
         self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
 
     def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
-        """`brand` is the organization's that the page belongs to, if it belongs to one."""
+        """Renders a template. `brand` is the branding of the organization that the page belongs to, if there is one."""
         return self._in(language).get_template(template).render(brand=brand, **values).encode()
 
     def outcome(self, name: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN, **values: Any) -> bytes:
-        """The page that says how something went: the texts `<name>.title` and `<name>.text`. `onward` is where a good outcome leads to."""
+        """The page for an outcome, with the texts `<name>.title` and `<name>.text`. The button after a good outcome leads to `onward`."""
         text = self.text(language)
         title, explained = text(f"{name}.title", **values), text(f"{name}.text", **values)
         return self.said(title, explained, language, good=good, onward=onward, brand=brand)
@@ -57,35 +57,37 @@ class Pages:
     def said(
         self, title: str, explained: str, language: Language, *, good: bool, onward: str = "", label: str = "", brand: Branding = POSTERN
     ) -> bytes:
-        """The same, with words of somebody else; `label` is what stands on the button that leads on."""
+        """The page for an outcome, with the caller's own texts. `label` is the text on the button that leads on."""
         values = {"title": title, "explained": explained, "good": good, "onward": onward, "label": label}
         return self.page("outcome.html", language, brand=brand, **values)
 
     def leaving(
         self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str
     ) -> bytes:
-        """The page whose form leads to another address. It is made once for each address, and filled with the fields each time."""
+        """The page whose form leads to another address. We render the page once for each address, and insert the fields each time."""
         before, after = self._around_fields(language, brand, action, title, label)
         return before + "\n  ".join(_field(name, value) for name, value in fields.items()).encode() + after
 
     def _made_around_fields(self, language: Language, brand: Branding, action: str, title: str, label: str) -> tuple[bytes, bytes]:
-        # Nobody whose words are on the page knows it.
+        # The mark is random, so no text on the page can contain it.
         mark = token_hex()
         page = self.page("leave_form.html", language, brand=brand, action=action, hidden={mark: ""}, title=title, label=label)
         before, _, after = page.partition(_field(mark, "").encode())
         return before, after
 
     def stylesheet(self, brand: Branding) -> str:
-        """The address of our stylesheet in the brand's colour: a sheet of its own, so that a page loads one and has no style inline."""
+        """The address of our stylesheet in the brand's colour. Each colour has a whole stylesheet, so a page loads one and needs no inline
+        style.
+        """
         return self._urls["pages.css"] if brand.color == POSTERN.color else self._coloured(brand.color)[0]
 
     def text(self, language: Language) -> Text:
-        """For what Python says on a page. A template escapes it, as every value."""
+        """The texts for Python code that writes on a page. A template escapes them, like every value."""
         return self._texts.of(language)
 
     def _in(self, language: Language) -> Environment:
-        """Macros that a template imports do not see its values. They see the globals: so each language has an environment of its own, and
-        the compiled templates are shared.
+        """Imported macros see the globals of the environment, and not the values of the template. So each language has an environment of
+        its own, and all share the compiled templates.
         """
         made = self._templates.get(language)
         if made is None:
@@ -106,11 +108,11 @@ class Pages:
         return made
 
     def asset_url(self, name: str) -> str:
-        """An asset's address changes with its content, so that browsers may keep what they have."""
+        """The asset's address. It changes with the content, so browsers may keep the asset."""
         return self._urls[name]
 
     def asset(self, digest: str, name: str) -> tuple[bytes, str] | None:
-        """The asset's content and media type. None when there is no such asset, or it has changed since the page was made."""
+        """The asset's content and media type. None when there is no such asset, or when the asset has changed since the page was made."""
         coloured = _COLOURED.fullmatch(name)
         if coloured is None and name not in self._assets:
             return None
@@ -123,19 +125,19 @@ class Pages:
 
 
 def breakable(value: str | Markup) -> str | Markup:
-    """An address, or the name of a host, breaks behind its @ or before a dot, where no line is wide enough for it. Anything else stays."""
+    """Lets an e-mail address or a host name break behind its @ or before a dot when a line is too narrow. Other values stay as they are."""
     if isinstance(value, Markup) or " " in value:
         return value
     return Markup("<wbr>").join(_WHERE_ADDRESSES_BREAK.split(value))
 
 
 def _field(name: str, value: str) -> str:
-    """As in `leave_form.html`."""
+    """A hidden field, written as in `leave_form.html`."""
     return f'<input type="hidden" name="{escape(name)}" value="{value if _is_plain(value) else escape(value)}">'
 
 
 def _is_plain(value: str) -> bool:
-    """Nothing in it is to be escaped, as in base64. Of a long one this is known ten times as quickly as it is escaped."""
+    """True if the value contains nothing to escape, like base64. For a long value, this check is ten times as fast as escaping."""
     return not ("&" in value or "<" in value or ">" in value or '"' in value or "'" in value)
 
 
@@ -145,11 +147,11 @@ def _url(name: str, content: bytes) -> str:
 
 @cache
 def shipped_pages() -> Pages:
-    """One instance for all, since the assets' addresses follow from their content alone."""
+    """One instance for the process, since the addresses of the assets depend only on their content."""
     return Pages()
 
 
 class _Environment(Environment):
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        """Jinja would lay a map of their own over them for each template, and look through both for each page."""
+        """Without this, Jinja would put a new map over the globals for each template, and each look-up would search both maps."""
         return self.globals if d is None else super().make_globals(d)

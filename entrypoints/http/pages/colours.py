@@ -1,16 +1,16 @@
-"""The colours of an organization's pages: its own where it can be read, ours everywhere else."""
+"""The colours of an organization's pages: its own colour if text on it stays readable, ours everywhere else."""
 
 from typing import Final
 
 from core.domain.branding import Branding
 
-# --surface and --ground of pages.css, on which links and buttons stand.
+# The values of --surface and --ground in pages.css: the backgrounds of links and buttons.
 LIGHT: Final = ("#ffffff", "#f6f5f1")
 DARK: Final = ("#1a2023", "#131719")
 
 
 def declarations(color: str) -> bytes:
-    """What follows pages.css in the stylesheet of this colour."""
+    """The declarations that follow pages.css in the stylesheet of this colour."""
     brand = Branding("", color=color)
     accent = f"--accent:{color};--ink:{brand.ink};"
     return (f":root{{{accent}{_on(brand, LIGHT)}}}\n@media (prefers-color-scheme: dark){{:root{{{accent}{_on(brand, DARK)}}}}}\n").encode()

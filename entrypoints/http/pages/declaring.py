@@ -1,5 +1,5 @@
-"""Pages are declared as endpoints are, with `page.get` and `page.post`: who may call, the limits, the fields of link and form, and what the
-page itself may run and load. A page's refusals are pages, too.
+"""`page.get` and `page.post` declare pages as endpoints are declared: the callers, the limits, the fields of link and form, and the policy
+of scripts and sources. A page's refusals are pages, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,36 +25,38 @@ from entrypoints.http.pages.refusals import in_words
 
 
 class WayOn(NamedTuple):
-    """A button that leads on from a page that cannot."""
+    """A button on a page that leads no further by itself, such as a refusal."""
 
     place: str
     label: str = "common.continue"
-    """The key of its text."""
+    """The text key of the button."""
 
 
 class Advised(NamedTuple):
     text: str = ""
-    """The key of the text."""
+    """The text key of the advice."""
     onward: WayOn | None = None
     names_request: bool = False
-    """The text names the request, by the id that it has in the log: `{request}`."""
+    """Whether the text names the request by its id in the log: `{request}`."""
 
 
 TO_SIGN_IN: Final = WayOn(SIGN_IN, "password.sign_in")
 TO_ACCOUNT: Final = WayOn(HOME, "common.to_account")
-"""Whoever is not signed in is asked to on the way."""
+"""A person who is not signed in meets the sign-in page on the way."""
 
 Advice = Callable[[Refused], str | Advised]
-"""A text without a way says where the person goes on: with the application that sent them, or with somebody else."""
+"""The advice for a refusal. A text without a button tells the person where to go on: at the application that sent them, or with somebody's
+help.
+"""
 
 PLAIN: Final = PagePolicy()
 """A page to read: it loads our styles and images, and has no script and no form."""
 WITH_FORM: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,))
-"""A page whose form is sent back to us. Our script adds comfort to it."""
+"""A page with a form that is sent to us. Our script only adds comfort."""
 
 IN_POPUP: Final = PagePolicy(scripts=(SELF,), form_action=(SELF,), opener="unsafe-none")
-"""The same for a page between an application and its answer. The application may have opened it in a pop-up, which must stay in reach of
-the window that opened it.
+"""The policy of a page between an application and its answer, otherwise like `WITH_FORM`. The application may have opened the page in a
+pop-up, and the window of the application must be able to reach it.
 """
 
 WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,))
@@ -69,40 +71,40 @@ _ONLY_FOR_FORMS: Final = Advised("refusals.method_not_allowed_advice", TO_ACCOUN
 
 
 class PageStatement(TypedDict, total=False):
-    """What a declaration says besides method and path."""
+    """The parts of a declaration besides method and path."""
 
     caller: Required[CallerRule]
     limit: Required[RateLimit | tuple[RateLimit, ...]]
-    """`PAGE_LOADS` for a page that looks something up, `UNLIMITED` for one that is always the same; for a form, the
-    limit of what it tries.
+    """`PAGE_LOADS` for a page that looks something up; `UNLIMITED` for a page that is always the same; for a form, the limit of the thing
+    that it tries.
     """
     attempt: RateLimit
-    """For a form with which somebody may guess: only its failures count."""
+    """For a form that allows guessing: only its failures count."""
     step_up: StepUp
-    """For a page that needs a fresh proof: it is asked for on a page of its own, which leads back to this address."""
+    """For a page that needs a fresh proof. A page of its own asks for the proof, and leads back to this address."""
     policy: PagePolicy
-    """What the page may run, load and send; `PLAIN` by default."""
+    """The scripts, sources and forms that the page may use; `PLAIN` by default."""
     advice: Advice
-    """What a person can do about a refusal: the key of its text, and the way on. Empty when there is nothing to say: then it leads to the
-    account.
+    """The advice about a refusal: a text key and a button. If empty, the page of the refusal has a button that leads to the account pages.
     """
     accepts: Accepts
-    """The kind of form, where 8 KiB or 20 fields are not enough."""
+    """The kind of form, if it needs more than 8 KiB or 20 fields."""
     foreign: bool
-    """Other sites may send the form, since a protocol wants it so; then the page must change nothing. Otherwise the form must be ours."""
+    """Whether other sites may send the form, as a protocol requires; then the handler must change nothing. Otherwise the form must be ours.
+    """
     refuses: tuple[type[Refusal], ...]
     translated: bool
-    """True by default: the page speaks its reader's language."""
+    """Whether the page is in its reader's language; true by default."""
     status: int
-    """Of the answer to a form that always leads elsewhere."""
+    """The status of the answer to a form that always leads elsewhere."""
     also: Mapping[int, Any]
-    """Other statuses that are no refusals, for a page that is described."""
+    """Further statuses that are no refusals, for a page in the API description."""
     tags: tuple[str, ...]
-    """Only for a page that is part of the API: its chapter in the description."""
+    """The page's chapter in the API description, only for a page that is part of the API."""
 
 
 class PageErrors:
-    """Tells a refusal as a page."""
+    """Answers refusals with pages."""
 
     media_type = HTML
     kind = None
@@ -143,13 +145,15 @@ def refused_page(refused: Refused, advised: Advised, language: Language, request
 
 
 class DeclarePage:
-    """`@page.get("/ui/reset-password", caller=ANYONE, limit=PAGE_LOADS)`: makes a page of the handler below it, which answers with HTML."""
+    """`@page.get("/ui/reset-password", caller=ANYONE, limit=PAGE_LOADS)` turns the handler below it into a page. The handler answers with
+    HTML.
+    """
 
     def get(self, path: str, **stated: Unpack[PageStatement]) -> Callable[[Handler], Endpoint]:
         return _declare("GET", path, stated)
 
     def post(self, path: str, **stated: Unpack[PageStatement]) -> Callable[[Handler], Endpoint]:
-        """The body is a form, which must come from our own page (`own_forms.py`)."""
+        """The body is a form, and it must come from our own page (`own_forms.py`)."""
         return _declare("POST", path, stated)
 
 

@@ -1,5 +1,5 @@
-// The search of the page of contents, and opening what a link leads to. The pages are complete without them: the field shows only when
-// this runs.
+// This script searches the page of contents, and opens the endpoint that a link leads to. The pages are complete without it: the search
+// field shows only when the script runs.
 "use strict";
 
 function searching(filter) {

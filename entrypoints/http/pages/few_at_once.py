@@ -1,5 +1,5 @@
-"""Work on the event loop of which a few pieces are done at a time. Hundreds of them at once would take turns in each round of the loop, and
-whoever asks for something else waits for a whole round.
+"""A limit on work that runs on the event loop. Hundreds of pieces at once would take turns in each round of the loop, and every other
+request would wait for a whole round.
 """
 
 from types import TracebackType
@@ -9,7 +9,7 @@ import trio
 
 
 class FewAtOnce:
-    """`async with few:` waits for a place, in line. How many may wait is bounded by the requests in flight."""
+    """`async with few:` waits in line for a place. The limit on requests in flight bounds the line."""
 
     __slots__ = ("_places",)
 
@@ -18,7 +18,7 @@ class FewAtOnce:
 
     async def __aenter__(self) -> None:
         try:
-            # No turn of the loop is lost where nobody waits.
+            # If a place is free, the task takes it without giving up its turn.
             self._places.acquire_nowait()
         except trio.WouldBlock:
             await self._places.acquire()

@@ -1,27 +1,28 @@
-"""Flows on the pages: where one begins, how a page finds it again, and what happens once the person has signed in.
+"""Flows on the pages: how a flow begins, how a page finds it again, and how it continues after the sign-in.
 
 How to use this from a page of your own:
 
 * **Only for people who are signed in**: `@page.get("/ui/devices", caller=BROWSER, …)` (`machinery/browsers.py`). `call.caller` is the
-  person; `call.caller.proved` says when they last proved who they are, and `authentication_methods` by what. Whoever is not signed in is
-  led to the sign-in page and comes back. `BROWSER_OR_NOBODY` lets both in: `call.presented` is None for nobody. `step_up=…` leads to a page
-  that asks for a fresh proof, and back.
+  person; `call.caller.proved` is the time of the person's last proof, and `authentication_methods` are its methods. A person who is not
+  signed in goes to the sign-in page and comes back. `BROWSER_OR_NOBODY` admits both: without a person, `call.presented` is None.
+  `step_up=…` leads to a page that asks for a fresh proof, and back.
 * **A form** under these rules is a `BoundForm` (or a `FlowForm`, under `IN_FLOW`), and its page has the `form_token` that
   `token_for(rule, call.request, postern, flow)` gives. The machinery checks it before the handler runs.
-* **A purpose of your own** (`FlowPurpose`): put `purpose → continuation` into `CONTINUATIONS`, and `begin(…)` a flow where the person comes
-  in. `begin` keeps `request`, which only you read, for your continuation, and `wanted`, which says what the sign-in must be like. If the
-  browser is signed in as wanted already, your continuation runs at once. Otherwise it runs at the end of the sign-in, in the request of its
-  last form, with the flow as it then is and the new caller. It may show a page of yours, or answer `redirect(…)`: to a page of ours it is a
-  303; to another site it becomes a page that leaves by itself, since browsers apply `form-action` to the redirects behind a form.
-* **On your own pages within the flow** (consent, a choice) put the flow's id into the link and the form as `flow`, and find it by
-  `flow_of(call, postern, id)`: it must be this browser's. `flow.session` is the browser's session that the person signed in to by this
-  flow; None when they had been signed in as wanted before. A form of yours that leaves for another site: `left(call, flow, answer)`.
-* **What may happen once**, like issuing a code, happens after `postern.identity.flows.complete(flow)` has said True, or in the unit of work
-  of your own in which `uow.flows.complete(flow.id, now)` has. It says True once. The continuation itself runs again when somebody goes back
-  to a page of a flow that they have signed in by. With `flow.repeats` it runs for the same form once more, whose first answer the browser
-  has dropped: there is nothing to complete, but an answer to give.
-* A request that comes by a form of another site brings none of our cookies (`SameSite=Lax`). Answer it with a redirect to a GET of yours
-  before you `begin`, or the browser gets a second secret and its other tabs lose their flows.
+* **A purpose of your own** (`FlowPurpose`): put `purpose → continuation` into `CONTINUATIONS`, and `begin(…)` a flow on the person's first
+  page. `begin` keeps `request`, which only your continuation reads, and `wanted`, the demands on the sign-in. If the browser is already
+  signed in as wanted, your continuation runs at once. Otherwise it runs after the sign-in, in the request of its last form, with the
+  flow's new state and the new caller. The continuation may show a page of yours, or answer `redirect(…)`. A redirect to a page of ours is
+  a 303. A redirect to another site becomes a page that leaves by itself, since browsers apply `form-action` to the redirects behind a
+  form.
+* **On your own pages within the flow** (consent, a choice) put the flow's id into the link and the form as `flow`, and find the flow by
+  `flow_of(call, postern, id)`: the flow must be this browser's. `flow.session` is the browser's session from the sign-in of this flow; it
+  is None if the person was already signed in as wanted. For a form of yours that leaves for another site: `left(call, flow, answer)`.
+* **Things that may happen once**, like issuing a code, happen after `postern.identity.flows.complete(flow)` has returned True, or in your
+  own unit of work after `uow.flows.complete(flow.id, now)` has. Each flow gets True once. The continuation itself may run again, when
+  somebody goes back to a page of a flow after its sign-in. With `flow.repeats` it runs again for the same form, because the browser has
+  dropped the first answer: there is nothing to complete, but an answer to give.
+* **A form of another site** brings none of our cookies (`SameSite=Lax`). Answer it with a redirect to a GET of yours before you `begin`.
+  Otherwise the browser gets a second secret, and its other tabs lose their flows.
 """
 
 import re
@@ -63,10 +64,10 @@ CONFIRM_MEMBERSHIP: Final = "/ui/confirm-membership"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
 TO_APPLICATION: Final = "to_application"
-"""In a flow to the account pages: the address of our own that leads on to an application instead."""
+"""A key in the request of a flow to the account pages: an address of our own that leads on to an application instead."""
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 _LONGEST_PLACE: Final = 2000
-# A segment of the path that browsers read as "here" or as the way up (URL Standard).
+# A segment of the path that browsers resolve as "here" or as "one up" (URL Standard).
 _DOT_SEGMENT: Final = re.compile(r"[^?#]*/(?:\.|%2e){1,2}(?:[/?#]|\Z)", re.IGNORECASE)
 
 
@@ -87,9 +88,9 @@ async def begin(
     expected: UserId | None = None,
     another: bool = False,
 ) -> Page:
-    """Leads the person to where they sign in as wanted, and then to the purpose's continuation; or there at once, when they have already.
-    The page's rule is `BROWSER_OR_NOBODY`, or any that looks the browser's session up. Where one person is `expected`, or
-    `another` than who is signed in, the form is not filled in with the address of that one.
+    """Leads the person to a sign-in as wanted, and then to the purpose's continuation. If the person is already signed in as wanted, the
+    continuation runs at once. The page's rule is `BROWSER_OR_NOBODY`, or any that looks up the browser's session. If a certain person is
+    `expected`, or `another` than the present one, the form is not filled in with the present person's address.
     """
     caller: Caller | None = call.request.caller
     browser, headers = browser_secret(call, postern)
@@ -104,7 +105,7 @@ async def begin(
 
 
 def browser_secret(call: AnyCall, postern: Postern) -> tuple[Token, Headers]:
-    """The secret that this browser has for its flows, or a new one with the headers that hand it over."""
+    """The secret of this browser for its flows. A new browser gets a new secret, with the headers that set it."""
     base_url = postern.foundation.public_url
     browser = flow_secret(call.request, base_url)
     if browser is not None:
@@ -114,8 +115,8 @@ def browser_secret(call: AnyCall, postern: Postern) -> tuple[Token, Headers]:
 
 
 async def flow_of(call: AnyCall, postern: Postern, flow: str) -> Flow:
-    """The flow of this browser with this id. The page speaks the language that the flow asks for. Raises `FlowOver`, also for a sign-out:
-    whoever had another site's form begin it knows its id, and could lead the browser to sign in by it.
+    """The flow of this browser with this id. The page uses the language that the flow asks for. Raises `FlowOver`, also for a flow of a
+    SAML sign-out: another site may have begun this flow by a form, so its sender knows the id and could lead the browser to sign in by it.
     """
     found = await in_this_browser(call, postern, flow)
     if found.purpose is FlowPurpose.SAML_LOGOUT:
@@ -125,7 +126,7 @@ async def flow_of(call: AnyCall, postern: Postern, flow: str) -> Flow:
 
 
 async def in_this_browser(call: AnyCall, postern: Postern, flow: str) -> Flow:
-    """The same whatever it is for."""
+    """The flow of this browser with this id, for any purpose."""
     browser = flow_secret(call.request, postern.foundation.public_url)
     try:
         if browser is None:
@@ -144,12 +145,12 @@ def visit(call: AnyCall, postern: Postern, flow: Flow) -> Visit:
 
 
 async def go_on(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
-    """What the flow's purpose does with a person who is signed in as it wanted."""
+    """Runs the continuation of the flow's purpose, for a person who is signed in as the flow wants."""
     return left(call, flow, await CONTINUATIONS[flow.purpose](call, postern, flow, caller))
 
 
 def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
-    """The answer to a form, which must not redirect to another site: it becomes a page that leaves."""
+    """The answer to a form. A form must not redirect to another site, so such a redirect becomes a page that leaves."""
     places = [value.decode() for name, value in answer.headers if name == b"location"]
     if call.request.method != "POST" or not places or places[0].startswith("/"):
         return answer
@@ -158,7 +159,9 @@ def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
 
 
 async def even_twice(call: AnyCall, postern: Postern, flow_id: str, answer: Callable[[Flow], Awaitable[Page]]) -> Page:
-    """The answer by which somebody leaves a flow. Whoever clicks twice drops the first one, and gets another. Raises `FlowOver`."""
+    """The answer that ends a flow. After a double click the browser drops the first answer, so the second request gets an answer, too.
+    Raises `FlowOver`.
+    """
     try:
         return await answer(await flow_of(call, postern, flow_id))
     except FlowOver:
@@ -169,23 +172,23 @@ async def even_twice(call: AnyCall, postern: Postern, flow_id: str, answer: Call
 
 
 async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: SignedInBrowser) -> Page:
-    """The end of the last form of a sign-in: the browser gets its cookies, and the flow goes on."""
+    """The answer to the last form of a sign-in: the browser gets its cookies, and the flow continues."""
     base_url = postern.foundation.public_url
     caller = browser.caller or await postern.tenancy.callers.resolve_browser(browser.token)
     if caller is None:
-        # Ended in the very moment between.
+        # The session has ended between the sign-in and this look-up.
         raise Unauthorized
     call.request.caller = caller
     headers = keep_session(browser.token, base_url)
     if browser.remembered is not None:
         headers += device_headers(browser.remembered, base_url)
-    # Whatever comes of the flow: they are signed in.
+    # The browser keeps its new session, even if the flow fails from here on.
     call.request.handed_over = headers
     now = browser.flow or await flow_of(call, postern, str(flow.id))
     try:
         return await go_on(call, postern, now, caller)
     except FlowOver:
-        # The same form was quicker, and led to the application already.
+        # The same form was sent twice, and the first request has already finished the flow.
         ended = await flow_of(call, postern, str(flow.id))
         if ended.session != caller.session:
             raise
@@ -193,7 +196,7 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
 
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
-    """The page that leaves for another site by itself, and by a button where that does not work."""
+    """The page that leaves for another site by itself; it has a button for browsers without scripts."""
     text = shipped_pages().text(call.language)
     name = flow.wanted.service_name
     title = text("leaving.title_to", service=name) if name else text("leaving.title")
@@ -203,7 +206,7 @@ def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
 
 
 def to(page: str, flow: Flow) -> Answer[NoBody]:
-    """To another page of the same flow."""
+    """A redirect to another page of the same flow."""
     return redirect(place_in(flow, page))
 
 
@@ -212,21 +215,21 @@ def place_in(flow: Flow, page: str) -> str:
 
 
 def own_place(place: str) -> str:
-    """A page of ours that somebody wanted to see; the first of the account pages for anything else. No other site can be reached by it."""
+    """The page of ours that somebody wants to see; for anything else, the first of the account pages. It never names another site."""
     plain = len(place) <= _LONGEST_PLACE and place.isascii() and place.isprintable() and "\\" not in place and not _DOT_SEGMENT.match(place)
     return place if plain and (place == HOME or place.startswith((f"{HOME}/", f"{HOME}?"))) else HOME
 
 
 def with_headers(headers: Headers, answer: Page) -> Page:
-    """The same answer, with these as well."""
+    """The same answer with further headers."""
     if isinstance(answer.value, bytes):
         return Answer(answer.value, answer.status, (*answer.headers, *headers))
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
 async def ask_memberships(postern: Postern, flow: Flow, caller: Caller, slug: str | None = None) -> Page | None:
-    """To the page that asks whoever has just signed in where they belong, of the organizations that list them, or of this one. None:
-    nothing is to be asked. That costs nothing for those whom nobody lists.
+    """The page that asks a person after sign-in to confirm the memberships that others have listed, or the membership in this one
+    organization. None when there is nothing to ask. For people whom nobody has listed, this costs no query.
     """
     if not caller.is_listed or flow.asked_memberships or flow.signed_in_at is None:
         return None
@@ -234,10 +237,10 @@ async def ask_memberships(postern: Postern, flow: Flow, caller: Caller, slug: st
 
 
 async def _to_account(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
-    """Whoever belongs to several organizations says first which one it is about, unless they want to see a certain page."""
+    """A person who belongs to several organizations first chooses the one to manage, unless the person wants to see a certain page."""
     application = flow.request.get(TO_APPLICATION)
     if application is not None:
-        # A page that leaves by itself: behind a form, no redirect may lead to another site in the end.
+        # A page that leaves by itself, since no redirect behind a form may end at another site.
         return Answer(leaving(call, flow, str(application)), 200)
     asking = await ask_memberships(postern, flow, caller)
     if asking is not None:
@@ -254,4 +257,4 @@ async def _belongs_to_several(postern: Postern, caller: Caller) -> bool:
 
 
 CONTINUATIONS: Final[dict[FlowPurpose, Continuation]] = {FlowPurpose.ACCOUNT: _to_account}
-"""What each purpose goes on with. Those of other modules are added when these are imported."""
+"""The continuation of each purpose. Other modules add theirs when they are imported."""

@@ -1,4 +1,4 @@
-"""The logos of organizations, as their pages and mails show them: our copies, from our address."""
+"""The logos of organizations, for their pages and mails: our own copies, served from our address."""
 
 import msgspec
 
@@ -17,6 +17,6 @@ class LogoPath(msgspec.Struct, frozen=True):
 
 @endpoint.get("/logos/{digest}", caller=ANYONE, limit=PAGE_LOADS, cache=FOREVER)
 async def logo(call: Call[None, None, LogoPath], postern: Postern) -> Answer[bytes]:
-    """The logo with this digest. Its bytes have said what it is, and browsers are told not to look further."""
+    """The logo with this digest. We know the type from its bytes, and tell browsers not to guess another."""
     found = await postern.tenancy.branding.logo(call.path.digest)
     return Answer(found.content, 200, ((b"content-type", found.media_type.encode()),))

@@ -1,4 +1,4 @@
-// Comfort only: every page is complete without it. What it adds is in the page already, and hidden.
+// This script only adds comfort: every page is complete without it. The elements that need it are in the page, and hidden until it runs.
 
 function turned(button) {
   const { other, otherLabel } = button.dataset;
@@ -17,7 +17,7 @@ for (const button of document.querySelectorAll("button[data-show]")) {
     input.type = input.type === "password" ? "text" : "password";
     turned(button);
   });
-  // Password managers offer to keep what is sent as a password.
+  // Password managers offer to save a field only if it is sent as a password.
   input.form.addEventListener("submit", () => { input.type = "password"; });
 }
 

@@ -1,4 +1,4 @@
-// Passkeys. Their forms are in the page already, and hidden: where this does not run, or the browser knows no passkeys, they stay so.
+// Passkeys. Their forms are in the page, and hidden. They stay hidden if this script does not run, or if the browser has no passkeys.
 
 const bytes = text => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), one => one.charCodeAt(0));
 const base64url = buffer =>
@@ -42,7 +42,7 @@ async function used(form, more) {
   form.submit();
 }
 
-// A challenge is good for five minutes. An open page asks for a new one in time.
+// A challenge is valid for five minutes. An open page asks for a new challenge before that.
 const RENEWED_AFTER = 4 * 60 * 1000;
 
 // The browser offers passkeys in the field of the address, until `stop` is called.
@@ -54,7 +54,7 @@ function offered(form) {
     current.abort();
     current = new AbortController();
     timer = setTimeout(again, RENEWED_AFTER);
-    // Nobody has chosen one, or the next one replaces it: there is nothing to say.
+    // Nobody chose a passkey, or the next request replaced this one. Both are normal, so there is no message.
     used(form, { mediation: "conditional", signal: current.signal }).catch(() => {});
   };
   const stop = () => {

@@ -1,4 +1,4 @@
-"""What a page says of a refusal, in the language of its reader."""
+"""The text of a refusal on a page, in the reader's language."""
 
 from core.domain.errors import NotFound
 from entrypoints.http.machinery.error_shapes import Refused, message_of
@@ -9,7 +9,7 @@ from ports.texts import Text
 def in_words(refused: Refused, text: Text) -> str:
     kind = refused if isinstance(refused, type) else type(refused)
     if issubclass(kind, NotAsDeclared):
-        # The message names a field, which means nothing to a person.
+        # The message names a field of the API, which means nothing to a person.
         return text("refusals.not_as_declared")
     if kind is NotFound and message_of(refused) == NotFound.text:
         return text("refusals.no_such_page")

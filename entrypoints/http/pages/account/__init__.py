@@ -1,7 +1,7 @@
-"""The pages of one's own account, below `/ui`, for people who are signed in in their browser: how all of them are shown.
+"""The account pages, below `/ui`, for people who are signed in in their browser: the common parts of all of them.
 
-Each form stands on the page of its own address: what needs a fresh proof first, or brings the form back with its errors, leads there again.
-A form that did what it should redirects to a page that says so, by the word in `done`.
+Each form is shown at its own address. A request for a fresh proof and a form with errors both lead back to this address. After success, a
+form redirects to a page with a notice; the word `done` in its query selects the notice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,13 +51,13 @@ _LAST_PAGE: Final = 10_000
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The query of a page that a form leads to."""
+    """The query of a page that a form redirects to."""
 
     done: str = ""
 
 
 class Listing(Done, frozen=True):
-    """The query of a list."""
+    """The query of a page with a list."""
 
     page: Annotated[int, msgspec.Meta(ge=1, le=_LAST_PAGE)] = 1
 
@@ -69,8 +69,8 @@ class Listing(Done, frozen=True):
 def show(
     call: AnyCall, postern: Postern, template: str, here: str, *, errors: Mapping[str, Refusal] = NO_ERRORS, done: str = "", **values: Any
 ) -> bytes:
-    """`here` is the section that the page belongs to, `errors` what was refused, by the name of its field. `done` is the key of what has
-    just been done, if there is such a thing.
+    """`here` is the section that the page belongs to. `errors` has the refusals, by the name of the field. `done` is the text key of the
+    notice about the last form, if there is one.
     """
     text = shipped_pages().text(call.language)
     return shipped_pages().page(
@@ -102,8 +102,8 @@ def ask(
     refusal: Refusal | None = None,
     kind: str = "danger",
 ) -> bytes:
-    """The page that asks once before something ends: the texts `<name>.title` and `<name>.text`, that of the `button`, and what `ends`
-    with it. With another `kind` of button, before something begins.
+    """A page that asks once before something ends: the texts `<name>.title` and `<name>.text`, the text of the `button`, and `ends`, the
+    things that end. With another `kind` of button, the page asks before something begins.
     """
     text = shipped_pages().text(call.language)
     return show(
@@ -124,12 +124,12 @@ def ask(
 
 
 def isolated(name: str) -> str:
-    """A name for the middle of a sentence: one that is written from right to left does not turn the rest around."""
+    """A name for the middle of a sentence. The isolation keeps a right-to-left name from reversing the words around it."""
     return f"\u2068{name}\u2069"
 
 
 def set_up_first(place: str) -> str:
-    """Where a member sets up the second factor that their organization requires, and comes back to this place."""
+    """The address where a member sets up the second factor that the organization requires. Afterwards the member comes back to `place`."""
     return f"{SECOND_FACTOR}?to={quote(place, safe='/')}"
 
 

@@ -1,4 +1,4 @@
-"""`/ui`: one's own account at a glance."""
+"""`/ui`: the account at a glance."""
 
 from core.domain.errors import Unauthorized
 from entrypoints.bootstrap import Postern

@@ -1,4 +1,4 @@
-"""`/ui/password`: a first password, or another one."""
+"""`/ui/password`: choosing a first password, or a new one."""
 
 from typing import Any, Final
 
@@ -15,9 +15,9 @@ from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.account import PASSWORD, AnyCall, Done, Page, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
-# The field that a refusal is about, where it is not the new password.
+# The field of a refusal, for refusals that are not about the new password.
 _FIELDS: Final = {"passwords_differ": "repeated", "wrong_current_password": "current", "rate_limit_exceeded": ""}
-# So the second of two equal forms is refused.
+# When a form is sent twice, the second request gets one of these refusals.
 _TWICE: Final = frozenset({"wrong_current_password", "has_password"})
 _PROVE_FIRST: Final = redirect(proof_page(PASSWORD, StepUp.ACCOUNT))
 _DONE: Final = {"changed": "own_password.done_changed", "set": "own_password.done_set"}
@@ -25,16 +25,16 @@ _DONE: Final = {"changed": "own_password.done_changed", "set": "own_password.don
 
 class OwnPasswordForm(BoundForm, frozen=True, kw_only=True):
     current: Password | None = None
-    """None: a first password."""
+    """None when the account gets its first password."""
     new_password: Password = Password("")
     repeated: Password = Password("")
 
 
 @page.get(PASSWORD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
 async def show_own_password(call: Call[None, Done], postern: Postern) -> Page:
-    """See when you chose your password, and choose another
+    """See when you chose your password, and choose a new one
 
-    A first one needs a fresh proof, as it will be one.
+    A first password needs a fresh proof, because it becomes a way to sign in.
     """
     summary = await postern.identity.account_summaries.of(call.caller.user)
     prove = postern.identity.reauthentication
@@ -47,7 +47,7 @@ async def show_own_password(call: Call[None, Done], postern: Postern) -> Page:
 async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Page:
     """Choose a password
 
-    All other sessions end. The same form, sent twice, is answered as once. A first password needs a fresh proof.
+    All other sessions end. The same form, sent twice, gets the same answer. A first password needs a fresh proof.
     """
     form, user = call.body, call.caller.user
     done = back_to(PASSWORD, "set" if form.current is None else "changed")
@@ -55,7 +55,7 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
         return _PROVE_FIRST
     try:
         if form.new_password.reveal() != form.repeated.reveal():
-            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
+            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - shown like every other refusal of a password
         if form.current is None:
             await postern.identity.account_passwords.set(user, call.caller.session, form.new_password, call.actor)
         else:
@@ -63,7 +63,7 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
     except (BadRequest, Unauthorized, RateLimited) as refusal:
         if refusal.words in _TWICE and await postern.identity.account_passwords.was_just_chosen(user, form.new_password):
             return done
-        # Another tab may have set a password meanwhile: the form is that of the account as it is now.
+        # Another tab may have set a password in the meantime, so the form follows the present state of the account.
         summary = await postern.identity.account_summaries.of(user)
         shown = _form(call, postern, summary, errors={_FIELDS.get(refusal.words, "new_password"): refusal})
         return Answer(shown, 429 if isinstance(refusal, RateLimited) else 400)

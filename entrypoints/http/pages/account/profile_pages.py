@@ -1,4 +1,4 @@
-"""`/ui/profile`: the address of the account, and how it changes: as `PATCH /api/user` does, by a fresh proof and a mailed link."""
+"""`/ui/profile`: the account's address and language. A new address needs a fresh proof and a mailed link, as with `PATCH /api/user`."""
 
 from typing import Annotated, Final
 
@@ -25,19 +25,19 @@ _DONE: Final = {
     "kept": "profile.done_kept",
     "language": "profile.done_language",
 }
-# Each in itself, so that whoever cannot read this page finds theirs.
+# Each name is in its own language, so that a person who cannot read this page finds theirs.
 _NAMES: Final = {Language.ENGLISH: "English", Language.GERMAN: "Deutsch", Language.SPANISH: "Español", Language.FRENCH: "Français"}
 
 
 class LanguageForm(BoundForm, frozen=True, kw_only=True):
     language: Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(Language)})?$")]
-    """Empty: the browser's."""
+    """A language, or empty for the browser's language."""
 
 
 class EmailForm(BoundForm, frozen=True, kw_only=True):
     email: str = ""
     current: str = ""
-    """The address that the page was shown with."""
+    """The address that the page showed."""
 
 
 @page.get(PROFILE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
@@ -75,7 +75,7 @@ def show_email_form(call: Call, postern: Postern) -> bytes:
 async def send_email_form(call: Call[EmailForm], postern: Postern) -> Page:
     """Change the e-mail address
 
-    The current address withdraws a change that waits for its link.
+    To withdraw a change that waits for its link, enter the current address.
     """
     given = call.body.email.strip()
     try:
@@ -85,7 +85,7 @@ async def send_email_form(call: Call[EmailForm], postern: Postern) -> Page:
         return Answer(_form(call, postern, given, refusal), 429 if isinstance(refusal, RateLimited) else 400)
     if change.pending is not None:
         return back_to(PROFILE, "mailed")
-    # Of two equal forms, the second finds the address moved already.
+    # When a form is sent twice, the second request finds that the first has already changed the address.
     is_kept = change.email.address == call.caller.email.address == (call.body.current or call.caller.email.address)
     return back_to(PROFILE, "kept" if is_kept else "moved")
 

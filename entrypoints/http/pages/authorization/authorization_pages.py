@@ -1,4 +1,4 @@
-"""`/oauth/authorize`: where applications send people to sign in to them, and where these get back to the applications from."""
+"""`/oauth/authorize`: applications send people here to sign in, and people go back from here to the applications."""
 
 from typing import Final
 from urllib.parse import urlencode
@@ -49,30 +49,30 @@ SECOND_FACTOR_REQUIRED: Final = "/ui/second-factor-required"
 PROVIDERS: Final = "/auth/"
 
 LEAVING: Final = PagePolicy(scripts=(SELF,), form_action=None, opener="unsafe-none")
-"""A page that people leave for an application. Its form leads to where that has registered, and a sign-in that the application opened in a
-pop-up must stay within its reach.
+"""A page that people leave for an application. Its form leads to the address that the application registered. An application that opened
+the sign-in in a pop-up must be able to reach that pop-up.
 """
 
 
 class AuthorizationQuery(msgspec.Struct, frozen=True):
-    """For the description: what is sent is read by the rules of OAuth, which are stricter."""
+    """The parameters, for the API description. The handler reads them by the rules of OAuth, which are stricter."""
 
     client_id: str = ""
     """The client id of the service."""
     redirect_uri: str = ""
-    """Where the person and the answer go: one of the service's redirect URIs, byte for byte. For `mobile` and `desktop` the port of an
-    address on the device itself may be another one.
+    """The destination of the person and the answer: one of the service's redirect URIs, byte for byte. For `mobile` and `desktop` services,
+    an address on the device itself may have another port.
     """
     response_type: str = ""
     """Must be `code`."""
     scope: str = ""
     """Some of `openid profile email organization groups offline_access`, separated by spaces. Others are ignored."""
     state: str = ""
-    """It comes back with the answer."""
+    """The answer repeats it."""
     nonce: str = ""
-    """It comes back in the ID token."""
+    """The ID token repeats it."""
     code_challenge: str = ""
-    """PKCE. Only a service with a client secret or keys may do without."""
+    """The PKCE challenge. A service with a client secret or keys may leave it out."""
     code_challenge_method: str = ""
     """Must be `S256`."""
     response_mode: str = ""
@@ -80,21 +80,21 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     prompt: str = ""
     """`none`, or some of `login`, `consent`, `select_account` and `create`."""
     max_age: str = ""
-    """How many seconds ago the person may have signed in."""
+    """The most seconds that may have passed since the person signed in."""
     login_hint: str = ""
-    """The address of the person that is expected."""
+    """The address of the person whom the application expects."""
     acr_values: str = ""
     """`http://schemas.openid.net/pape/policies/2007/06/multi-factor` asks for a second factor."""
     ui_locales: str = ""
-    """The languages that the pages should speak, best first."""
+    """The languages for the pages, the preferred one first."""
     claims: str = ""
-    """Single claims, as JSON (OpenID Connect Core section 5.5). Each asks for the scope that tells it. An essential `acr` is insisted on,
-    and `sub` names the one person who will do.
+    """Single claims, as JSON (OpenID Connect Core section 5.5). Each claim asks for the scope that includes it. An essential `acr` is
+    required. `sub` names the only person who may sign in.
     """
     id_token_hint: str = ""
-    """An ID token of the person that is expected; it may have expired."""
+    """An ID token of the person whom the application expects. It may have expired."""
     request_uri: str = ""
-    """The name of a pushed request. With it, only `client_id` counts besides."""
+    """The name of a pushed request. With it, only `client_id` counts as well."""
 
 
 def advice(refused: Refused) -> str | Advised:
@@ -120,12 +120,12 @@ def advice(refused: Refused) -> str | Advised:
 async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign in to a service
 
-    The authorization endpoint of OAuth 2.0 and OpenID Connect. The answer is a redirect to the service with `code`, `state` and `iss`, or
-    with `error`, `error_description`, `state` and `iss`; the person may be asked to sign in, to choose an account or to allow the access
-    first. While it is not certain who gets the answer, because the client or its redirect URI is unknown, there is a page and no redirect.
+    The authorization endpoint of OAuth 2.0 and OpenID Connect. The person may first have to sign in, choose an account or allow the access.
+    Then the answer is a redirect to the service with `code`, `state` and `iss`, or with `error`, `error_description`, `state` and `iss`. If
+    the client or its redirect URI is unknown, the answer is a page instead of a redirect, because nobody can tell who would get it.
     """
     parameters = Parameters(pairs(call.request.query_string))
-    # Also the page that says no.
+    # The page of a refusal uses these languages, too, so they are set before anything can be refused.
     call.request.asked_languages = locales(parameters.get("ui_locales"))
     try:
         outcome = await postern.federation.authorizations.arrive(parameters, call.presented)
@@ -152,15 +152,15 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
 def authorize_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
     """Send a person here by a form
 
-    The same parameters as in the query. Browsers send no cookies with the form of another site, so the answer is a redirect to the same
-    address with the parameters in its query.
+    The form has the same parameters as the query of a GET. Browsers send no cookies with the form of another site, so the answer is a
+    redirect to this address with the parameters in its query.
     """
     return redirect(f"{AUTHORIZATION_ENDPOINT}?{urlencode(pairs(call.body))}")
 
 
 @page.get(GO_ON, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, OrganizationNotActive))
 async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
-    """Go on to the application, or to what is left to do for it"""
+    """Go on to the application, or to the next step before it"""
 
     async def gone_on(flow: Flow) -> Page:
         return await settled(call, postern, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
@@ -169,12 +169,14 @@ async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], 
 
 
 def form_of(page: str, flow: Flow) -> str:
-    """The address of a page's form. It names the flow, as the page's own does: whoever is no longer signed in comes back to the page."""
+    """The address of a page's form. It names the flow, like the address of the page: a person who is no longer signed in comes back to the
+    page.
+    """
     return place_in(flow, page)
 
 
 async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
-    """To the application, or to the page of what is left to do."""
+    """Leads to the application, or to the page of the next step."""
     if isinstance(outcome, UnfinishedAuthorization):
         return to(_PLACES[outcome.step], flow)
     answered_on_the_way(postern, flow.request, outcome.answered)
@@ -182,8 +184,9 @@ async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome)
 
 
 def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
-    """The answer leaves by the way that the application asked for. It is a redirect only for somebody who comes from a provider: all others
-    come from a form of ours, and browsers apply its `form-action` to the whole chain of redirects behind it.
+    """The answer to the application, by its response mode. A redirect is possible only for a person who comes from a provider. All others
+    come from a form of ours, and browsers apply the form's `form-action` to the whole chain of redirects behind it, so they get a page that
+    leaves.
     """
     form = _form(call, answered, flow.wanted.service_name, flow.branding)
     if form is not None:
@@ -201,8 +204,8 @@ def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
 
 
 async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
-    """The person has signed in. A form that leaves needs a page of ours, because the pages of the sign-in may not send one away; the page
-    that asks about memberships may.
+    """The person has signed in. With `form_post` the answer needs a page of its own, because the pages of the sign-in may not send a form
+    to another site. The page that asks about memberships may.
     """
     if flow.request["response_mode"] == ResponseMode.FORM_POST and not flow.asked_memberships:
         return to(GO_ON, flow)
@@ -232,9 +235,9 @@ _PROMPTS: Final = {
 
 
 async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthorization) -> Page:
-    """A flow that keeps the request while the person does what is left to do."""
+    """Begins a flow that keeps the request while the person goes through the next steps."""
     request, application, step = unfinished.request, unfinished.application, unfinished.step
-    # Somebody who is signed in already has to sign in all the same.
+    # A person who is already signed in must sign in again.
     again = unfinished.signed_in is not None or insists_on_sign_in(request)
     wanted = Wanted(
         login_hint=request.login_hint or "",
@@ -256,7 +259,9 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
 
 
 def _form(call: AnyCall, answered: Answered, service_name: str, brand: Branding) -> Answer[bytes] | None:
-    """The page whose form brings the answer to the application (OAuth 2.0 Form Post Response Mode). None: it goes in the address."""
+    """The page whose form sends the answer to the application (OAuth 2.0 Form Post Response Mode). None when the answer goes in the
+    address.
+    """
     if answered.response_mode is not ResponseMode.FORM_POST:
         return None
     content = shipped_pages().leaving(

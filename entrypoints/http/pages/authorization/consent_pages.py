@@ -1,4 +1,4 @@
-"""What stands between signing in and an application: which account it is for, and what the application may know and do."""
+"""The pages between sign-in and an application: the choice of an account, and the consent to the application's access."""
 
 from typing import Final, Literal
 
@@ -22,7 +22,7 @@ _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
 
 class ConsentForm(BoundForm, frozen=True, kw_only=True):
-    """Bound to the session, and not to the flow: what Ada was shown, nobody else can allow."""
+    """The form is bound to the session, and not to the flow: nobody else can allow what Ada was shown."""
 
     flow: str
     answer: Literal["allow", "deny", "another"]
@@ -35,9 +35,10 @@ class AccountForm(BoundForm, frozen=True, kw_only=True):
 
 @page.get(CONSENT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
 async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
-    """Ask whether an application may have what it asks for"""
+    """Ask for consent to the access that an application wants"""
     flow = await flow_of(call, postern, call.query.flow)
-    # The page shows the account, so whoever goes on has chosen it; and whoever has time to set up a second factor was asked before this.
+    # The page shows the account, so a person who goes on has chosen this account. A person who still has time to set up a second factor was
+    # asked before.
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True, set_up_later=True)
     action = form_of(CONSENT, flow)
     match outcome:
@@ -55,7 +56,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
 
 @page.post(CONSENT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
-    """Allow an application what it asks for, or do not"""
+    """Allow or deny the access that an application wants"""
     authorizations = postern.federation.authorizations
 
     async def answered(flow: Flow) -> Page:
@@ -72,7 +73,7 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
 
 @page.get(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
 async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
-    """Ask which account an application is for"""
+    """Ask which account to use for an application"""
     flow = await flow_of(call, postern, call.query.flow)
     return shipped_pages().page(
         "sign_in/choose_account.html",
@@ -100,7 +101,7 @@ async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
 
 
 async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
-    """The same request once more, in a flow that begins with signing in: a flow is signed in by once."""
+    """Begins the same request again, in a new flow that starts with a sign-in, because a flow takes one sign-in."""
     browser, _ = browser_secret(call, postern)
     wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
     again = await postern.identity.flows.begin(

@@ -1,5 +1,5 @@
-"""Forms that other sites send people here with, as the protocols want it: read as they are, and answered with a redirect to a GET of the
-same parameters, because browsers send no cookies along with the form of another site (`SameSite=Lax`).
+"""Forms by which other sites send people here, as the protocols require. Browsers send no cookies with the form of another site
+(`SameSite=Lax`). So we only read such a form, and answer with a redirect to a GET with the same parameters.
 """
 
 from typing import Final
@@ -9,12 +9,12 @@ from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.errors import NotAsDeclared
 
 FOREIGN_FORM: Final = Raw("application/x-www-form-urlencoded", 8 << 10)
-"""Half of what the head of a request may have: the parameters come back in an address."""
+"""Half of the limit for a request's head, since the parameters come back in an address."""
 _MOST_PARAMETERS: Final = 100
 
 
 def pairs(encoded: bytes) -> list[tuple[str, str]]:
-    """The parameters in their order, each as often as it was given. What cannot be decoded becomes U+FFFD, which no parameter may have."""
+    """The parameters in their order, repeated ones included. Bytes that are not UTF-8 become U+FFFD, which no parameter may contain."""
     try:
         return parse_qsl(encoded.decode("latin-1"), keep_blank_values=True, errors="replace", max_num_fields=_MOST_PARAMETERS)
     except ValueError:

@@ -33,12 +33,12 @@ def interim_page(
 
 
 def leading_to(address: str) -> dict[str, Any]:
-    """What the page that asks for consent says of where the answer goes."""
+    """The values for the page that asks for consent: the destination of the answer."""
     return {"destination": destination(address), "on_device": proves_nothing(address)}
 
 
 def until_second_factor(postern: Postern, flow: Flow, asked: Unfinished, onward: str) -> dict[str, Any]:
-    """What the page that requires a second factor says of it."""
+    """The values for the page that requires a second factor: the time that is left, and the ways on."""
     due = None if asked.signed_in is None else asked.signed_in.second_factor_due
     has_time = due is not None and due > postern.foundation.clock.now()
     return {"set_up": SECOND_FACTOR, "onward": f"{onward}?flow={flow.id}", "due": due, "has_time": has_time}

@@ -1,7 +1,7 @@
 """`/ui/connect/{provider}/{request}`: an application, or an organization's frontend, asks a person to connect an account at a provider.
 
-Whatever the asker's session may do, it is not the person: the answer comes from the browser in which they are signed in, after a fresh
-proof, and only that browser can come back from the provider.
+The asking session must not connect an account in the person's place. So the answer must come from the browser in which the person is signed
+in, after a fresh proof, and only that browser can come back from the provider.
 """
 
 from typing import Annotated, Any, Final
@@ -39,13 +39,13 @@ class LinkRequestPath(msgspec.Struct, frozen=True):
 
 
 def address(postern: Postern, provider: str, request: str) -> str:
-    """Where the person answers."""
+    """The address of the page on which the person answers."""
     return f"{postern.foundation.public_url}{_PLACE}/{provider}/{request}"
 
 
 @page.get(_PAGE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=_REFUSES)
 async def show_link_request(call: Call[None, None, LinkRequestPath], postern: Postern) -> Answer[bytes]:
-    """Ask whether to connect an account at a provider, because an application wants it"""
+    """Ask whether to connect an account at a provider, for an application that wants it"""
     asked = await _asked(call, postern)
     return _another_account(call) if asked is None else Answer(_page(call, postern, asked), 200)
 
@@ -90,7 +90,7 @@ def _page(call: Call[Any, None, LinkRequestPath], postern: Postern, asked: LinkR
 
 
 def _another_account(call: Call[Any, None, LinkRequestPath]) -> Answer[bytes]:
-    """Somebody else has asked than who is signed in here."""
+    """The page for a person who is not the one that the request names."""
     text = shipped_pages().text(call.language)
     content = shipped_pages().page(
         "outcome.html",

@@ -1,4 +1,4 @@
-"""`/oauth/logout`: signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
+"""`/oauth/logout`: sign-out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
 
 from typing import Final, Literal
 from urllib.parse import urlencode
@@ -28,20 +28,20 @@ _CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"
 
 
 class LogoutQuery(msgspec.Struct, frozen=True):
-    """For the description; what cannot be read counts as left out."""
+    """The parameters, for the API description. Unreadable parameters count as left out."""
 
     id_token_hint: str = ""
-    """An ID token that the service got for the person; it may have expired. With it nobody is asked."""
+    """An ID token that the service got for the person; it may have expired. With it we do not ask the person."""
     client_id: str = ""
     """The client id of the service."""
     post_logout_redirect_uri: str = ""
-    """Where the person goes afterwards: one of the service's `post_logout_redirect_uris`; if it has none, one of its redirect URIs. Byte
-    for byte, and only if it is known which service asks.
+    """The person's destination afterwards: one of the service's `post_logout_redirect_uris`; if it has none, one of its redirect URIs. The
+    URI must match byte for byte, and counts only if we know which service asks.
     """
     state: str = ""
-    """It comes back with the person."""
+    """The redirect repeats it."""
     ui_locales: str = ""
-    """The languages that the pages should speak, best first."""
+    """The languages for the pages, the preferred one first."""
 
 
 class SignOutForm(BoundForm, frozen=True, kw_only=True):
@@ -69,10 +69,9 @@ def _advice(refused: Refused) -> str | Advised:
 async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign out
 
-    The end of the session in the person's browser, and with it of all sessions that services opened from it, except those with
-    `offline_access`. Without a matching `id_token_hint` the person is asked first. Afterwards the person is sent to
-    `post_logout_redirect_uri`, with `state`, or stays on a page that says that they are signed out; service providers of SAML that the
-    session was used at are told on the way.
+    This ends the session in the person's browser, and all sessions that services opened from it, except those with `offline_access`.
+    Without a matching `id_token_hint` we ask the person first. The person's SAML service providers are told on the way. Then the person
+    goes to `post_logout_redirect_uri`, with `state`, or stays on a page that confirms the sign-out.
     """
     asked = logout_request(pairs(call.request.query_string))
     call.request.asked_languages = asked.ui_locales
@@ -87,8 +86,8 @@ async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Po
 def logout_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
     """Send a person here to sign out by a form
 
-    The same parameters as in the query. Browsers send no cookies with the form of another site, so the answer is a redirect to the same
-    address with the parameters in its query.
+    The form has the same parameters as the query of a GET. Browsers send no cookies with the form of another site, so the answer is a
+    redirect to this address with the parameters in its query.
     """
     return redirect(f"{END_SESSION_ENDPOINT}?{urlencode(pairs(call.body))}")
 
@@ -106,7 +105,7 @@ async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], pos
     onward, headers = await sign_out_here(call, postern, farewell.way_back)
     if onward is not None or farewell.way_back is None:
         return Answer(*_plain(redirect(onward or _signed_out(asked)), headers))
-    # No redirect: browsers apply the `form-action` of our page to it.
+    # A page instead of a redirect: browsers apply the `form-action` of our page to redirects.
     return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
 
 

@@ -1,7 +1,7 @@
-"""`/dev/mail`: the mails that went into files, for a person who tries Postern on their own machine. It works without scripts.
+"""`/dev/mail`: the mails that were written into files, for a person who tries Postern on their own machine. It works without scripts.
 
-The links in these mails let whoever holds them in. So the pages exist only where nobody else can reach them: `mail_pages_directory` looks
-at the settings, `comes_from_this_machine` at each request. For everybody else they do not exist.
+The links in these mails sign in anybody who opens them. So the pages exist only where nobody else can reach them: `mail_pages_directory`
+checks the settings, and `comes_from_this_machine` checks each request. To everybody else the pages do not exist.
 """
 
 import re
@@ -34,16 +34,16 @@ T = TypeVar("T")
 _LIST: Final = "/dev/mail"
 _MOST: Final = 100
 _HOST: Final = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
-# The headers by which a proxy shows itself, or says whom it speaks for.
+# A proxy adds these headers, to show itself or to name its client.
 _FORWARDING: Final = re.compile(
     rb"x-forwarded(-.*)?|forwarded|via|x-real-ip|.*-client-ip|.*-connecting-ip|x-original-.*|x-envoy-.*|x-proxy.*"
 )
-# Punctuation that ends a sentence is no part of the address in it.
+# Punctuation at the end of a sentence does not belong to the address before it.
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"]*[^\s<>\".,;:!?')\]]")
 
 
 def mail_pages_directory(settings: Settings) -> Path | None:
-    """The directory that the pages show. None when these settings admit anybody outside of this machine, or send mail elsewhere."""
+    """The directory of the mails. None when these settings admit requests from outside of this machine, or send mail elsewhere."""
     alone = (
         settings.mail_url.startswith("file:")
         and _is_this_machine(settings.bind.host)  # empty for a Unix socket, which proxies on this machine connect to
@@ -54,10 +54,11 @@ def mail_pages_directory(settings: Settings) -> Path | None:
 
 
 def comes_from_this_machine(request: Request) -> bool:
-    """Whether a program on this machine asked us by our local name, and no header names a proxy in between. `Host` exposes a site whose
-    name was made to resolve to this machine (DNS rebinding). Two `Host` headers arrive joined by a comma, which is no name.
+    """Whether a program on this machine asked us by our local name, and no header names a proxy in between. The check of `Host` defends
+    against DNS rebinding, which makes a foreign name resolve to this machine. Two `Host` headers arrive joined by a comma, and so match no
+    name.
     """
-    # No proxy is trusted where these pages exist, so this is the address at the other end of the connection.
+    # No proxy is trusted here, so this is the address of the peer itself.
     return (
         _is_this_machine(request.client_address)
         and _names_this_machine(request.header(b"host") or b"")
@@ -70,7 +71,7 @@ class MailPath(msgspec.Struct, frozen=True):
 
 
 class _OnThisMachine:
-    """For programs on this machine. For everybody else there is no such page."""
+    """A caller on this machine. For everybody else the page does not exist."""
 
     name = "on_this_machine"
     scheme = None
@@ -88,7 +89,7 @@ class _OnThisMachine:
 ON_THIS_MACHINE: Final[CallerRule] = _OnThisMachine()
 
 
-# Errors have the same shape as everywhere, so that nothing hints at a page here.
+# Errors have the same form as everywhere else, so they do not reveal that pages exist here.
 _STATEMENT: Final[Statement] = {"caller": ON_THIS_MACHINE, "limit": UNLIMITED, "produces": HTML}
 
 
@@ -127,7 +128,7 @@ class MailPages:
 
 
 def parts(text: str) -> Iterator[tuple[str, str]]:
-    """A mail's text in pieces: each is a text, and its address if it is a link."""
+    """The pieces of a mail's text: each is a text, and its address if the text is a link."""
     at = 0
     for found in _ADDRESS.finditer(text):
         yield text[at : found.start()], ""

@@ -1,7 +1,7 @@
-"""`/ui/device`: a person enters the code that a device shows, signs in, sees what they would let in, and decides.
+"""`/ui/device`: a person enters the code that a device shows, signs in, sees the access that the device asks for, and decides.
 
-A link does nothing but fill the field, even one with the code in it. Only the form of the second page lets a device in, and only for
-somebody who is signed in. A stranger who sends people a code gains nothing unless they read that page and approve all the same.
+A link only fills in the field, even a link with the code. Only the form of the second page lets a device in, and only for a person who is
+signed in. A stranger who sends people a code gains nothing unless they read that page and approve all the same.
 """
 
 from collections.abc import Mapping
@@ -97,8 +97,8 @@ async def send_user_code(call: Call[UserCodeForm, None, None, Caller | None], po
 
 
 async def device_flow(call: AnyCall, postern: Postern, typed: str, browser: Token) -> Flow:
-    """The flow of somebody who signs in for a device without coming by the page that asks for its code. They still decide on the next one.
-    Raises what `find_entered` does.
+    """The flow of a person who signs in for a device through a provider, without our page that asks for the code. The person still decides
+    on our next page. Raises the refusals of `find_entered`.
     """
     caller: Caller | None = call.request.caller
     found, user_code = await postern.federation.device_flow.find_entered(typed, None if caller is None else caller.user)
@@ -109,7 +109,7 @@ async def device_flow(call: AnyCall, postern: Postern, typed: str, browser: Toke
 
 @page.get(_DECISION, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=_REFUSED)
 async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
-    """Show what a device would be let in to, and where it is"""
+    """Show the access that a device asks for, and the place of the device"""
     flow, code = await _decided_in(call, postern, call.query.flow)
     entered = await postern.federation.device_flow.find(code)
     if not entered.outlasts(call.caller.proved, postern.foundation.clock.now()):
@@ -149,7 +149,7 @@ async def send_decision(call: Call[DecisionForm], postern: Postern) -> Page:
         except ReauthenticationRequired:
             return await _after_a_sign_in(call, postern, flow)
         except SecondFactorRequired as refusal:
-            # And back, as long as the code lasts.
+            # Once the second factor is set up, the person comes back here, as long as the code is valid.
             advised = Advised("two_step.required_advice", WayOn(set_up_first(form_of(_DECISION, flow))))
             return Answer(refused_page(refusal, advised, call.language), 403)
         return to(_APPROVED, flow)
@@ -182,13 +182,13 @@ def _code_page(call: AnyCall, browser: Token, user_code: str, errors: Mapping[st
 
 
 async def _after_a_sign_in(call: AnyCall, postern: Postern, flow: Flow) -> Page:
-    """The same device once more, in a flow that begins with signing in."""
+    """Begins again for the same device, in a new flow that starts with a sign-in."""
     wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
     return await begin(call, postern, FlowPurpose.DEVICE, flow.request, wanted, service=flow.service)
 
 
 async def _decided_in(call: AnyCall, postern: Postern, flow: str) -> tuple[Flow, DeviceCodeId]:
-    """The flow, and the device that it is about."""
+    """The flow, and the id of its device code."""
     found = await flow_of(call, postern, flow)
     if found.purpose is not FlowPurpose.DEVICE:
         raise FlowOver
@@ -196,7 +196,7 @@ async def _decided_in(call: AnyCall, postern: Postern, flow: str) -> tuple[Flow,
 
 
 def _place(call: AnyCall, approach: Approach) -> str:
-    """The address, and where that is as far as we know."""
+    """The device's IP address, and its place if we know it."""
     address, location = approach.client.address, approach.location
     if address is None:
         return shipped_pages().text(call.language)("device_decision.unknown_place")

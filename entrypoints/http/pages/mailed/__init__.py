@@ -1,1 +1,1 @@
-"""What the links in our mails lead to, where holding one is all that is known of who comes: a password is chosen, an address is proved."""
+"""The pages behind the links in our mails: choosing a password, proving an address. The link is all that we know of the visitor."""

@@ -1,6 +1,6 @@
-"""`/ui/verify-email`: where the mails lead to that confirm an address. Opening the link shows what it is about, and changes nothing, since
-programs open links, too. In the browser that registered, a button is enough; elsewhere the password of the registration is asked for, or a
-new one is chosen.
+"""`/ui/verify-email`: the page behind the link of a mail that confirms an address. Opening the link shows its subject and changes nothing,
+since programs open links, too. In the browser that registered, a button is enough. Elsewhere the page asks for the password of the
+registration, or for a new one.
 """
 
 from collections.abc import Mapping
@@ -75,9 +75,9 @@ def _advice(refused: Refused) -> str | Advised:
 
 @page.get(_VERIFY, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
 async def show_address_proof(call: Call[None, AddressLink], postern: Postern) -> bytes:
-    """Ask whether an address is one's own
+    """Ask a person to confirm that an address is theirs
 
-    Looks the link up and leaves it usable, however often a program opens it.
+    This looks up the link and leaves it usable, however often a program opens it.
     """
     return await _ask(call, postern, call.query)
 
@@ -92,7 +92,7 @@ async def show_address_proof(call: Call[None, AddressLink], postern: Postern) ->
     refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
 )
 async def send_address_proof(call: Call[RegisteredAddressForm], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
-    """Confirm that an address is one's own"""
+    """Confirm that an address is your own"""
     form = call.body
     link = AddressLink(form.token, form.flow)
     try:
@@ -113,7 +113,7 @@ async def send_address_proof(call: Call[RegisteredAddressForm], postern: Postern
 
 @page.get(_NEW_PASSWORD, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
 async def show_new_password(call: Call[None, AddressLink], postern: Postern) -> bytes:
-    """Ask for another password than that of the registration"""
+    """Ask for a new password in place of the password of the registration"""
     return await _ask(call, postern, call.query, anew=True)
 
 
@@ -127,14 +127,14 @@ async def show_new_password(call: Call[None, AddressLink], postern: Postern) -> 
     refuses=(BadRequest, ProviderRequired, RateLimited, Overloaded),
 )
 async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
-    """Confirm that an address is one's own, and replace what was registered with it"""
+    """Confirm that an address is your own, and replace the password of the registration"""
     form = call.body
     link = AddressLink(form.token, form.flow)
     field = "new_password"
     try:
         if form.new_password.reveal() != form.repeated.reveal():
             field = "repeated"
-            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
+            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - shown like every other refusal of a password
         await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
     except LinkRefused:
         repeated = await _once_more(call, postern, link, Settled.PROVED, form.new_password)
@@ -148,7 +148,7 @@ async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> An
 
 @page.get(_NOT_ME, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
 async def show_refusal_of_address(call: Call[None, AddressLink], postern: Postern) -> bytes:
-    """Ask whether somebody else has named one's address"""
+    """Ask whether somebody else has registered your address"""
     link = call.query
     doubt = await postern.identity.address_proofs.look(link.token, _browser(call, postern), refusing=True)
     return shipped_pages().page(
@@ -166,12 +166,12 @@ async def show_refusal_of_address(call: Call[None, AddressLink], postern: Poster
     _NOT_ME, caller=ANYONE, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, RateLimited)
 )
 async def send_refusal_of_address(call: Call[RegisteredAddressForm], postern: Postern) -> Answer[NoBody]:
-    """Say that somebody else has named one's address"""
+    """Report that somebody else has registered your address"""
     link = AddressLink(call.body.token)
     try:
         purpose = await postern.identity.address_proofs.refuse(link.token, call.actor)
     except LinkUnknown:
-        # It went with the account, a click ago.
+        # An earlier click on the same button has already deleted the account.
         return await _done(call, postern, link, "registration_refused")
     except LinkRefused:
         repeated = await _once_more(call, postern, link, Settled.REFUSED)
@@ -183,7 +183,7 @@ async def send_refusal_of_address(call: Call[RegisteredAddressForm], postern: Po
 
 @page.get(_DONE, caller=ANYONE, limit=UNLIMITED, refuses=(BadRequest,))
 def address_settled(call: Call[None, ProofOutcome], postern: Postern) -> bytes:
-    """Say what has become of an address"""
+    """Show the outcome for an address"""
     done = call.query
     onward = postern.foundation.links.sign_in if done.flow is None else f"{PASSWORD}?flow={done.flow}"
     refused = done.what in {"registration_refused", "change_refused"}
@@ -214,7 +214,7 @@ async def _ask(call: AnyCall, postern: Postern, link: AddressLink, errors: Mappi
 async def _once_more(
     call: AnyCall, postern: Postern, link: AddressLink, settled: Settled, password: Password | None = None
 ) -> Answer[NoBody] | None:
-    """Of two clicks, the second finds the link used, and is answered as the first. None: the link has not just done the same."""
+    """The answer to a second click, which finds the link used: the same as to the first. None when the link did something else."""
     found = await postern.identity.address_proofs.just_settled(link.token)
     if found is None or found[1] is not settled:
         return None
@@ -231,7 +231,7 @@ async def _done(call: AnyCall, postern: Postern, link: AddressLink, what: _Outco
 
 
 async def _registered_in(call: AnyCall, postern: Postern, link: AddressLink) -> Flow | None:
-    """The flow that the person registered in, if it is this browser's and goes on."""
+    """The flow of the registration, if it belongs to this browser and has not ended."""
     try:
         return await flow_of(call, postern, link.flow) if link.flow else None
     except FlowOver:

@@ -1,5 +1,5 @@
-"""`/ui/invitations`: the built-in page that an invitation's link leads to when no other frontend is configured. It
-works without scripts.
+"""`/ui/invitations`: the built-in page behind the link of an invitation, for installations without another frontend. It works without
+scripts.
 """
 
 from typing import Final, Literal
@@ -49,9 +49,9 @@ def _advice(refused: Refused) -> str | Advised:
 
 @page.get(_PAGE, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, InvitationExpired))
 async def show_invitation(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
-    """Show who invites whom to what
+    """Show an invitation: the inviting person, the organization and the role
 
-    Looks the link up and leaves it usable, however often a program opens it.
+    This looks up the link and leaves it usable, however often a program opens it.
     """
     token = call.query.token
     offer = await postern.tenancy.invitations.look(token)

@@ -1,4 +1,4 @@
-"""`/ui`: the built-in pages for people, which the links in our mails lead to when no other frontend is configured. They work without
+"""`/ui`: the built-in pages behind the links of mails about passwords, for installations without another frontend. They work without
 scripts.
 """
 
@@ -46,7 +46,7 @@ class ChosenPassword(msgspec.Struct, frozen=True):
     new_password: Password
     repeated: Password
     confirmed: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_ASKED)] = ()
-    """The organizations to which the person says that they belong."""
+    """The organizations whose memberships the person confirms."""
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -59,7 +59,7 @@ def _advice(refused: Refused) -> str | Advised:
 async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) -> bytes:
     """Choose a new password by a mailed link
 
-    Looks the link up and leaves it usable, however often a program opens it.
+    This looks up the link and leaves it usable, however often a program opens it.
     """
     return await _show(_RESET, call, postern)
 
@@ -107,7 +107,7 @@ def password_chosen(call: Call, _postern: Postern) -> bytes:
 async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> bytes:
     await postern.identity.account_passwords.look_at_link(call.query.token)
     listed = await postern.tenancy.members.listed_by_link(call.query.token)
-    # Ticked at first: what the account came to be by.
+    # The memberships by which the account was created are ticked at first.
     made = {one.organization for one in listed if one.made_the_account}
     return _form(path, call.query.token, call.language, listed=listed, confirmed=made)
 
@@ -119,7 +119,7 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
     try:
         if form.new_password.reveal() != form.repeated.reveal():
             field = "repeated"
-            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - told as every other word against a password is
+            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - shown like every other refusal of a password
         await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor)
     except LinkRefused:
         if await postern.identity.account_passwords.was_just_reset(form.token, form.new_password):

@@ -1,1 +1,1 @@
-"""SAML in browsers: requests of service providers, sign-ins that begin here, and signing out."""
+"""SAML in browsers: requests of service providers, sign-ins that begin here, and sign-out."""

@@ -1,4 +1,4 @@
-"""`/saml/…/slo`: signing out at a service provider's request, and telling the others."""
+"""`/saml/…/slo`: sign-out at a service provider's request, and telling the other service providers."""
 
 from typing import Final
 from uuid import UUID
@@ -34,16 +34,16 @@ _REFUSES: Final = (MessageRefused, FlowOver, NotFound, OrganizationNotActive, Ov
 
 
 class LogoutMessageQuery(msgspec.Struct, frozen=True):
-    """For the description: what is sent is read by the rules of SAML, which are stricter."""
+    """The parameters, for the API description. The handler reads them by the rules of SAML, which are stricter."""
 
     SAMLRequest: str = ""
     """A logout request, compressed by DEFLATE, in base64."""
     SAMLResponse: str = ""
-    """The answer to one of ours, likewise."""
+    """The answer to a request of ours, compressed by DEFLATE, in base64."""
     RelayState: str = ""
-    """It comes back with the answer."""
+    """The answer repeats it."""
     SigAlg: str = ""
-    """How the query is signed: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
+    """The algorithm of the query's signature: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
     Signature: str = ""
     """The signature, in base64."""
 
@@ -61,9 +61,9 @@ class LogoutMessageQuery(msgspec.Struct, frozen=True):
 async def saml_logout(call: Call[None, LogoutMessageQuery, SamlPath, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign out by SAML
 
-    Single logout with the redirect binding, for requests and for answers to ours. A request that is signed ends the sessions of the person
-    that it names; one that is not, or whose certificate we do not have, only those of this browser. The other service providers of the
-    session are told in turn, and then the one that asked gets its signed answer.
+    Single logout with the redirect binding, for requests and for answers to our requests. A signed request ends the sessions of the person
+    that it names. A request without a signature, or signed by an unknown certificate, ends only the sessions of this browser. Then we tell
+    the other service providers of the session in turn, and send a signed answer to the one that asked.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     query = call.request.query_string
@@ -89,8 +89,8 @@ async def saml_logout(call: Call[None, LogoutMessageQuery, SamlPath, Caller | No
 async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
     """Send a person here to sign out by a form
 
-    The same with the POST binding. Where it depends on who is signed in in this browser, the person comes back with a GET, because browsers
-    send no cookies with the form of another site.
+    This does the same with the POST binding. If the outcome depends on the person in this browser, the answer is a redirect to a GET,
+    because browsers send no cookies with the form of another site.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     browser: Token | None = None
@@ -109,18 +109,18 @@ async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Poster
 
 
 async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = None) -> tuple[str | None, Headers]:
-    """Ends the session of this browser. The page that tells the service providers, if there are any, which leads to `way_back` in the end;
-    and the headers of the answer.
+    """Ends the session of this browser. Returns the address of the page that tells the service providers, None if there are none, and the
+    headers of the answer. That page finally leads to `way_back`.
     """
     caller: Caller | None = call.request.caller
     logouts = postern.federation.saml_logouts
     browser, kept = browser_secret(call, postern)
     flow = None if caller is None else await logouts.sign_out(caller, call.client, browser, way_back)
     if flow is None and not kept:
-        # Of two clicks, the second finds nobody or nothing to end, and its answer is the one that counts.
+        # After a double click, the second request finds no session to end. The browser shows its answer, so it must lead to the same flow.
         flow = await logouts.begun(browser)
     base_url = postern.foundation.public_url
-    # Whose browser has sent none, as with what another site loads, keeps what it has.
+    # A request of another site's page brings no cookie. Its browser keeps its session cookie.
     headers = () if session_token(call.request, base_url) is None else forget_session(base_url)
     return (None, headers) if flow is None else (f"{_SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept))
 
@@ -136,7 +136,7 @@ async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None]
 
 
 async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
-    """A sign-out that the form of another site has begun."""
+    """A sign-out that began with the form of another site, now with this browser's cookies."""
     browser, headers = browser_secret(call, postern)
     session = session_token(call.request, postern.foundation.public_url)
     try:
@@ -147,7 +147,7 @@ async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Pos
 
 
 def told(call: AnyCall, outcome: Next, headers: Headers = ()) -> Page:
-    """On to the service provider that is told, or to the page that says that all is done."""
+    """Leads to the next service provider, or to the page that confirms the sign-out."""
     answer = _told(call, outcome)
     return replace(answer, headers=(*answer.headers, *headers))
 
@@ -170,7 +170,7 @@ def _told(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
 
 
 def _at(call: AnyCall, address: str, status: int, title: str) -> Answer[bytes] | Answer[NoBody]:
-    """No redirect behind a form: browsers apply the `form-action` of its page, which may be ours, to the whole chain."""
+    """A page instead of a redirect: browsers apply the `form-action` of our page to the whole chain of redirects behind its form."""
     if call.request.path != _SIGN_OUT_ONWARD and call.request.method != "POST":
         return redirect(address, status)
     pages = shipped_pages()

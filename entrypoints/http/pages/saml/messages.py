@@ -1,4 +1,4 @@
-"""SAML messages as browsers bring them: in an address or in a form (SAML bindings, sections 3.4 and 3.5)."""
+"""SAML messages from browsers, in an address or in a form (SAML bindings, sections 3.4 and 3.5)."""
 
 from base64 import b64decode, b64encode
 from functools import partial
@@ -13,20 +13,20 @@ from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.pages.authorization.foreign_forms import pairs
 
 SAML_FORM: Final = Raw("application/x-www-form-urlencoded", 3 * LONGEST_MESSAGE)
-"""A message in base64, with every byte of it percent-encoded at worst."""
+"""The limit for a form: a message in base64, with every byte percent-encoded at worst."""
 REQUEST: Final = "SAMLRequest"
 RESPONSE: Final = "SAMLResponse"
 _SIGNED: Final = ("RelayState", "SigAlg")
-# Of our own, in the address to which a form is led back: how its sender has sent it.
+# A parameter of our own, in the address of a redirect after a form. It says that the sender used a form.
 _CAME_BY: Final = "came_by"
 _FORM: Final = "form"
 _DEFLATE: Final = "urn:oasis:names:tc:SAML:2.0:bindings:URL-Encoding:DEFLATE"
-# Of the address of a request, as servers take it.
+# The length that web servers commonly accept for the address of a request.
 _LONGEST_ADDRESS: Final = 7000
 
 
 def in_address(query: bytes, name: str) -> Envelope:
-    """Raises `MessageRefused` when there is not exactly one such message."""
+    """The message in an address. Raises `MessageRefused` when there is not exactly one such message."""
     raw = _once(query, (name, "RelayState", "SigAlg", "Signature", "SAMLEncoding", _CAME_BY))
     if name not in raw:
         raise _missing(name)
@@ -39,14 +39,14 @@ def in_address(query: bytes, name: str) -> Envelope:
         relay_state=_decoded(raw["RelayState"]) if "RelayState" in raw else None,
         signature=_decoded(raw["Signature"]) if "Signature" in raw else None,
         algorithm=_decoded(raw["SigAlg"]) if "SigAlg" in raw else None,
-        # Each parameter exactly as its sender has encoded it.
+        # The signature covers each parameter exactly as the sender encoded it.
         signed_octets=signed.encode("latin-1"),
         came_by_form=raw.get(_CAME_BY) == _FORM,
     )
 
 
 async def in_form(body: bytes, name: str) -> Envelope:
-    """Raises `MessageRefused` when there is not exactly one such message."""
+    """The message in a form. Raises `MessageRefused` when there is not exactly one such message."""
     return await beside_the_loop(partial(_in_form, body, name), body)
 
 
@@ -63,14 +63,16 @@ def _in_form(body: bytes, name: str) -> Envelope:
 
 
 def has(encoded: bytes, name: str) -> bool:
-    """Without a look at each part: a form of nothing but ampersands has many."""
+    """Whether the form has the field. It searches the bytes and does not split them, because a form of nothing but ampersands has many
+    parts.
+    """
     field, parts = b"&" + name.encode(), b"&" + encoded + b"&"
     return field + b"=" in parts or field + b"&" in parts
 
 
 async def address(path: str, name: str, envelope: Envelope) -> str:
-    """The same message in an address, for a browser that is to come back with its cookies. Only one without a signature that counts can go
-    this way. Raises `MessageRefused` for one that is too long.
+    """An address with the same message, so that the browser comes back with its cookies. Only a message whose signature does not count can
+    go this way. Raises `MessageRefused` if the message is too long.
     """
     return await beside_the_loop(partial(_address, path, name, envelope), envelope.packed)
 

@@ -1,4 +1,4 @@
-"""Sign-ins to SAML service providers that begin here."""
+"""Sign-ins to SAML service providers that begin at Postern."""
 
 from typing import Annotated, Final, Literal
 
@@ -36,9 +36,9 @@ _OPEN: Final = "/ui/open/{org_slug}/{service_slug}"
 
 class LoginQuery(msgspec.Struct, frozen=True):
     RelayState: Annotated[str, example("/reports")] | None = None
-    """Where the service provider should lead the person; it knows what that means."""
+    """The place at the service provider to lead the person to. Only the service provider interprets it."""
     certificate: Annotated[Literal["active", "next"], example("active")] = "active"
-    """`next` tries the certificate that is to follow; for owners and admins."""
+    """`next` tries the next certificate; only for owners and admins."""
 
 
 class OpenForm(BoundForm, frozen=True, kw_only=True):
@@ -68,9 +68,9 @@ _REFUSES_LOGIN: Final = (
 async def _log_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Postern) -> Answer[bytes]:
     """Sign in to the service provider from here
 
-    Sign-in that the identity provider begins. The answer is a page whose form brings a response to the service provider: show it in the
-    person's browser. Somebody who has not joined the organization by an act of their own, and has not allowed the service provider to learn
-    who they are, gets 403: they are asked at `/ui/open/{org_slug}/{service_slug}`.
+    A sign-in that the identity provider begins. The answer is a page whose form sends a response to the service provider: show the page in
+    the person's browser. The answer is 403 for a person who has neither joined the organization by an act of their own nor allowed the
+    service provider to learn who they are. `/ui/open/{org_slug}/{service_slug}` asks such a person.
     """
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     trial = call.query.certificate == "next"
@@ -112,7 +112,7 @@ async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Post
 
 @page.get(_OPEN, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
 def open_service_provider(call: Call[None, OpenQuery, OpenPath], postern: Postern) -> bytes:
-    """Ask whether to go on to a service provider: no other site can send a person there from here"""
+    """Ask whether to go on to a service provider: no other site can send a person there without this question"""
     state = call.query.RelayState
     return shipped_pages().page(
         "saml/saml_open.html",

@@ -1,4 +1,4 @@
-"""`/saml/…/sso` and the pages between a SAML request and its assertion."""
+"""`/saml/…/sso`, and the pages between a SAML request and its assertion."""
 
 from functools import partial
 from typing import Final, Literal
@@ -67,9 +67,9 @@ _LATER: Final = f"{FINISH}/later"
 _ELSEWHERE: Final = f"{FINISH}/elsewhere"
 _REFUSES: Final = (MessageRefused, NotFound, OrganizationNotActive, Overloaded)
 _SIGN_INS: Final = frozenset({AuthorizationStep.SIGN_IN, AuthorizationStep.SECOND_FACTOR, AuthorizationStep.CREATE})
-# Where nobody is known yet, the page that asks them to sign in looks first who they are.
+# For these steps, the page that asks people to sign in also checks first whether the browser is already signed in.
 _BY_SIGN_IN: Final = _SIGN_INS | {AuthorizationStep.DONE}
-# Of sign-ins: each has a millisecond of work, most of it waits for the database or a thread meanwhile.
+# A limit on sign-ins. Each takes a millisecond of our own work, and waits for the database or a thread most of the time.
 EXCHANGES: Final = FewAtOnce(8)
 _OWN_SITES: Final = frozenset({None, b"same-origin", b"none"})
 
@@ -80,21 +80,21 @@ class SamlPath(msgspec.Struct, frozen=True):
 
 
 class SamlQuery(ReadByPage, frozen=True):
-    """Read by the rules of SAML."""
+    """The parameters. The handler reads them by the rules of SAML."""
 
     SAMLRequest: str = ""
     """The request, compressed by DEFLATE, in base64."""
     RelayState: str = ""
-    """It comes back with the answer."""
+    """The answer repeats it."""
     SigAlg: str = ""
-    """How the query is signed: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
+    """The algorithm of the query's signature: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
     Signature: str = ""
     """The signature, in base64."""
 
 
 class StateLink(msgspec.Struct, frozen=True):
     state: str = ""
-    """The sign-in that waits; it is in the address that `sso` leads to."""
+    """The waiting sign-in, from the address that `sso` leads to."""
 
 
 class SamlLaterForm(BoundForm, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class ElsewhereForm(BoundForm, frozen=True, kw_only=True):
 class SamlConsentForm(BoundForm, frozen=True, kw_only=True):
     flow: str = ""
     session: UUID = UUID(int=0)
-    """Whose account the page has shown: what Ada was shown, nobody else can allow."""
+    """The session whose account the page showed: nobody else can allow what Ada was shown."""
     answer: Literal["allow", "deny", "another"] = "deny"
 
 
@@ -136,10 +136,11 @@ def advice(refused: Refused) -> str:
 async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], postern: Postern) -> Page:
     """Send a person here to sign in by SAML
 
-    Single sign-on with the redirect binding. Somebody who is signed in already gets a page whose form brings the response to the service
-    provider, if they have allowed it or joined the organization by an act of their own, and otherwise a page that asks them. Everybody
-    else is led to `authenticate` first. What the service provider has to know, such as that nobody may be asked, goes
-    back as a SAML status. A request that is not certain to be the service provider's is a page with status 400.
+    Single sign-on with the redirect binding. A person who is not signed in goes to `authenticate` first. A person who is signed in, and has
+    allowed the service provider or joined the organization by an act of their own, gets a page whose form sends the response to the service
+    provider. Any other person gets a page that asks for consent. Failures that concern the service provider go back as a SAML status, such
+    as that the request forbids asking the person. If it is uncertain that the request comes from the service provider, the answer is a page
+    with status 400.
     """
     async with EXCHANGES:
         met = await _met(call, postern, call.path, call.presented)
@@ -163,7 +164,7 @@ async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], post
 async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
     """Send a person here by a form
 
-    The same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
+    This does the same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
     """
     envelope = await in_form(call.body, REQUEST)
     own = has_cookies(call.request, postern)
@@ -179,8 +180,8 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
 async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
     """Sign in for a SAML request
 
-    Where `sso` leads people who are not signed in. The page asks for address and password, then for a second factor where there is one,
-    and leads on to the service provider.
+    `sso` sends people here who are not signed in. The page asks for address and password, then for a second factor if there is one, and
+    leads on to the service provider.
     """
     try:
         flow = await flow_of(call, postern, call.query.state)
@@ -203,7 +204,7 @@ async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None]
 
 @page.get(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
 async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
-    """Go on to the service provider, or to what is left to do for it"""
+    """Go on to the service provider, or to the next step before it"""
     flow = await flow_of(call, postern, call.query.flow)
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client)
@@ -212,7 +213,7 @@ async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], p
 
 @page.post(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
 async def answer_saml_consent(call: Call[SamlConsentForm, None, None, Caller | None], postern: Postern) -> Page:
-    """Let a service provider learn who one is, or do not"""
+    """Allow or deny a service provider to learn who you are"""
     form, saml = call.body, postern.federation.saml_sign_in
 
     async def answered(flow: Flow) -> Page:
@@ -248,14 +249,16 @@ async def leave_saml_sign_in(call: Call[ElsewhereForm, None, None, Caller | None
 
 
 async def own_caller(request: Request, postern: Postern) -> Caller | None:
-    """Who is signed in in this browser, for a form that needs no cookie. They are there if the form was sent from our own site."""
+    """The person who is signed in in this browser. The form needs no session cookie, but browsers send one if the form came from our own
+    site.
+    """
     token = session_token(request, postern.foundation.public_url)
     request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
     return request.caller
 
 
 def has_cookies(request: Request, postern: Postern) -> bool:
-    """Whether a browser would have sent its cookies along, if it had any. It leaves them out with the form of another site."""
+    """Whether a browser would have sent our cookies if it had any. Browsers send none with the form of another site."""
     base_url = postern.foundation.public_url
     if flow_secret(request, base_url) is not None or session_token(request, base_url) is not None:
         return True
@@ -263,7 +266,7 @@ def has_cookies(request: Request, postern: Postern) -> bool:
 
 
 def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
-    """The page whose form brings the answer to the service provider: by itself, or by its button."""
+    """The page whose form sends the answer to the service provider: by itself, or by its button."""
     text = shipped_pages().text(call.language)
     key = "leaving.title_to" if outcome.succeeded else "going_back.title"
     content = shipped_pages().leaving(
@@ -278,7 +281,7 @@ def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
 
 
 async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
-    """The same request once more, in a flow that begins with signing in."""
+    """Begins the same request again, in a new flow that starts with a sign-in."""
     browser, _ = browser_secret(call, postern)
     wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
     again = await postern.identity.flows.begin(browser, FlowPurpose.SAML, flow.request, wanted, service=flow.service)
@@ -286,7 +289,7 @@ async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> 
 
 
 async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSamlSignIn) -> Page:
-    """For a sign-in that begins here, with a person who has to allow it first."""
+    """For a sign-in that begins at Postern, with a person who has to allow it first."""
     browser, headers = browser_secret(call, postern)
     email = "" if call.request.caller is None else call.request.caller.email.address
     flow = await postern.federation.saml_sign_in.begin(unfinished, _wanted(unfinished), browser=browser, email=email)
@@ -294,7 +297,7 @@ async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSaml
 
 
 async def _met(call: AnyCall, postern: Postern, path: SamlPath, browser: Token | None) -> Met:
-    """The request has its caller from here on."""
+    """The service, and the person in the browser. From here on this person is the caller of the HTTP request."""
     met = await postern.federation.saml_sign_in.meet(ServiceName(path.org_slug, path.service_slug), browser)
     call.request.caller = met.caller
     await fair_turn()
@@ -310,7 +313,7 @@ async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bo
         browser, headers = browser_secret(call, postern)
     caller: Caller | None = call.request.caller
     hint = outcome.asked.subject or ""
-    # A name that is no address may be somebody else's.
+    # A name ID that is no e-mail address may belong to another person than the present one, so the field stays empty.
     email = hint if "@" in hint else "" if caller is None or hint else caller.email.address
     flow = await postern.federation.saml_sign_in.begin(outcome, _wanted(outcome), browser=browser, email=email)
     path = _AUTHENTICATE.format(org_slug=outcome.application.organization_slug, service_slug=outcome.application.slug)
@@ -334,13 +337,13 @@ def _wanted(unfinished: UnfinishedSamlSignIn) -> Wanted:
 
 
 async def _claimed(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
-    """A sign-in that the form of another site has begun, which this browser brings first."""
+    """A sign-in that began with the form of another site, now with this browser's cookies."""
     browser, headers = browser_secret(call, postern)
     try:
         own = await postern.federation.saml_sign_in.claim(FlowId(UUID(call.query.state)), browser)
     except ValueError:
         raise FlowOver from None
-    # Once more, with the cookie that this answer may give.
+    # The redirect repeats the request with the cookie that this answer may set.
     path = _AUTHENTICATE.format(org_slug=call.path.org_slug, service_slug=call.path.service_slug)
     answer = redirect(f"{path}?{urlencode({'state': str(own)})}")
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
@@ -352,7 +355,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
     show = partial(interim_page, call=call, postern=postern, flow=flow, asked=outcome, rule=BROWSER_OR_NOBODY)
     match outcome.step:
         case AuthorizationStep.CONSENT:
-            assert outcome.signed_in is not None  # noqa: S101 - for the type checker: nobody else is asked
+            assert outcome.signed_in is not None  # noqa: S101 - for the type checker: only people who are signed in are asked for consent
             hidden = {"session": str(outcome.signed_in.session)}
             where = leading_to(outcome.asked.acs_url)
             return Answer(
@@ -366,7 +369,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
             time = until_second_factor(postern, flow, outcome, FINISH)
             return Answer(show("sign_in/second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)
         case _ if flow.signed_in_at is not None:
-            # They have signed out again, or the sign-in no longer counts.
+            # The person has signed out again, or the sign-in no longer counts.
             raise FlowOver
         case _:
             return to(SIGN_IN, flow)
@@ -390,8 +393,8 @@ def _sign_in_page(call: AnyCall, postern: Postern, flow: Flow) -> bytes:
 
 
 async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
-    """The person has signed in. What leaves needs a page of its own, because the pages of the sign-in may not send one away; the page that
-    asks about memberships may.
+    """The person has signed in. The answer needs a page of its own, because the pages of the sign-in may not send a form to another site.
+    The page that asks about memberships may.
     """
     if not flow.asked_memberships:
         return to(FINISH, flow)

@@ -1,4 +1,4 @@
-"""`/ui/choose-organization`: which of several organizations a person looks after in this browser."""
+"""`/ui/choose-organization`: a person of several organizations chooses the one to manage in this browser."""
 
 from urllib.parse import quote
 
@@ -19,18 +19,18 @@ from entrypoints.http.pages.flows import CHOOSE_ORGANIZATION, own_place
 
 class ChoiceLink(msgspec.Struct, frozen=True):
     to: str = ""
-    """The page to come back to."""
+    """The page of ours to come back to."""
 
 
 class ChoiceForm(BoundForm, frozen=True, kw_only=True):
     organization: str = ""
-    """Its slug; empty for none."""
+    """The organization's slug; empty for none."""
     to: str = ""
 
 
 @page.get(CHOOSE_ORGANIZATION, caller=BROWSER, limit=UNLIMITED, policy=WITH_FORM)
 async def show_choice_of_organization(call: Call[None, ChoiceLink], postern: Postern) -> bytes:
-    """Ask which organization it is about"""
+    """Ask which organization to manage"""
     found = await postern.tenancy.organizations.list(call.caller.user)
     return shipped_pages().page(
         "sign_in/choose_organization.html",
@@ -45,9 +45,9 @@ async def show_choice_of_organization(call: Call[None, ChoiceLink], postern: Pos
 
 @page.post(CHOOSE_ORGANIZATION, caller=BROWSER, limit=UNLIMITED, refuses=(Forbidden,))
 async def choose_organization(call: Call[ChoiceForm], postern: Postern) -> Answer[NoBody]:
-    """Choose the organization that it is about
+    """Choose the organization to manage
 
-    One that is closed to a member without a second factor leads to where it is set up, and back.
+    An organization that is closed to members without a second factor leads to the set-up of a second factor, and back.
     """
     try:
         await postern.tenancy.organizations.choose(call.caller, call.body.organization[: LONGEST_SLUG + 1])

@@ -1,5 +1,5 @@
-"""`/ui/sign-in/passkey`: signing in with a passkey, alone or after the password. The forms stand on the pages of the sign-in, where a
-script shows them. It asks for a challenge with the same form first, so that showing a page writes nothing down.
+"""`/ui/sign-in/passkey`: sign-in with a passkey, alone or after the password. The forms are on the pages of the sign-in, where a script
+shows them. The script first asks for a challenge with the same form, so that showing a page writes nothing to the database.
 """
 
 from typing import Final, TypeVar
@@ -43,9 +43,9 @@ Credential = TypeVar("Credential")
 
 class PlaceForm(FlowForm, frozen=True, kw_only=True):
     to: str = ""
-    """The page to come back to, where there is no flow yet."""
+    """The page of ours to come back to, if there is no flow yet."""
     credential: str = ""
-    """What the browser has made, as JSON."""
+    """The browser's credential, as JSON."""
 
 
 class PasskeyForm(FlowForm, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ async def second_factor_options(call: Call[PasskeyForm, None, None, Caller | Non
 
 @page.post(_BY_PASSKEY, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP_WITH_PASSKEYS, refuses=(RateLimited,))
 async def send_passkey(call: Call[PasskeyForm, None, None, Caller | None], postern: Postern) -> Page:
-    """Show a passkey after the password"""
+    """Use a passkey after the password"""
     form = call.body
     flow = await flow_of(call, postern, form.flow)
     text = shipped_pages().text(call.language)
@@ -113,7 +113,7 @@ async def send_passkey(call: Call[PasskeyForm, None, None, Caller | None], poste
 
 @page.get(LOST_FACTOR, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP)
 async def show_lost_factor(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
-    """Say what helps somebody who has lost their second factor"""
+    """Explain the help for a lost second factor"""
     flow = await flow_of(call, postern, call.query.flow)
     over = await when_over(call, postern, flow)
     if over is not None:
@@ -128,7 +128,7 @@ def as_json(options: msgspec.Struct) -> Answer[bytes]:
 
 
 def read(text: str, kind: type[Credential]) -> Credential:
-    """What the script has put into the form. Raises `BadRequest`."""
+    """The credential that the script has put into the form. Raises `BadRequest`."""
     try:
         return msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=kind)
     except msgspec.MsgspecError as error:

@@ -1,4 +1,4 @@
-"""The way from our pages to where the people of a domain sign in, and its way back."""
+"""The ways from our pages to the provider of a domain's people, and back."""
 
 from urllib.parse import quote, urlencode
 
@@ -14,22 +14,24 @@ from entrypoints.http.pages.flows import AnyCall
 
 
 def provider_address(realm: Realm, flow: Flow, email: str) -> str:
-    """Where the sign-in at the realm's provider begins. It comes back into the flow."""
+    """The address where the sign-in at the realm's provider begins. It comes back into the flow."""
     return _address(realm.provider, org=realm.organization_slug, login_hint=email, flow=str(flow.id))
 
 
 def address_again(provider: str, flow: Flow, **more: str) -> str:
-    """Where somebody who is back already leaves once more. It is kept for a moment, so it names nobody."""
+    """The address for a second way to the provider, after the person has come back. We store it for a moment, so it contains no e-mail
+    address.
+    """
     return _address(provider, flow=str(flow.id), **more)
 
 
 def provider_name(postern: Postern, way: WayIn) -> str:
-    """As people know it. Empty for one of the organization's own that is gone."""
+    """The provider's name for people. Empty for a provider of the organization's own that has been deleted."""
     return "" if way.realm is None else postern.identity.journeys.name(way.realm.provider, way.provider_name)
 
 
 def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: str) -> bytes:
-    """Before a link leads on to an organization's own provider."""
+    """The page that asks before a link leads to an organization's own provider."""
     text = shipped_pages().text(call.language)
     return shipped_pages().page(
         "ask_to_leave.html",
@@ -41,7 +43,7 @@ def ask_to_leave(call: AnyCall, flow: Flow, provider: str, name: str, **more: st
 
 
 def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: WayIn) -> Answer[bytes] | None:
-    """A page that leaves by itself, since no redirect behind a form may end at another site. None where people may choose."""
+    """A page that leaves by itself, since no redirect behind a form may end at another site. None when people may choose another way."""
     if way.realm is None or not way.is_required:
         return None
     text = shipped_pages().text(call.language)
@@ -58,7 +60,7 @@ def to_provider(call: AnyCall, postern: Postern, flow: Flow, email: str, way: Wa
 
 
 def back_to_asker(postern: Postern, redirect_uri: str, *, on_pages: bool = False) -> str:
-    """Where somebody gets back to who connects an identity: to the application that asked for it, or to the page where they did."""
+    """The destination after connecting an identity: the application that asked for it, or the page of ours where the person did."""
     frontend = postern.foundation.links.frontend_url
     return f"{postern.foundation.public_url}{CONNECTIONS}" if on_pages else redirect_uri or f"{frontend}{CONNECTIONS.removeprefix(HOME)}"
 

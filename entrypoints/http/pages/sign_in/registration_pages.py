@@ -1,4 +1,4 @@
-"""`/ui/register` and `/ui/check-mail`: an account of one's own, and what to do until the mail has come."""
+"""`/ui/register` and `/ui/check-mail`: registering an account, and waiting for the mail."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -45,9 +45,9 @@ _RESEND: Final = "/ui/check-mail/resend"
 class EntryLink(msgspec.Struct, frozen=True):
     flow: str = ""
     to: str = ""
-    """The page to go to in the end, where there is no flow yet."""
+    """The page of ours to go to in the end, if there is no flow yet."""
     org_slug: str = ""
-    """The organization whose name and colour the page and the mail have, where there is no flow yet."""
+    """The organization whose branding the page and the mail get, if there is no flow yet."""
 
 
 class SentLink(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         email = email_field(form.email.strip(), postern.foundation.email_syntax)
     except BadRequest:
         return await refused("email", text("sign_in.no_address"))
-    # The mail leads back to it.
+    # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
         service = service_named(wanted.organization, wanted.service_slug)
@@ -104,7 +104,7 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     except BadRequest as refusal:
         return await refused("password", in_words(refusal, text))
     except Conflict:
-        # Of two equal forms, the second finds the account of the first.
+        # When a form is sent twice, the second request finds the account of the first.
         if not await postern.identity.accounts.was_just_registered(email, form.password):
             return await refused("email", text("register.taken"))
     if flow is None:
@@ -177,7 +177,7 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """What a form shows that may begin a flow: the flow or nothing, and what the person has typed."""
+    """The parts of a form that may begin a flow: its flow, if there is one, and the values that the person has entered."""
 
     browser: Token
     flow: Flow | None

@@ -1,4 +1,4 @@
-"""`/ui/second-factor-required`: between signing in and an application of an organization that requires a second factor of its members."""
+"""`/ui/second-factor-required`: after sign-in, for applications of an organization that requires a second factor of its members."""
 
 from typing import Final
 
@@ -32,11 +32,11 @@ class LaterForm(BoundForm, frozen=True, kw_only=True):
     flow: str
 
 
-# Loaded again once nothing is left to do, it leaves.
+# The page may be loaded again when no step is left. It then leaves for the application, and so needs the policy of such a page.
 @page.get(SECOND_FACTOR_REQUIRED, caller=BROWSER, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def show_second_factor_required(call: Call[None, FlowLink], postern: Postern) -> Page:
     """Ask a member to set up the second factor that the organization requires"""
-    # Whether they belong there was asked before this.
+    # The person was asked about memberships before this page.
     flow = replace(await flow_of(call, postern, call.query.flow), asked_memberships=True)
     outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
     if isinstance(outcome, UnfinishedAuthorization) and outcome.step is AuthorizationStep.SET_UP_SECOND_FACTOR:

@@ -1,5 +1,5 @@
-"""`/ui/sign-in/link`: where a sign-in link leads to. Opening it shows a button, and only the button uses it up. Opened in the browser that
-asked for it, it goes on with what the person was doing there.
+"""`/ui/sign-in/link`: the page behind a sign-in link. Opening the link shows a button, and only the button uses the link up. In the browser
+that asked for the link, the button also continues the person's task there.
 """
 
 from collections.abc import Mapping
@@ -33,9 +33,9 @@ _LongText = Annotated[str, msgspec.Meta(max_length=2000)]
 class LinkOpened(msgspec.Struct, frozen=True):
     token: Token = Token("")
     flow: str = ""
-    """The flow that the link was asked for in."""
+    """The flow in which the person asked for the link."""
     client_id: str = ""
-    """The application that it leads to otherwise, and with what."""
+    """The application that the link leads to, if the flow is not this browser's; its redirect URI and state follow."""
     redirect_uri: _LongText = ""
     state: _LongText = ""
 
@@ -50,9 +50,9 @@ def _advice(refused: Refused) -> str | Advised:
 
 @page.get(LINK, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP, advice=_advice, refuses=(BadRequest,))
 async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], postern: Postern) -> Page:
-    """Show whom a sign-in link signs in
+    """Show the account that a sign-in link signs in to
 
-    Looks the link up and leaves it usable, however often a program opens it.
+    This looks up the link and leaves it usable, however often a program opens it.
     """
     link = call.query
     email = (await postern.identity.sign_in_links.look(link.token)).email
@@ -61,7 +61,7 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
     if asked_in is not None and asked_in.signed_in_at is None:
         flow = asked_in
     else:
-        # Signed in to meanwhile, in another way: to the same page once more.
+        # The person has signed in to this flow in another way in the meantime. A new flow leads to the same page.
         is_own = asked_in is not None and asked_in.purpose is FlowPurpose.ACCOUNT
         request = asked_in.request if asked_in is not None and is_own else _onward(link)
         flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
@@ -95,7 +95,7 @@ async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], post
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_link(visit(call, postern, flow), form.token)
     except FlowOver:
-        # Signed in by that flow otherwise; as somebody else, perhaps, than the button says.
+        # The flow was signed in by another way, perhaps by another person than the button names.
         link = await postern.identity.sign_in_links.look(form.token)
         if call.presented is None or call.presented.user != link.user:
             raise
@@ -106,7 +106,7 @@ async def use_sign_in_link(call: Call[LinkForm, None, None, Caller | None], post
 
 
 async def _asked_in(call: AnyCall, postern: Postern, flow: str) -> Flow | None:
-    """The flow that the link was asked for in, if it is this browser's."""
+    """The flow in which the person asked for the link, if it is this browser's."""
     try:
         return await flow_of(call, postern, flow) if flow else None
     except FlowOver:
@@ -114,7 +114,9 @@ async def _asked_in(call: AnyCall, postern: Postern, flow: str) -> Flow | None:
 
 
 def _onward(link: LinkOpened) -> Mapping[str, Json]:
-    """Whoever is signed in asks for an authorization, as if the application had sent them. It checks all that the link says."""
+    """The address of an authorization request, as if the application had sent the signed-in person. The authorization endpoint checks all
+    values of the link.
+    """
     if not link.client_id:
         return {}
     asked = {"response_type": "code", "client_id": link.client_id, "redirect_uri": link.redirect_uri, "scope": "openid profile email"}

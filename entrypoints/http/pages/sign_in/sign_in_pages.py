@@ -1,7 +1,7 @@
-"""`/ui/sign-in`: the address first, then the password, then a second factor where there is one. None of these pages tells whether an
-account exists: until the password is right, all are the same for every address.
+"""`/ui/sign-in`: first the address, then the password, then a second factor if the account has one. None of these pages reveals whether an
+account exists: until the password is right, all pages are the same for every address.
 
-A sign-in that nobody has begun a flow for becomes one with its first form, so that showing the page costs no look-up.
+The first form of a sign-in begins its flow, if there is none yet. So showing the page costs no look-up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,8 +57,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
 
-# Stands where the token of the forms is to stand.
-# Nobody can put it into what they ask for, since nobody can know it.
+# A placeholder for the form's token in the cached page. It is random, so no value from a request can contain it.
 _TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
 _LONGEST_EMAIL: Final = 320
 _RESEND: Final = "/ui/check-mail/resend"
@@ -69,9 +68,9 @@ _Flag = Annotated[str, msgspec.Meta(pattern="^(yes)?$")]
 class SignInLink(msgspec.Struct, frozen=True):
     flow: str = ""
     to: str = ""
-    """The page to come back to, where there is no flow yet."""
+    """The page of ours to come back to, if there is no flow yet."""
     again: str = ""
-    """Also for somebody who is signed in: `yes`, or `another` where it is to be another account."""
+    """Ask for a sign-in even if the person is signed in: `yes`, or `another` for another account."""
 
 
 class AddressForm(FlowForm, frozen=True, kw_only=True):
@@ -100,7 +99,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     if caller is not None:
         if not link.again:
             return redirect(own_place(link.to))
-        # Whoever has a second factor must show it: there is no weaker proof that would be enough everywhere.
+        # A person with a second factor must use it here, since a weaker proof would not be enough for every page.
         wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
@@ -141,7 +140,7 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
     if not flow.email:
         return to(SIGN_IN, flow)
     way = await _way_in(postern, flow.email)
-    # Also a form may lead here, by pages of ours that know the address already.
+    # A form may lead here, too, from pages of ours that already know the address. So the answer is a page that leaves, not a redirect.
     elsewhere = to_provider(call, postern, flow, flow.email, way)
     return elsewhere or Answer(password_page(call, postern, flow, flow.email, way=way), 200)
 
@@ -208,7 +207,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
             visit(call, postern, flow), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
-        # The address is known, the first proof no longer counts.
+        # The flow still has the address, but the first proof no longer counts.
         return Answer(password_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -218,12 +217,12 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
 
 
 async def when_over(call: AnyCall, postern: Postern, flow: Flow) -> Page | None:
-    """None: nobody has signed in by this flow yet."""
+    """The answer for a flow that has had its sign-in. None when nobody has signed in by this flow yet."""
     return None if flow.signed_in_at is None else await once_over(call, postern, flow)
 
 
 async def once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
-    """Whoever goes back to the pages of a flow that they have signed in by goes on from there, as long as they are signed in."""
+    """Continues a flow for a person who goes back to its pages after the sign-in, as long as the person is signed in."""
     caller = call.request.caller
     if caller is not None and caller.session == flow.session:
         return await go_on(call, postern, flow, caller)
@@ -231,7 +230,7 @@ async def once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
 
 
 async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: ProviderRequired) -> Answer[bytes]:
-    """For somebody who has shown who they are, and must sign in at their organization's provider: the page with its button."""
+    """The page for a person who has proved who they are, and must sign in at the organization's provider: it has the provider's button."""
     email = flow.email if refusal.person is None else refusal.person.address
     return Answer(password_page(call, postern, flow, email, _told("", refusal, call), way=await _way_in(postern, email)), 400)
 
@@ -246,7 +245,7 @@ def address_page(
 
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str]]:
-    """The names of the providers that can be used here, and where each button leads."""
+    """The names of the available providers, and the addresses of their buttons."""
     offers = postern.identity.journeys.offered_in(flow)
     return [(one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
 
@@ -281,13 +280,13 @@ def _rendered(
 
 
 def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal) -> Answer[bytes]:
-    """Why another way to sign in led nowhere, on the page that offers all of them."""
+    """The page with all ways to sign in, and the reason why another way failed."""
     return Answer(address_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
 
 
 @lru_cache(maxsize=64)
 def _first_page(language: Language, place: str, offers: tuple[tuple[str, str], ...], *, passkeys: bool) -> list[bytes]:
-    """The page that most people see first, and robots again and again: around its token it is the same for everybody."""
+    """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
     return _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys).split(_TOKEN_PLACE.encode())
 
 
@@ -310,7 +309,7 @@ def password_page(
     way: WayIn = ANY_WAY,
     unproved: bool = False,
 ) -> bytes:
-    """`unproved`: the password is right, and the address still has to be confirmed."""
+    """`unproved`: the password is right, but the address still has to be confirmed."""
     realm = way.realm if way.leads_to_provider else None
     return shipped_pages().page(
         "sign_in/password.html",
@@ -327,7 +326,7 @@ def password_page(
         provider_name=provider_name(postern, way),
         unproved=unproved,
         resend=_RESEND,
-        # The realm's stands above.
+        # The button of the realm's provider is above the others.
         offers=offered(postern, flow, but="" if realm is None else realm.provider),
         errors=errors,
         longest=LONGEST_PASSWORD,

@@ -1,4 +1,4 @@
-"""`/ui/sign-out`: the end of a browser session, and of all that applications opened from it."""
+"""`/ui/sign-out`: ending a browser session, and all sessions that applications opened from it."""
 
 from typing import Final
 
@@ -21,13 +21,13 @@ SIGNED_OUT: Final = "/ui/signed-out"
 
 class SignedOutLink(msgspec.Struct, frozen=True):
     ui_locales: str = ""
-    """The languages that the application has asked for."""
+    """The languages that the application asked for."""
 
 
 @page.post("/ui/sign-out", caller=SIGNING_OUT, limit=UNLIMITED)
 async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], postern: Postern) -> Answer[NoBody]:
-    """Sign out, here and in all applications that were signed in to from here"""
-    # The form of another page may not lead to another site: a page of ours tells the service providers.
+    """Sign out, here and in all applications that you signed in to from here"""
+    # A form's redirect may not lead to another site: a page of ours tells the service providers.
     onward, headers = await sign_out_here(call, postern)
     answer = redirect(onward or SIGNED_OUT)
     return Answer(answer.value, answer.status, (*answer.headers, *headers))

@@ -1,6 +1,6 @@
-"""`/auth/{provider}`: to an upstream provider, and back. It begins on our own pages (`flow`), on an application's page (`org` and
-`service`), at the code of a device (`user_code`), or at an organization's own address (`org` alone). Whatever it began at goes on once the
-person is signed in: that is the flow's affair, and this page knows nothing of it.
+"""`/auth/{provider}`: to an upstream provider, and back. A sign-in begins on our own pages (`flow`), on an application's page (`org` and
+`service`), at the code of a device (`user_code`), or at an organization's own address (`org` alone). The flow knows how to continue after
+the sign-in; these pages do not.
 """
 
 from collections.abc import Iterator
@@ -63,51 +63,54 @@ class ProviderPath(msgspec.Struct, frozen=True):
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """Where the sign-in leads. With nothing of it, to the person's own account."""
+    """The destination of the sign-in; without parameters, the person's own account."""
 
     org: str = ""
-    """The slug of the organization. With `flow`, of the one that leads people of its domain to the provider."""
+    """The slug of the organization. Beside `flow`: the organization that sends people of its domain to the provider."""
     service: str = ""
-    """The slug of its service."""
+    """The slug of the organization's service."""
     redirect_uri: str = ""
-    """Where the person goes back to: one of the service's redirect URIs, the first by default."""
+    """The person's destination afterwards: one of the service's redirect URIs, the first by default."""
     state: str = ""
-    """It comes back with the answer."""
+    """The answer repeats it."""
     code_challenge: str = ""
-    """PKCE. A service with a client secret may do without; one without gets the tokens in the fragment, if it is of type `web` or `api`."""
+    """The PKCE challenge. A service with a client secret may leave it out. Another `web` or `api` service that leaves it out gets the
+    tokens in the fragment.
+    """
     code_challenge_method: str = ""
-    """`S256`, which it also is where it is left out beside a challenge."""
+    """`S256`, which is also the default beside a challenge."""
     user_code: str = ""
     """The code that a device shows."""
     saml_state: str = ""
-    """Of a SAML sign-in that waits."""
+    """The state of a SAML sign-in that waits."""
     login_hint: str = ""
-    """The address of the person that is expected."""
+    """The address of the person whom the application expects."""
     flow: str = ""
-    """A sign-in on our own pages that goes on."""
+    """The flow of a sign-in on our own pages."""
     to: str = ""
-    """The page of ours to go to."""
+    """The page of ours to go to afterwards."""
     consent: str = ""
-    """With `yes`, the person is asked again what the service may do at the provider, if it asks for anything there."""
+    """`yes` asks the person again for the service's access at the provider, if the service asks the provider for any."""
 
 
 class Returned(msgspec.Struct, frozen=True):
-    """What the provider sends back."""
+    """The parameters that the provider sends back."""
 
     code: str = ""
-    """A code, good for one exchange."""
+    """The authorization code. It works once."""
     state: str = ""
-    """What the sign-in began with."""
+    """The state of the request to the provider."""
     iss: str | None = None
-    """Who says so (RFC 9207). A provider that announces it must say it."""
+    """The issuer of the answer (RFC 9207). A provider that announces this parameter must send it."""
     error: str = ""
-    """Why there is no code. What else the provider says of it is not shown to anybody."""
+    """The provider's reason for sending no code. We show nobody any further text of the provider."""
 
 
 @page.get(
     START,
     caller=IN_FLOW,
-    # Not that of pages: the interface limits all of `/auth/*`, and each call writes a row. Nobody guesses the state to come back with.
+    # The limit of the API, and not that of pages: it covers all of `/auth/*`, and each call writes a row. The way back needs no limit,
+    # since nobody can guess a state.
     limit=AUTH,
     policy=IN_POPUP,
     advice=advice,
@@ -119,8 +122,8 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
     """Send a person here to sign in through a provider
 
     The answer is a redirect to the provider. When the person comes back, the service gets `code`, `state` and `iss` at its redirect URI, or
-    the tokens in the fragment; a second factor is asked for first, if the person has one. A redirect URI that is not registered never gets
-    a redirect. For an organization's own provider, a page with a button comes first.
+    the tokens in the fragment. If the person has a second factor, we ask for it first. We never redirect to an unregistered redirect URI.
+    For an organization's own provider, a page with a button comes first.
     """
     link = call.query
     provider = provider_key(call.path.provider)
@@ -162,7 +165,7 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
 async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern) -> Page:
     """Come back from a provider
 
-    Once, in the browser that left, within 15 minutes.
+    This works once, in the browser that left, within 15 minutes.
     """
     provider, state = call.path.provider, Token(call.query.state)
     browser = flow_secret(call.request, postern.foundation.public_url)
@@ -170,7 +173,8 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
         taken = await postern.identity.journeys.take(provider, state, browser)
     except FlowOver:
         return await _again(call, postern, provider, state, browser)
-    # Whoever is sent back twice drops this request, and the provider redeems its code only once.
+    # A browser that is sent back twice drops this request. The provider redeems its code only once, so this request must finish all the
+    # same.
     call.request.finish()
     if taken.user is not None:
         return await _connected(call, postern, taken, state)
@@ -185,11 +189,12 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             return await _denied(postern, flow, state)
-        # Whoever comes back second goes on where the first is told why: the page has all ways to sign in.
+        # A second request of the same way back cannot see this refusal. It goes on to the sign-in page, which has all ways to sign in.
         await postern.identity.repeated_returns.tell(state, place_in(flow, SIGN_IN))
         return sign_in_again(call, postern, flow, refusal)
     except BaseException:
-        # Such as a database that is busy, or a request whose time is up: who tries again, as the page says, has used the state up.
+        # A busy database, for example, or a request whose time is up. The state is used up, so a person who tries again, as the page says,
+        # needs this record to get on.
         with _last_word():
             await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, place_in(flow, SIGN_IN))
         raise
@@ -198,7 +203,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
 
 @contextmanager
 def _last_word() -> Iterator[None]:
-    """Also of a request that is broken off, and then not for long. What went wrong first counts."""
+    """Lets the record be written even if the request is cancelled, but within a second. A refusal here must not hide the first failure."""
     with suppress(Refusal), trio.CancelScope(shield=True, relative_deadline=_LAST_WORD_TAKES):
         yield
 
@@ -216,7 +221,7 @@ async def _denied(postern: Postern, flow: Flow, state: Token) -> Page:
 async def _again(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, provider: str, state: Token, browser: Token | None
 ) -> Page:
-    """Once more, in the browser that has come back already."""
+    """Answers a second request of the same way back, in the browser that has already come back."""
     used = await postern.identity.repeated_returns.wait(provider, state, browser)
     flow = used.flow
     if flow is None or used.led_to:
@@ -232,7 +237,7 @@ async def _again(
 async def _entered(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, flow: Flow, state: Token
 ) -> SignedInBrowser | str | None:
-    """None: they owe a second factor. An address: they are led to the provider once more."""
+    """The signed-in browser. None when a second factor is still needed. An address when the person must go to the provider again."""
     proofs = postern.identity.upstream_proofs
     vouched = await _vouched(call, postern, taken, state)
     try:
@@ -257,7 +262,7 @@ async def _onward(
 async def _flow(
     call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern, provider: str, browser: Token
 ) -> tuple[Flow, bool]:
-    """That goes on once the person is signed in; and whether it begins here, so that nobody has kept it yet."""
+    """The flow that continues after the sign-in, and whether it is new, so that nothing has stored it yet."""
     link = call.query
     if link.flow:
         return await flow_of(call, postern, link.flow), False
@@ -293,8 +298,9 @@ async def _flow(
 
 
 def _is_bare(link: Beginning, provider: str) -> bool:
-    """Whether a link alone would sign somebody in: the three ask people to choose an account, and an organization's own provider asks what
-    it likes, so whoever runs it could sign others in to an account of theirs. A flow in the address began in this browser.
+    """Whether a link alone could sign somebody in. The three providers of the installation ask people to choose an account. An
+    organization's own provider asks whatever it likes, so its operator could sign others in to an account of the operator's. A `flow` in
+    the address is safe, since it began in this browser.
     """
     return not is_one_of_three(provider) and not link.flow and not link.saml_state
 
@@ -311,7 +317,7 @@ async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], post
 async def _connected(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token
 ) -> Answer[NoBody]:
-    """Back to where the person asked to connect an identity."""
+    """The redirect to the place where the person asked to connect an identity."""
     told = {"status": "success", "provider": taken.provider, "action": "link"}
     back = back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages)
     try:
@@ -319,7 +325,7 @@ async def _connected(
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, UnknownProvider) as refusal:
         told = {**told, "status": "error", "error": _reason(refusal)}
     except BaseException:
-        # As above.
+        # The state is used up, as in `come_back_from_provider`.
         with _last_word():
             await postern.identity.repeated_returns.tell(state, with_query(back, {**told, "status": "error", "error": _FAILED}))
         raise
@@ -329,7 +335,7 @@ async def _connected(
 
 
 def _reason(refusal: Refusal) -> str:
-    """For programs: a word of ours."""
+    """The reason in one word of ours, for programs."""
     match refusal:
         case UpstreamRefused():
             return refusal.reason

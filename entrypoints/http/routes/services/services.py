@@ -151,8 +151,7 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | msgspec.UnsetType | None = msgspec.UNSET
     """The address where the application publishes these keys, in place of `jwks`. We fetch the keys whenever you send this. Null removes
-    the
-    address and the keys from it.
+    the address and the keys from it.
     """
     id_token_alg: Annotated[IdTokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's ID tokens."""

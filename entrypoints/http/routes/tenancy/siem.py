@@ -45,8 +45,7 @@ class SiemBody(msgspec.Struct, frozen=True):
     """1 to 100 characters."""
     provider_type: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 30}), example("splunk_hec")]
     """The format of the batches: `splunk_hec`, `datadog`, `elastic`, or `generic` (NDJSON). `hec`, `log_intake`, `bulk` and `ndjson` are
-    other
-    names of these formats.
+    other names of these formats.
     """
     endpoint_url: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""`/ui/applications`: the applications that can act for a person, and how that ends."""
+"""`/ui/applications`: the applications that can act for a person, and ending their access."""
 
 from math import ceil
 from typing import Final
@@ -58,7 +58,7 @@ async def ask_to_revoke_application(call: Call[None, None, ApplicationPath], pos
 async def revoke_application(call: Call[BoundForm, None, ApplicationPath], postern: Postern) -> Page:
     """Take an application's access away
 
-    One that has none, or no longer, is no error.
+    Taking away an access that does not exist, or no longer exists, is no error.
     """
     try:
         await postern.federation.consents.revoke(call.caller.user, ServiceId(call.path.service_id), call.actor)

@@ -1,4 +1,4 @@
-"""`/ui/settings/connections`: the accounts at providers that a person signs in with."""
+"""`/ui/settings/connections`: the accounts at providers by which a person signs in."""
 
 from typing import Annotated, Final
 
@@ -28,7 +28,7 @@ _REASONS: Final = frozenset({"cancelled", "taken", "other_connected", "not_for_a
 
 
 class ConnectionsLink(msgspec.Struct, frozen=True):
-    """`status`, `action` and `error` are what a provider's callback brings."""
+    """A provider's callback sets `status`, `action` and `error`."""
 
     done: str = ""
     status: str = ""
@@ -52,7 +52,7 @@ async def show_connections(call: Call[None, ConnectionsLink], postern: Postern) 
 
 @page.get(_CONNECT, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(UnknownProvider,))
 async def ask_to_connect(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
-    """Say what connecting an account at a provider means"""
+    """Explain the connection of an account at a provider before it is made"""
     provider = call.path.provider
     name = dict(await _offered(call, postern)).get(provider)
     if name is None:
@@ -85,7 +85,7 @@ async def connect(call: Call[BoundForm, None, ConnectionPath], postern: Postern)
 
 @page.get(_DISCONNECT, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound,))
 async def ask_to_disconnect(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
-    """Ask before an account at a provider no longer lets you in"""
+    """Ask before an account at a provider is disconnected"""
     return await _asked_to_disconnect(call, postern)
 
 
@@ -93,7 +93,7 @@ async def ask_to_disconnect(call: Call[None, None, ConnectionPath], postern: Pos
 async def disconnect(call: Call[BoundForm, None, ConnectionPath], postern: Postern) -> Page:
     """Disconnect an account at a provider
 
-    One that is not connected, or no longer, is no error.
+    Disconnecting an account that is not connected, or no longer, is no error.
     """
     try:
         await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
@@ -138,7 +138,7 @@ async def _page(call: AnyCall, postern: Postern, *, errors: dict[str, UpstreamRe
 
 
 async def _offered(call: AnyCall, postern: Postern) -> list[tuple[str, str]]:
-    """What the person can connect: the installation's, and those of the organization that they look after."""
+    """The providers that the person can connect: the installation's own, and those of the organization that the person manages here."""
     return [(one.key, one.name) for one in await postern.identity.journeys.offered_to(call.caller)]
 
 

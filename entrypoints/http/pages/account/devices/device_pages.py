@@ -1,4 +1,4 @@
-"""`/ui/devices`: what one signs in with: named, looked at with the reasons of its risk, and revoked."""
+"""`/ui/devices`: a person's devices: naming one, the reasons for its risk, and revoking one."""
 
 from math import ceil
 from typing import Final
@@ -23,7 +23,7 @@ _ONE: Final = f"{DEVICES}/{{device_id}}"
 _REVOKE: Final = f"{_ONE}/revoke"
 _REVOKED: Final = {"revoked": "devices.done_revoked"}
 _RENAMED: Final = {"renamed": "devices.done_renamed"}
-# From here on, something about a sign-in was unusual.
+# The lowest score of a sign-in with anything unusual.
 _RAISED: Final = min(WEIGHTS.values())
 
 
@@ -56,7 +56,7 @@ async def show_devices(call: Call[None, Listing], postern: Postern) -> bytes:
 
 @page.get(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
 async def show_device(call: Call[None, Done, DevicePagePath], postern: Postern) -> bytes:
-    """See what is known of a device"""
+    """See the details of a device"""
     return _device(call, postern, await _own(call, postern), _RENAMED.get(call.query.done, ""))
 
 
@@ -81,7 +81,7 @@ async def ask_to_revoke_device(call: Call[None, None, DevicePagePath], postern: 
 async def revoke_own_device(call: Call[BoundForm, None, DevicePagePath], postern: Postern) -> Page:
     """Revoke a device
 
-    Its sessions end. The one that the person is using cannot be revoked: they sign out instead.
+    The device's sessions end. The device that the person is using cannot be revoked: the person signs out instead.
     """
     try:
         await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
@@ -93,19 +93,19 @@ async def revoke_own_device(call: Call[BoundForm, None, DevicePagePath], postern
 
 
 def level(device: Device) -> str:
-    """How risky its last sign-in looked, in one word."""
+    """The risk of the device's last sign-in, in one word."""
     if device.risk_score > DEMANDS_MORE:
         return "high"
     return "raised" if device.risk_score >= _RAISED else LOW
 
 
 def tag(device: Device) -> str:
-    """The key of what the list says of that. Empty: nothing."""
+    """The text key of the device's risk in the list. Empty when the risk is low."""
     return "" if level(device) == LOW else f"devices.risk_{level(device)}"
 
 
 async def _own(call: AnyCall, postern: Postern) -> Device:
-    """Somebody else's device does not exist here."""
+    """The person's own device. Another person's device counts as unknown, so the page does not reveal that it exists."""
     try:
         return await postern.identity.devices.get(call.caller.user, DeviceId(call.path.device_id))
     except Forbidden:

@@ -1,4 +1,4 @@
-"""`/ui/sessions`: where one is signed in, and how that ends: one session at a time, or all others."""
+"""`/ui/sessions`: a person's sessions, and ending one of them or all others."""
 
 from math import ceil
 from typing import Final
@@ -63,9 +63,9 @@ async def ask_to_end_session(call: Call[None, None, SessionPath], postern: Poste
 
 @page.post(_END, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
 async def end_session(call: Call[BoundForm, None, SessionPath], postern: Postern) -> Page:
-    """End a session, and those that were opened from it
+    """End a session, and the sessions that were opened from it
 
-    One that has ended already is no error. One's own ends by signing out.
+    Ending a session that has already ended is no error. To end the present session, the person signs out.
     """
     try:
         await postern.identity.own_sessions.end(call.caller, SessionId(call.path.session_id), call.actor)

@@ -1,4 +1,4 @@
-"""`/ui/sign-ins`: who has tried to sign in to the account, and whether they could."""
+"""`/ui/sign-ins`: the attempts to sign in to the account, and their outcomes."""
 
 from typing import Final
 from uuid import UUID
@@ -39,7 +39,7 @@ class Older(msgspec.Struct, frozen=True):
 async def show_sign_ins(call: Call[None, Older], postern: Postern) -> bytes:
     """List the attempts to sign in to your account, newest first"""
     before = None if call.query.before is None else LoginEventId(call.query.before)
-    # One more than is shown tells whether there are older ones.
+    # The page asks for one entry more than it shows. If it gets that entry, there are older ones.
     found = await postern.identity.login_events.list_own(call.caller.user, before, ON_A_PAGE + 1)
     logins = found[:ON_A_PAGE]
     older = f"{SIGN_INS}?before={logins[-1].event.id}" if len(found) > ON_A_PAGE else ""
@@ -59,6 +59,6 @@ async def show_sign_ins(call: Call[None, Older], postern: Postern) -> bytes:
 
 
 def failure(login: OwnLogin) -> str:
-    """The key of why an attempt failed. Empty: it succeeded."""
+    """The text key of the reason why an attempt failed. Empty when the attempt succeeded."""
     reason = login.event.failure
     return "" if reason is None else f"sign_ins.failure.{reason.value}"

@@ -1,4 +1,4 @@
-"""`/ui/passkeys`: what one signs in with instead of a password: added, named, and removed."""
+"""`/ui/passkeys`: a person's passkeys: adding, naming and removing one."""
 
 from typing import Final
 from uuid import UUID
@@ -36,7 +36,7 @@ class PasskeyPagePath(msgspec.Struct, frozen=True):
 class NewPasskeyForm(BoundForm, frozen=True, kw_only=True):
     name: str = ""
     credential: str = ""
-    """What the browser has made, as JSON."""
+    """The browser's new credential, as JSON."""
 
 
 class PasskeyNameForm(BoundForm, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ async def ask_to_remove_passkey(call: Call[None, None, PasskeyPagePath], postern
 async def remove_own_passkey(call: Call[BoundForm, None, PasskeyPagePath], postern: Postern) -> Page:
     """Remove a passkey
 
-    One that is gone already is no error.
+    Removing a passkey that no longer exists is no error.
     """
     try:
         await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
@@ -130,7 +130,7 @@ async def _own(call: AnyCall, postern: Postern) -> Passkey:
 
 
 def _obstacle(postern: Postern) -> str:
-    """The key of why there are none. Empty: there can be."""
+    """The text key of the reason why this installation cannot use passkeys. Empty when it can."""
     obstacle = postern.identity.passkeys.obstacle
     return "" if obstacle is None else f"refusals.passkeys_{obstacle.value}"
 

@@ -45,15 +45,15 @@ class PasskeyProofForm(BoundForm, frozen=True, kw_only=True):
     to: str = ""
     need: str = ""
     credential: str = ""
-    """What the browser has made, as JSON."""
+    """The browser's credential, as JSON."""
 
 
 @page.get(PROVE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_PASSKEYS, refuses=(Unauthorized,))
 async def show_proof(call: Call[None, ProofLink], postern: Postern) -> Page:
     """Ask for a password or a code
 
-    For whichever is missing. Where both are, the code comes first; a passkey stands for both. A person who has none of them signs in
-    again.
+    The page asks for the proof that is missing. If both are missing, it asks for the code first; a passkey stands for both. A person who
+    has none of them signs in again.
     """
     return await _next(call, postern, call.query.to, call.query.need)
 
@@ -70,11 +70,11 @@ async def send_proof(call: Call[ProofForm], postern: Postern) -> Page:
         else:
             await prove.with_password(call.caller, form.password or Password(""), call.client, call.actor)
     except ProviderRequired:
-        # There the sign-in page leads to the provider.
+        # The person signs in again, and the sign-in page leads to the provider.
         return redirect(sign_in_again(own_place(form.to)))
     except (Unauthorized, BadRequest, RateLimited) as refusal:
         return await _next(call, postern, form.to, form.need, refusal)
-    # A page of its own where there is more to prove, so that reloading it sends nothing.
+    # The redirect shows a further proof on a page of its own, so that reloading this page sends nothing.
     return redirect(proof_page(own_place(form.to), _asked(form.need)))
 
 
@@ -122,7 +122,7 @@ async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Re
         possible=missing.possible,
         explained="prove.by_passkey" if not missing.possible else f"prove.by_{explained}",
         passkey=_PASSKEY,
-        # A sign-in has tries of its own, and is a proof.
+        # Even if the tries here are used up, the person can sign in again: sign-in counts its own tries, and is a proof, too.
         again="" if missing.possible and not waits else sign_in_again(place),
         longest=LONGEST_CODE if by_code else LONGEST_PASSWORD,
         errors={} if refusal is None else {field: refusal},
@@ -132,5 +132,5 @@ async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Re
 
 
 def _asked(need: str) -> StepUp:
-    """What is asked for is what is asked most of, where the link does not say: it asks for nothing that the page itself does not."""
+    """The proof that the link asks for. Without a valid word in the link, the strictest proof: it covers the demand of every page."""
     return _ASKED.get(need, StepUp.ACCOUNT)

@@ -1,4 +1,4 @@
-"""`/ui/second-factor`: two-step sign-in, turned on with a QR code and a first code, and turned off again."""
+"""`/ui/second-factor`: two-step sign-in: turning it on with a QR code and a first code, its backup codes, and turning it off."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -26,13 +26,13 @@ _RENEW: Final = f"{_CODES}/renew"
 _BY_PASSKEYS: Final = f"{SECOND_FACTOR}/passkeys"
 _OFF: Final = f"{SECOND_FACTOR}/turn-off"
 _DONE: Final = {"off": "two_step.done_off", "expired": "two_step.done_expired"}
-# So the second of two equal forms is refused.
+# When a form is sent twice, the second request gets one of these refusals.
 _ON: Final = "second_factor_enabled"
 
 
 class SetUpLink(Done, frozen=True):
     to: str = ""
-    """The page of ours that the person came from, and goes on to once a second factor is set up."""
+    """The page of ours that the person came from. The person goes back there once a second factor is set up."""
 
 
 class CodesLink(msgspec.Struct, frozen=True):
@@ -83,11 +83,11 @@ async def show_second_factor_state(call: Call[None, SetUpLink], postern: Postern
 async def begin_set_up(call: Call[SetUpForm], postern: Postern) -> Page:
     """Begin to set up two-step sign-in
 
-    Makes a new secret, and leads to the page that shows it. Two-step sign-in that is on already stays as it is.
+    This makes a new secret, and leads to the page that shows it. If two-step sign-in is already on, it stays as it is.
     """
     identity = postern.identity
     try:
-        # Not declared: the page of the proof leads back with the place that the form holds.
+        # The proof is asked for here, and not in the declaration: the page of the proof must lead back to the place that the form names.
         await identity.reauthentication.require(call.caller, StepUp.ACCOUNT)
         await identity.reauthentication.with_app(call.caller, lambda proved: identity.mfa.set_up(call.caller, call.actor, proved=proved))
     except ReauthenticationRequired:
@@ -110,7 +110,7 @@ async def show_set_up(call: Call[None, SetUpLink], postern: Postern) -> Page:
 async def turn_on(call: Call[FirstCodeForm], postern: Postern) -> Page:
     """Turn on two-step sign-in with a first code
 
-    The backup codes are shown on the page that this leads to. The same form, sent twice, leads to the same codes.
+    The form leads to the page that shows the backup codes. The same form, sent twice, leads to the same codes.
     """
     form, identity = call.body, postern.identity
     try:
@@ -137,7 +137,7 @@ def ask_to_turn_on_by_passkeys(call: Call[None, SetUpLink], postern: Postern) ->
 async def turn_on_by_passkeys(call: Call[PasskeysForm], postern: Postern) -> Page:
     """Turn on two-step sign-in with passkeys
 
-    The backup codes are shown on the page that this leads to. The same form, sent twice, leads to the same codes.
+    The form leads to the page that shows the backup codes. The same form, sent twice, leads to the same codes.
     """
     form = call.body
     try:
@@ -153,7 +153,7 @@ async def turn_on_by_passkeys(call: Call[PasskeysForm], postern: Postern) -> Pag
 async def show_backup_codes(call: Call[None, CodesLink], postern: Postern) -> Page:
     """Show the backup codes that were just made
 
-    For ten minutes, in the session that made them, and only while none has been used.
+    The codes are shown for ten minutes, in the session that made them, while no code has been used.
     """
     codes = None if call.query.form is None else await postern.identity.mfa.shown_codes(call.caller, call.query.form)
     if codes is None:
@@ -238,7 +238,7 @@ def _set_up(call: AnyCall, postern: Postern, pending: SetUp, to: str, refusal: R
         action=_SET_UP,
         back=_onward(to),
         hidden={"form": _new_form(postern), **_hidden(to)},
-        # Drawn by us: what it encodes is in its lines, and nowhere as text.
+        # We draw this SVG ourselves. It has the secret only in its lines, and contains no text that would need escaping.
         qr_code=Markup(pending.qr_code.reveal()),  # noqa: S704
         secret=pending.secret.reveal(),
         uri=pending.uri.reveal(),
@@ -248,5 +248,5 @@ def _set_up(call: AnyCall, postern: Postern, pending: SetUp, to: str, refusal: R
 
 
 def _new_form(postern: Postern) -> str:
-    """Its codes follow from it: see `Mfa.shown_codes`."""
+    """A random id for the form. The backup codes are derived from it: see `Mfa.shown_codes`."""
     return str(postern.foundation.ids.new())

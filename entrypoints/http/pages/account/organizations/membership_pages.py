@@ -1,8 +1,8 @@
-"""`/ui/confirm-membership`: between signing in and where one wanted to go, for people whom an organization lists as its members, and who
-have not said yet whether they belong there.
+"""`/ui/confirm-membership`: a page after sign-in, for people whom an organization lists as members, and who have not yet confirmed the
+membership.
 
-Anybody can be listed by anybody. So nothing is confirmed by going on, and whoever does not answer gets on all the same; the page comes
-again with the next sign-in.
+Anybody can list anybody as a member. So going on confirms nothing. A person who does not answer goes on all the same, and sees the page
+again at the next sign-in.
 """
 
 from collections.abc import Sequence
@@ -32,21 +32,21 @@ YES: Final = "yes"
 LEAVE: Final = "leave"
 _REFUSES: Final = (FlowOver, BadRequest, Forbidden, NotFound, OrganizationNotActive)
 MANY_ANSWERS: Final = Form(most_fields=2 * MOST_ASKED)
-"""A form with an answer for each organization, and what other forms have."""
+"""A form with the usual fields, and an answer for each organization."""
 _Answer = Annotated[str, msgspec.Meta(pattern=rf"^(later|({YES}|{LEAVE}):[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$")]
 
 
 class MembershipsForm(BoundForm, frozen=True, kw_only=True):
-    """Bound to the session, and not to the flow: what Ada was shown, nobody else can confirm."""
+    """The form is bound to the session, and not to the flow: nobody else can confirm what Ada was shown."""
 
     flow: str = ""
     answers: Annotated[Sequence[_Answer], msgspec.Meta(max_length=MOST_ASKED)] = ()
-    """One for each organization. They name it by its id: its short name may be another's by now."""
+    """One answer for each organization, by the organization's id. A slug may belong to another organization by now."""
 
 
 @page.get(CONFIRM_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def show_memberships_to_confirm(call: Call[None, FlowLink], postern: Postern) -> Page:
-    """Ask a person where they belong, of the organizations that list them"""
+    """Ask a person to confirm the memberships that others have given them"""
     flow = await flow_of(call, postern, call.query.flow)
     listed = await postern.tenancy.members.listed(call.caller, _only(flow), most=MOST_ASKED + 1)
     if not listed:
@@ -70,7 +70,7 @@ async def answer_memberships(call: Call[MembershipsForm], postern: Postern) -> P
 
 
 def _only(flow: Flow) -> str | None:
-    """The organization that the flow is about. None: it is about the account."""
+    """The organization that the flow leads to. None when the flow leads to the account pages."""
     return None if flow.purpose is FlowPurpose.ACCOUNT else flow.wanted.organization
 
 

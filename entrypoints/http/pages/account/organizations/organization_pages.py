@@ -1,4 +1,4 @@
-"""`/ui/organizations`: those that one belongs to, and the invitations that one can answer."""
+"""`/ui/organizations`: the person's organizations, invitations and requests to join."""
 
 from math import ceil
 from typing import Final, Literal
@@ -34,7 +34,7 @@ _ONE: Final = f"{ORGANIZATIONS}/{{org_slug}}"
 _INVITATIONS: Final = f"{ORGANIZATIONS}/invitations"
 _INVITATION: Final = f"{_INVITATIONS}/{{invitation_id}}"
 _MEMBERSHIP: Final = f"{_ONE}/membership"
-# Not below the list of organizations: one of them may have such a short name.
+# The address is not below the list of organizations, because an organization may have `join-requests` as its slug.
 _REQUESTS: Final = "/ui/join-requests"
 _DONE: Final = {
     "joined": "own_invitations.done_joined",
@@ -53,13 +53,13 @@ class InvitationPath(msgspec.Struct, frozen=True):
 
 class MembershipForm(BoundForm, frozen=True, kw_only=True):
     organization: UUID
-    """Its short name may be another's by now."""
+    """The organization's id. Its slug may belong to another organization by now."""
     answer: Literal["accept", "leave"]
 
 
 class AnswerForm(BoundForm, frozen=True, kw_only=True):
     invitation: Token
-    """As it was listed for this session."""
+    """The token that the list showed in this session."""
     answer: Literal["accept", "decline"]
 
 
@@ -107,13 +107,13 @@ async def show_organization(call: Call[None, Done, OrganizationPath], postern: P
 
 @page.post(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
 async def open_organization(call: Call[BoundForm, None, OrganizationPath], postern: Postern) -> Page:
-    """Open one of your organizations: it is the one that this browser is about, until another is opened"""
+    """Open one of your organizations, to manage it in this browser until you open another"""
     try:
         await postern.tenancy.organizations.choose(call.caller, call.path.org_slug)
     except SecondFactorRequired:
         return redirect(set_up_first(f"{ORGANIZATIONS}/{call.path.org_slug}"))
     except Forbidden:
-        # Whether there is such an organization is nobody's business who does not belong to it.
+        # Only members may learn whether an organization exists.
         raise NotFound("There is no such organization") from None
     return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "opened")
 
@@ -132,7 +132,7 @@ async def show_listed_membership(call: Call[None, None, OrganizationPath], poste
             back=ORGANIZATIONS,
         )
         return Answer(content, 200)
-    # Answered in another tab, or no member any more.
+    # The person has answered in another tab, or is no longer a member.
     return redirect(ORGANIZATIONS)
 
 
@@ -171,7 +171,7 @@ async def show_own_invitations(call: Call[None, Listing], postern: Postern) -> b
 
 @page.get(_REQUESTS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
 async def show_own_join_requests(call: Call, postern: Postern) -> bytes:
-    """List the organizations that you have asked to join, and that have not answered"""
+    """List the organizations that you have asked to join, and that have not answered yet"""
     requests = await postern.tenancy.join_requests.list_own(call.caller.user)
     return show(call, postern, "organizations/join_requests.html", ORGANIZATIONS, requests=requests, back=ORGANIZATIONS)
 
@@ -200,7 +200,7 @@ async def answer_own_invitation(call: Call[AnswerForm, None, InvitationPath], po
     except BadRequest:
         answered = InvitationStatus.ACCEPTED if accepts else InvitationStatus.REJECTED
         if not await invitations.was_just_answered(form.invitation, answered):
-            # In another tab, or withdrawn meanwhile: the list says what there still is.
+            # The person has answered in another tab, or the invitation was withdrawn. The list shows the invitations that are left.
             return back_to(_INVITATIONS, "answered")
     return back_to(_INVITATIONS, "joined" if accepts else "declined")
 
