@@ -56,8 +56,8 @@ def live(_call: Call, _postern: Postern) -> NoBody:
 async def ready(_call: Call, postern: Postern) -> Answer[Readiness]:
     """Check that the process can serve requests
 
-    Meant for a readiness probe. The answer is 503 while a trivial database query fails, or while writes fail. It is 200 again once both
-    succeed.
+    Meant for a readiness probe. The answer is 503 while a trivial database query fails, or while writes fail. The answer is 200 again once
+    both succeed.
     """
     if not await postern.foundation.database.ping():
         return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected"), 503)

@@ -66,11 +66,11 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     response_type: str = ""
     """Must be `code`."""
     scope: str = ""
-    """Some of `openid profile email organization groups offline_access`, separated by spaces. Others are ignored."""
+    """Some of `openid profile email organization groups offline_access`, separated by spaces. Other scopes are ignored."""
     state: str = ""
-    """The answer repeats it."""
+    """A text that the answer repeats."""
     nonce: str = ""
-    """The ID token repeats it."""
+    """A text that the ID token repeats."""
     code_challenge: str = ""
     """The PKCE challenge. A service with a client secret or keys may leave it out."""
     code_challenge_method: str = ""
@@ -92,7 +92,7 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     required. `sub` names the only person who may sign in.
     """
     id_token_hint: str = ""
-    """An ID token of the person whom the application expects. It may have expired."""
+    """An ID token of the person whom the application expects. An expired token will do."""
     request_uri: str = ""
     """The name of a pushed request. With it, only `client_id` counts as well."""
 

@@ -39,7 +39,7 @@ class LogoutQuery(msgspec.Struct, frozen=True):
     URI must match byte for byte, and counts only if we know which service asks.
     """
     state: str = ""
-    """The redirect repeats it."""
+    """A text that the redirect repeats."""
     ui_locales: str = ""
     """The languages for the pages, the preferred one first."""
 

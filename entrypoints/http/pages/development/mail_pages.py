@@ -1,4 +1,4 @@
-"""`/dev/mail`: the mails that were written into files, for a person who tries Postern on their own machine. It works without scripts.
+"""`/dev/mail`: the mails that were written into files, for a person who tries Postern on their own machine. The pages work without scripts.
 
 The links in these mails sign in anybody who opens them. So the pages exist only where nobody else can reach them: `mail_pages_directory`
 checks the settings, and `comes_from_this_machine` checks each request. To everybody else the pages do not exist.

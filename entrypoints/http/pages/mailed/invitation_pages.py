@@ -1,5 +1,5 @@
-"""`/ui/invitations`: the built-in page behind the link of an invitation, for installations without another frontend. It works without
-scripts.
+"""`/ui/invitations`: the built-in page behind the link of an invitation, for installations without another frontend. The page works
+without scripts.
 """
 
 from typing import Final, Literal

@@ -1,5 +1,5 @@
-"""`/ui`: the built-in pages behind the links of mails about passwords, for installations without another frontend. They work without
-scripts.
+"""`/ui`: the built-in pages behind the links of mails about passwords, for installations without another frontend. The pages work
+without scripts.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -41,7 +41,7 @@ class LogoutMessageQuery(msgspec.Struct, frozen=True):
     SAMLResponse: str = ""
     """The answer to a request of ours, compressed by DEFLATE, in base64."""
     RelayState: str = ""
-    """The answer repeats it."""
+    """A text that the answer repeats."""
     SigAlg: str = ""
     """The algorithm of the query's signature: `http://www.w3.org/2001/04/xmldsig-more#rsa-sha256`."""
     Signature: str = ""

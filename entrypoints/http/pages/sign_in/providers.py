@@ -14,7 +14,7 @@ from entrypoints.http.pages.flows import AnyCall
 
 
 def provider_address(realm: Realm, flow: Flow, email: str) -> str:
-    """The address where the sign-in at the realm's provider begins. It comes back into the flow."""
+    """The address where the sign-in at the realm's provider begins. The sign-in comes back into the flow."""
     return _address(realm.provider, org=realm.organization_slug, login_hint=email, flow=str(flow.id))
 
 

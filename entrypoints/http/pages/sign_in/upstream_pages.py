@@ -72,7 +72,7 @@ class Beginning(msgspec.Struct, frozen=True):
     redirect_uri: str = ""
     """The person's destination afterwards: one of the service's redirect URIs, the first by default."""
     state: str = ""
-    """The answer repeats it."""
+    """A text that the answer repeats."""
     code_challenge: str = ""
     """The PKCE challenge. A service with a client secret may leave it out. Another `web` or `api` service that leaves it out gets the
     tokens in the fragment.
@@ -97,7 +97,7 @@ class Returned(msgspec.Struct, frozen=True):
     """The parameters that the provider sends back."""
 
     code: str = ""
-    """The authorization code. It works once."""
+    """The authorization code, which works once."""
     state: str = ""
     """The state of the request to the provider."""
     iss: str | None = None

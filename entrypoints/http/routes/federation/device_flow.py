@@ -39,12 +39,12 @@ class DeviceFields(ClientFields, frozen=True, kw_only=True):
 
 
 class DeviceCodes(msgspec.Struct, frozen=True, kw_only=True):
-    """A code for the device, and one for its person (RFC 8628 section 3.2)."""
+    """A code for the device, and a code for its person (RFC 8628 section 3.2)."""
 
     device_code: Annotated[str, example("GmRhmhcxhwAzkoEqiMEg_DnyEysNkuNhszIySk9eS4w")]
     """The code that the device sends to the token endpoint. Keep it secret."""
     user_code: Annotated[str, _USER_CODE]
-    """The code that the device shows and the person enters. It has no vowels, and no letters that look alike."""
+    """The code that the device shows and the person enters. The code has no vowels, and no letters that look alike."""
     verification_uri: Annotated[str, example("https://id.example.org/ui/device")]
     """The page where the person enters the code: the service's own page, if it has one."""
     verification_uri_complete: Annotated[str, example("https://id.example.org/ui/device?user_code=WDJB-MJHT")]

@@ -65,7 +65,7 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     org: Annotated[str, example("acme")] | None = None
     """The organization's slug."""
     org_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000005")] | None = None
-    """The organization's id. The slug may be another organization's once this one is deleted."""
+    """The organization's id. Once the organization is deleted, another organization may take its slug."""
     service: Annotated[str, example("billing")] | None = None
     """The service's slug."""
     service_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000006")] | None = None
@@ -133,7 +133,7 @@ async def _revoke(call: Call[PresentedToken], postern: Postern) -> Nothing:
 
 
 def _token(fields: PresentedToken) -> Token:
-    """A field without a value counts as left out (RFC 6749 section 3.2), and this one is required."""
+    """A field without a value counts as left out (RFC 6749 section 3.2), and `token` is required."""
     if not said(fields.token):
         raise BadRequest("token: must not be empty")
     return fields.token

@@ -38,7 +38,7 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     """The claims that the granted scopes allow (OpenID Connect Core section 5.3.2)."""
 
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")]
-    """The person's id. It never changes."""
+    """The person's id, which never changes."""
     preferred_username: Annotated[str, example("ada@example.org")] | None = None
     """The address that the person signs in with. With the scope `profile`."""
     email: Annotated[str, example("ada@example.org")] | None = None

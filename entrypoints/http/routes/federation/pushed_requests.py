@@ -33,9 +33,9 @@ class RequestFields(ClientFields, frozen=True, kw_only=True):
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST), example("openid email")] | None = None
     """Some of `openid profile email organization groups offline_access`, separated by spaces."""
     state: _Text = None
-    """The answer repeats it."""
+    """A text that the answer repeats."""
     nonce: _Text = None
-    """The ID token repeats it."""
+    """A text that the ID token repeats."""
     code_challenge: Annotated[str, msgspec.Meta(max_length=LONGEST), example("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")] | None = None
     """The PKCE challenge. A service with a client secret or keys may leave it out."""
     code_challenge_method: Annotated[str, msgspec.Meta(max_length=LONGEST), example("S256")] | None = None
@@ -68,7 +68,7 @@ class PushedRequestName(msgspec.Struct, frozen=True):
     """The name of the pushed request."""
 
     request_uri: Annotated[str, example("urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22cDxLHXcJ5dGMXcW9o")]
-    """Send the person to `/oauth/authorize` with this URI and your `client_id`, and nothing else. It works once."""
+    """Send the person to `/oauth/authorize` with this URI and your `client_id`, and nothing else. The URI works once."""
     expires_in: Annotated[int, example(60)]
     """The number of seconds that the URI is valid."""
 

@@ -123,7 +123,7 @@ class SamlConfigurationRecord(msgspec.Struct, frozen=True, kw_only=True):
     request_certificates: Annotated[int, example(1)]
     """The number of known certificates of the service provider. Any of them may have signed a request."""
     encrypts_assertions: Annotated[bool, example(False)]
-    """Whether assertions are encrypted. They are if the uploaded metadata have a key for encryption."""
+    """Whether assertions are encrypted. True if the uploaded metadata have a key for encryption."""
     metadata_uploaded_at: datetime | None
     """When the service provider's metadata were uploaded."""
     metadata_fetched_at: datetime | None

@@ -71,7 +71,7 @@ class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])] = ()
     """The schema of this resource."""
     display_name: Annotated[ScimText, example("Acme")] | None = None
-    """The name of the organization. It is read-only: a name that you send is ignored."""
+    """The name of the organization. The name is read-only: another name that you send is ignored."""
     external_id: Annotated[ScimText, example("b7f2")] | None = None
     """The directory's id of the group. We keep it, but do not use it."""
     members: Sequence[ScimMember] | None = None
@@ -251,7 +251,7 @@ async def _resource(found: FoundGroup, want: WantedAttributes, postern: Postern)
 
 
 def _in_part(members: bytes, want: WantedAttributes) -> msgspec.Raw:
-    """The wanted parts of each member, as JSON. It works in pieces, since msgspec lets no other thread run while it decodes a piece."""
+    """The wanted parts of each member, as JSON. In pieces, since msgspec lets no other thread run while it decodes a piece."""
     pieces: list[bytes] = []
     begin, last = 1, len(members) - 1
     while begin < last:

@@ -125,7 +125,7 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])]
     """The schema of this resource."""
     id: UUID
-    """The user's id. It never changes."""
+    """The user's id, which never changes."""
     external_id: Annotated[str, example("00u1ab2cd3")] | UnsetType | None = UNSET
     """The directory's id of the person; null if the directory has not sent one."""
     meta: Annotated[ScimMeta, meta_example("User")] | UnsetType = UNSET

@@ -23,7 +23,7 @@ class Reset(msgspec.Struct, frozen=True):
     """The token from the mail, and the new password."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. It works once, within an hour."""
+    """The token in the mailed link. The token works once, within an hour."""
     new_password: Password
     """The new password, 8 to 128 characters."""
 

@@ -49,7 +49,7 @@ class MailedLink(msgspec.Struct, frozen=True):
     """The query of a mailed link."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
-    """The token in the mailed link. It works once, within 24 hours."""
+    """The token in the mailed link. The token works once, within 24 hours."""
 
 
 class Profile(msgspec.Struct, frozen=True):

@@ -42,9 +42,9 @@ class ImpersonationSession(msgspec.Struct, frozen=True):
     """A session in the user's name."""
 
     access_token: AccessTokenText
-    """The access token. It expires at `expires_at`."""
+    """The access token, which expires at `expires_at`."""
     refresh_token: RefreshTokenText
-    """The refresh token. It also expires at `expires_at`."""
+    """The refresh token, which also expires at `expires_at`."""
     impersonated_user: ImpersonatedUser
     """The user in whose name you act."""
     session_id: UUID

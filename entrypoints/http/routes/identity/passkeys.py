@@ -89,7 +89,7 @@ class PasskeySignIn(msgspec.Struct, frozen=True):
     credential: AssertionCredential
     """The answer of the browser's `navigator.credentials.get()`."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization of the service to sign in to. It has no effect without `service_slug`."""
+    """The organization of the service to sign in to. Without `service_slug`, this field has no effect."""
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
 
@@ -162,7 +162,7 @@ async def remove_passkey(call: Call[None, None, PasskeyPath], postern: Postern) 
 
     The passkey no longer works, your other sessions end, and we tell you by mail. You cannot remove your last way to sign in: without a
     password, you must keep another passkey, or an account at a provider that you can sign in with. If your second factor is passkeys alone,
-    removing the last one turns it off and deletes the backup codes. You need a recent proof of who you are.
+    removing the last passkey turns the second factor off and deletes the backup codes. You need a recent proof of who you are.
     """
     await postern.identity.passkeys.remove(call.caller, PasskeyId(call.path.passkey_id), call.actor)
     return NO_BODY

@@ -26,7 +26,7 @@ class FreshProof(msgspec.Struct, frozen=True):
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=64, examples=["492039"])] | None = None
     """The six digits of an authenticator, or a backup code."""
     passkey: AssertionCredential | None = None
-    """A passkey, used with the options of `POST /api/auth/reauthenticate/options`. It proves both factors."""
+    """A passkey, used with the options of `POST /api/auth/reauthenticate/options`. The passkey proves both factors."""
 
 
 @endpoint.post(

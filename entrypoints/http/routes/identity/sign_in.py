@@ -32,7 +32,7 @@ class Login(msgspec.Struct, frozen=True):
     password: Password
     """The account's password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
-    """The organization of the service to sign in to. It has no effect without `service_slug`."""
+    """The organization of the service to sign in to. Without `service_slug`, this field has no effect."""
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service to sign in to. The tokens are for it, and the account becomes a user of it."""
     saml_state: Annotated[str, msgspec.Meta(max_length=4096, examples=["q3vT8nLx"])] | None = None

@@ -28,17 +28,17 @@ class WantedLink(msgspec.Struct, frozen=True):
     redirect_uri: Annotated[str, msgspec.Meta(max_length=2000), example("https://shop.example/callback")] | None = None
     """One of the service's redirect URIs; the first one by default. The authorization code goes there."""
     state: Annotated[str, msgspec.Meta(max_length=1000), example("af0ifjsldkj")] | None = None
-    """The redirect URI gets it back with the code."""
+    """A text that the redirect URI gets back with the code."""
 
 
 @endpoint.post("/api/auth/magic-link", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), refuses=(BadRequest,), tags=("sign-in",))
 async def ask_for_magic_link(call: Call[WantedLink], postern: Postern) -> Message:
     """Ask for a mail with a link to sign in with
 
-    The link works once, within 15 minutes, in any browser. It opens a page whose button signs the person in, and asks for the second factor
-    if there is one. The answer is always the same. No mail is sent if the address has no account, if nobody has verified the address yet,
-    or if one of the account's organizations has turned sign-in links off. A link can lead only to a service that has a client secret or
-    keys, because the codes of other services need a code challenge.
+    The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for the second
+    factor if there is one. The answer is always the same. No mail is sent if the address has no account, if nobody has verified the address
+    yet, or if one of the account's organizations has turned sign-in links off. A link can lead only to a service that has a client secret
+    or keys, because the codes of other services need a code challenge.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)

@@ -75,7 +75,7 @@ class Suspension(msgspec.Struct, frozen=True):
 
 
 class TierChange(msgspec.Struct, frozen=True):
-    """A tier, and the organization's own limits. They override the limits of the tier."""
+    """A tier, and the organization's own limits, which override the limits of the tier."""
 
     tier_id: UUID
     """The tier that the organization gets."""

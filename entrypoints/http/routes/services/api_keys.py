@@ -1,4 +1,4 @@
-"""The API keys of a service. With one, the service's own servers use the service interface."""
+"""The API keys of a service. The service's own servers use the service interface with an API key."""
 
 from collections.abc import Sequence
 from datetime import datetime

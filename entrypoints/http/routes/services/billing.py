@@ -45,11 +45,11 @@ class NewCheckout(msgspec.Struct, frozen=True, kw_only=True):
     plan_id: UUID
     """The plan's id."""
     success_url: Annotated[Uri, example("https://app.example.com/welcome?session={CHECKOUT_SESSION_ID}")]
-    """The address that the payment provider sends the person to after paying. It must be on an origin of the service's redirect URIs. The
-    provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's id.
+    """The address that the payment provider sends the person to after paying. The address must be on an origin of the service's redirect
+    URIs. The provider replaces `{CHECKOUT_SESSION_ID}` by the checkout's id.
     """
     cancel_url: Annotated[Uri, example("https://app.example.com/pricing")]
-    """The address that the payment provider sends a person to who cancels. It must be on such an origin, too."""
+    """The address that the payment provider sends a person to who cancels. The rule for the origin is the same as for `success_url`."""
 
 
 class Checkout(msgspec.Struct, frozen=True, kw_only=True):

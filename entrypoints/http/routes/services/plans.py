@@ -74,7 +74,7 @@ class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
     currency: Annotated[Currency, example("eur")] | msgspec.UnsetType = msgspec.UNSET
     """The currency's three letters (ISO 4217), in upper or lower case."""
     features: Annotated[Sequence[str], example(["export", "priority-support"])] | msgspec.UnsetType = msgspec.UNSET
-    """The new list of features. It replaces the old one."""
+    """The new list of features, which replaces the old list."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | msgspec.UnsetType | None = msgspec.UNSET
     """The id of the price at the payment provider. Null removes it."""
 

@@ -85,7 +85,7 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     """A new service."""
 
     slug: Annotated[ServiceSlug, example("billing")]
-    """1 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. It never changes."""
+    """1 to 50 of a-z, 0-9 and -, with a letter or digit at both ends. The slug never changes."""
     name: Annotated[Name, example("Billing")]
     """1 to 100 characters."""
     service_type: Annotated[ServiceType, example("web")]
@@ -97,7 +97,7 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None = None
     """The scopes to ask officesuite for; its usual ones if you leave this out."""
     redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] = ()
-    """The URIs that browsers may go to after sign-in. Each is compared byte for byte."""
+    """The URIs that browsers may go to after sign-in. Each URI is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
     """The page where people enter the code of a device."""
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
@@ -136,7 +136,7 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     officesuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | msgspec.UnsetType | None = msgspec.UNSET
     """The scopes to ask officesuite for; null for its usual ones."""
     redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/callback"])] | msgspec.UnsetType = msgspec.UNSET
-    """The URIs that browsers may go to after sign-in. Each is compared byte for byte."""
+    """The URIs that browsers may go to after sign-in. Each URI is compared byte for byte."""
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | msgspec.UnsetType | None = msgspec.UNSET
     """The page where people enter the code of a device; null removes it."""
     sign_in_policy: Annotated[SignInPolicy, example("members")] | msgspec.UnsetType = msgspec.UNSET
@@ -146,8 +146,8 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether members of the organization sign in without being asked for consent."""
     jwks: ClientKeys | msgspec.UnsetType | None = msgspec.UNSET
-    """The public keys that the application signs its client assertions with, as a JSON Web Key Set. They replace the keys from `jwks_uri`.
-    Null removes them.
+    """The public keys that the application signs its client assertions with, as a JSON Web Key Set. These keys replace the keys from
+    `jwks_uri`. Null removes them.
     """
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | msgspec.UnsetType | None = msgspec.UNSET
     """The address where the application publishes these keys, in place of `jwks`. We fetch the keys whenever you send this. Null removes
@@ -171,13 +171,13 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     org_id: OrganizationUuid
     slug: Annotated[str, example("billing")]
-    """The service's slug. It never changes."""
+    """The service's slug, which never changes."""
     name: Annotated[str, example("Billing")]
     """The service's name."""
     service_type: Annotated[ServiceType, example("web")]
     """The kind of application."""
     client_id: UUID
-    """The id that the application identifies itself with. It never changes."""
+    """The id that the application identifies itself with. The id never changes."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None
     """The scopes that codehost is asked for; null for its usual ones."""
     websuite_scopes: Annotated[Sequence[str], example(["openid", "email"])] | None

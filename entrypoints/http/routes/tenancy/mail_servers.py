@@ -45,7 +45,7 @@ class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
     username: _Username
     """The name to sign in with."""
     password: _Password
-    """The password to sign in with. It is stored encrypted, and no answer shows it."""
+    """The password to sign in with. We store the password encrypted, and no answer shows it."""
     from_email: EmailText
     """The address that the mails come from."""
     from_name: _FromName | None = None

@@ -40,7 +40,7 @@ class OAuthCredentialsBody(msgspec.Struct, frozen=True):
     client_id: _ClientId
     """The client's id."""
     client_secret: _ClientSecret
-    """The client's secret. It is stored encrypted, and no answer shows it."""
+    """The client's secret. We store the secret encrypted, and no answer shows it."""
 
 
 class OAuthCredentialsRecord(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ class OrganizationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     slug: Annotated[str, example("acme")]
-    """The organization's slug. It never changes."""
+    """The organization's slug, which never changes."""
     name: Annotated[str, example("Acme Ltd")]
     """The organization's name."""
     status: OrganizationStatus

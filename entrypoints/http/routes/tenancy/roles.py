@@ -50,7 +50,7 @@ class NewRole(msgspec.Struct, frozen=True):
     """A role of the organization's own."""
 
     slug: Annotated[RoleSlug, example("support")]
-    """1 to 50 of a-z, 0-9, - and _. It never changes."""
+    """1 to 50 of a-z, 0-9, - and _. The slug never changes."""
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
     permissions: Annotated[Sequence[str], example(["end_users.view", "end_users.manage"])]
@@ -76,7 +76,7 @@ class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     org_id: OrganizationUuid
     slug: Annotated[str, example("support")]
-    """The role's slug. It never changes."""
+    """The role's slug, which never changes."""
     name: Annotated[str, example("Support")]
     """The role's name."""
     description: Annotated[str, example("Looks after end users")]

@@ -106,7 +106,7 @@ class ExportKeySet(msgspec.Struct, frozen=True):
     """A JSON Web Key Set (RFC 7517 section 5)."""
 
     keys: Annotated[Sequence[dict[str, Any]], example([_KEY])]
-    """The public key. It does not rotate."""
+    """The public key. This key does not rotate."""
 
 
 @endpoint.post(_SIEM, caller=_REDIRECT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)

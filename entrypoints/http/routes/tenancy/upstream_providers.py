@@ -53,13 +53,13 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """An OpenID Connect provider of yours."""
 
     name: _ProviderName
-    """1 to 100 characters, for the button on the sign-in page. Each provider of an organization needs another name."""
+    """1 to 100 characters, for the button on the sign-in page. Each provider of an organization needs a name of its own."""
     issuer: _Issuer
     """The provider's issuer, exactly as in its ID tokens. We read its metadata from there."""
     client_id: _ClientId
     """The id of your client at the provider."""
     client_secret: _ClientSecret
-    """The secret of that client. It is stored encrypted, and no answer shows it."""
+    """The secret of that client. We store the secret encrypted, and no answer shows it."""
     scopes: _Scopes = ()
     """Further scopes to ask for, beside `openid email profile`."""
     enabled: _Enabled = True

@@ -48,7 +48,7 @@ class NewWebhookBody(msgspec.Struct, frozen=True):
     """A receiver of events."""
 
     name: Annotated[Name, example("CRM")]
-    """1 to 100 characters. Each webhook of an organization needs another name."""
+    """1 to 100 characters. Each webhook of an organization needs a name of its own."""
     url: _Url
     """The address that events are sent to: an `http` or `https` URL."""
     events: _Events

@@ -53,7 +53,7 @@ class InvitationPath(msgspec.Struct, frozen=True):
 
 class MembershipForm(BoundForm, frozen=True, kw_only=True):
     organization: UUID
-    """The organization's id. Its slug may belong to another organization by now."""
+    """The organization's id. By now the slug may belong to another organization."""
     answer: Literal["accept", "leave"]
 
 
