@@ -33,18 +33,18 @@ class AccountMail(StrEnum):
 
     @property
     def opens_a_way_of_ours(self) -> bool:
-        """By its link one can sign in, now or with the password that one chooses there."""
+        """The link of such a mail signs a person in, now or with the password that the person chooses there."""
         return self is not AccountMail.VERIFICATION
 
     def is_due(self, account: Account) -> bool:
-        """A deactivated account gets no link, unless it opens by the proof that following one is. A verified one has nothing to verify, and
-        one that is not has still to prove its address: whoever registered it may be somebody else.
+        """A deactivated account gets no link, unless a proof of its address opens the account: following the link is that proof. A verified
+        account has nothing to verify. An unverified account gets no sign-in link, because a stranger may have registered its address.
         """
         if account.is_shut:
             return False
         match self:
             case AccountMail.VERIFICATION:
-                # By that alone nobody would come in.
+                # Verifying the address alone would not open a deactivated account.
                 return account.email_verified_at is None and account.deactivated_at is None
             case AccountMail.SIGN_IN_LINK:
                 return account.email_verified_at is not None
@@ -65,7 +65,9 @@ class NoAccountMail(Exception):
 
 
 class Onward(Frozen):
-    """Where a link leads to in the end: on in the flow that it was asked for in, or to an application, or to the account pages."""
+    """Where a link leads after its work is done: back to the flow in which the person asked for the link, to an application, or to the
+    account pages.
+    """
 
     flow: str = ""
     service: str = ""
@@ -78,9 +80,9 @@ NOWHERE: Final = Onward()
 
 
 class AskedMail(Frozen):
-    """An account mail that somebody asks for. It takes its looks from the organization with this slug, and is in this language unless the
-    account has another. One that `can_wait` goes after those that somebody waits for: a directory may cause a hundred thousand. The
-    `account` is named by those who know it; strangers name only an address.
+    """An account mail that somebody asks for. `organization` is a slug; the mail takes its looks from that organization. `language` applies
+    unless the account has another. A mail with `can_wait` goes after the mails that people wait for: a directory may cause a hundred
+    thousand of them. `account` is None when a stranger asks, because strangers name only an address.
     """
 
     kind: AccountMail
@@ -92,7 +94,7 @@ class AskedMail(Frozen):
     account: UserId | None = None
 
     def as_job(self) -> NewJob:
-        """Sealed, because the addresses that strangers ask about are private."""
+        """The job is sealed, because the addresses that strangers ask about are private."""
         asked = {"mail": self.kind.value, "email": self.email.address, "organization": self.organization, "language": self.language or ""}
         onward = {name: value for name in _ONWARD if (value := getattr(self.onward, name))}
         wait = {"can_wait": True} if self.can_wait else {}
@@ -104,7 +106,7 @@ class AskedMail(Frozen):
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "AskedMail":
-        """What `as_job` made into this payload, or an older process, which did not name a language. Raises `NoAccountMail`."""
+        """Reads a payload that `as_job` made. Processes of older releases made payloads without a language. Raises `NoAccountMail`."""
         kind, email, organization = (payload.get(part) for part in ("mail", "email", "organization"))
         if not (kind in set(AccountMail) and isinstance(email, str) and isinstance(organization, str)):
             raise NoAccountMail

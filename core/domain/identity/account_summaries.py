@@ -1,4 +1,4 @@
-"""Account summaries: what a person sees first of their own account."""
+"""Account summaries: the first thing that people see of their own account."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.email import Email
 from core.frozen import Frozen
 
-# So few that the person should make new ones.
+# With so few codes left, the person should make new ones.
 FEW_BACKUP_CODES: Final = 2
 
 
@@ -15,37 +15,37 @@ MOST_REQUIRING: Final = 5
 
 
 class RequiringOrganization(Frozen):
-    """One that requires a second factor of its members."""
+    """An organization that requires a second factor of its members."""
 
     name: str
     due: datetime
-    """The end of the time in which the person can set it up, and still work there without."""
+    """Until this moment the person can work in the organization without a second factor, and set one up."""
 
 
 class AccountSummary(Frozen, kw_only=True):
     email: Email
     pending_email: Email | None
-    """A new address that waits for its link to be opened."""
+    """A new address. It replaces the old one as soon as somebody opens its link."""
     created_at: datetime
     has_password: bool
     password_changed_at: datetime | None
     second_factor_since: datetime | None
-    """None: it is off. A set-up that was begun does not count."""
+    """None when the second factor is off. A set-up without a confirmed code does not count."""
     has_authenticator: bool = False
-    """Whether an authenticator app is part of it; otherwise it is passkeys alone."""
+    """Whether an authenticator app is part of the second factor. Otherwise the second factor consists of passkeys alone."""
     passkeys: int = 0
     backup_codes: int
-    """Those that are left."""
+    """The codes that are left."""
     devices: int
     sessions: int
     organizations: int
     invitations: int
-    """Those that the person can still answer."""
+    """The invitations that the person can still answer."""
     failed_sign_ins: int
-    """Of the last hundred attempts, those of the last week that were refused for a wrong password or code."""
+    """The number of refusals for a wrong password or code in the last week, among the last hundred attempts."""
 
     requiring: Sequence["RequiringOrganization"] = ()
-    """The organizations that require a second factor of the person as a member, the most urgent first. At most `MOST_REQUIRING`."""
+    """The organizations that require a second factor of this member, the most urgent first. At most `MOST_REQUIRING`."""
 
     @property
     def must_set_up(self) -> bool:

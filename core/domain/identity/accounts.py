@@ -1,4 +1,4 @@
-"""Accounts: a person, by e-mail address. The rules for passwords, for account mails, and for the number of tries."""
+"""Accounts: each is a person, known by an e-mail address. The rules for passwords, for account mails, and for the number of tries."""
 
 import hmac
 from datetime import datetime
@@ -17,11 +17,11 @@ from core.frozen import Frozen
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 128
 
-# Per account, from all addresses together. Someone with a stolen session must not learn the password by trying.
+# Per account, from all addresses together. A thief of a session must not learn the password by trying.
 PASSWORD_GUESSES = RateLimit("password_guesses", burst=5, seconds_per_request=60)
 # A change of address sends mail to an address that somebody typed.
 EMAIL_CHANGES = RateLimit("email_changes", burst=5, seconds_per_request=600)
-# Of each kind. Links that strangers request must not flood a person's mailbox; nobody needs a sixth one within the hour.
+# For each kind of mail. Links that strangers request must not flood a person's mailbox; nobody needs a sixth link within the hour.
 ACCOUNT_MAILS = RateLimit("account_mails", burst=5, seconds_per_request=600)
 
 
@@ -33,29 +33,34 @@ class Account(Frozen):
     deactivated_at: datetime | None
     created_at: datetime
     language: Language | None = None
-    """The one that the person has chosen, for mails and pages."""
+    """The language of mails and pages that the person has chosen."""
     deactivated_by: OrganizationId | None = None
-    """The organization whose directory has deactivated it, where that was looked up. None: the platform has, or nobody."""
+    """The organization whose directory has deactivated the account, if the query asked for it. None when the platform has deactivated the
+    account, or nobody has.
+    """
 
     @property
     def opens_by_proof(self) -> bool:
-        """Somebody's directory has switched it off, and nobody has proved the address: the directory knows nothing of its owner, and may
-        not keep them from registering. What the platform has deactivated stays so, and so does an account that its owner had proved.
+        """An organization's directory has deactivated the account, and nobody has proved the address. The directory does not know the owner
+        of the address, so it must not keep the owner from registering. If the platform has deactivated the account, or its owner had proved
+        the address, a proof does not open it.
         """
         return self.deactivated_at is not None and self.deactivated_by is not None and self.email_verified_at is None
 
     @property
     def is_the_platforms_to_open(self) -> bool:
-        """The platform has deactivated it, and no directory lifts that. Of whom nobody knows who has, the platform has."""
+        """The platform has deactivated the account, and no directory may activate it. A deactivation without an organization counts as the
+        platform's.
+        """
         return self.deactivated_at is not None and self.deactivated_by is None
 
     @property
     def is_shut(self) -> bool:
-        """Deactivated, and no proof of the address changes that."""
+        """The account is deactivated, and no proof of its address opens it."""
         return self.deactivated_at is not None and not self.opens_by_proof
 
     def is_new(self, now: datetime) -> bool:
-        """It was registered a moment ago, perhaps by the first of two equal forms."""
+        """The account was registered a moment ago, perhaps by the first of two equal forms."""
         return is_just_past(self.created_at, now)
 
 
@@ -65,7 +70,7 @@ def unverified_account(user: UserId, email: Email, now: datetime, language: Lang
 
 
 class AccountPassword(Frozen):
-    """An active account, and the hash that its password is checked against. None: it has no password."""
+    """An active account, and the hash of its password. `encoded` is None when the account has no password."""
 
     email: Email
     encoded: str | None
@@ -73,39 +78,41 @@ class AccountPassword(Frozen):
     language: Language | None = None
 
     def is_new(self, now: datetime) -> bool:
-        """It was chosen a moment ago, perhaps by the first of two equal forms."""
+        """The password was chosen a moment ago, perhaps by the first of two equal forms."""
         return self.encoded is not None and is_just_past(self.changed_at, now)
 
 
 class Registration(Frozen):
-    """An account whose address nobody has proved yet, as whoever registered it left it. It has a password unless somebody else made it."""
+    """An account whose address nobody has proved yet, as its registration left it. `encoded` is the hash of its password; an account that
+    somebody else made has none.
+    """
 
     encoded: str | None
     browser: bytes | None = None
-    """The digest of the secret that its browser has for flows. None: it was registered otherwise."""
+    """The digest of the secret that the registering browser has for its flows. None when the account was not registered in a browser."""
 
     def was_made_in(self, browser: Token | None) -> bool:
-        """Without its password there is nothing left of what that browser did."""
+        """False for a registration without a password: nothing is left of what the browser did."""
         if browser is None or self.browser is None or self.encoded is None:
             return False
         return hmac.compare_digest(browser.digest(), self.browser)
 
 
 class EmailChange(Frozen):
-    """The current address, and the one that replaces it once it is verified, if there is one."""
+    """The current address, and the new address that waits for its verification. `pending` is None when no change is under way."""
 
     email: Email
     pending: Email | None
 
 
 def signed_up(user: UserId, actor: Actor, provider: str, through: Context = PLATFORM) -> Event:
-    """Told to the organization whose service created the account, if one did."""
+    """If a service created the account, the event goes to the organization of this service."""
     service = {} if through.service is None else {"service_id": str(through.service)}
     return Event("user.signup.success", actor, Target("user", str(user)), through.organization, {"provider": provider, **service})
 
 
 def registration_refused(user: UserId, actor: Actor, *, removed: bool) -> Event:
-    """`removed`: the account, and not only what its registration left."""
+    """`removed`: the whole account is gone. Otherwise only what its registration had left is gone."""
     return Event("user.registration.refused", actor, Target("user", str(user)), details={"account": "removed" if removed else "kept"})
 
 
@@ -114,12 +121,14 @@ def email_change_refused(user: UserId, actor: Actor) -> Event:
 
 
 def opened_by_proof(user: UserId, actor: Actor) -> Event:
-    """A directory had switched the account off. What it said of the person as a member of its organization stands."""
+    """A directory had deactivated the account, and its owner has now proved the address. The person's membership stays as the directory set
+    it.
+    """
     return Event("user.activated", actor, Target("user", str(user)), details={"how": "address_proved"})
 
 
 def require_acceptable(password: Password, email: Email) -> None:
-    """Checks the length and rejects the most obvious guess. The port that holds the list of common passwords checks that list."""
+    """Checks the length and rejects the most obvious guess. Another port checks the password against the list of common passwords."""
     text = password.reveal()
     if len(text) < SHORTEST_PASSWORD:
         message = f"The password must have at least {SHORTEST_PASSWORD} characters"

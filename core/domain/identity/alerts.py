@@ -24,7 +24,7 @@ class AlertType(StrEnum):
 
 
 class Burst(Frozen):
-    """A count of events of one kind for one person, with at most this time between the first and the last."""
+    """At least `count` events of one kind for one person, with at most `within` between the first and the last."""
 
     count: int
     within: timedelta
@@ -42,10 +42,11 @@ GUESSES: Final = (LoginFailure.WRONG_PASSWORD, LoginFailure.NO_PASSWORD, LoginFa
 MFA_FAILURES: Final = Burst(5, timedelta(hours=1))
 # One backup code means a lost telephone. Several in a day mean that somebody else has found the sheet.
 BACKUP_CODES: Final = Burst(3, timedelta(hours=24))
-# Between two countries. Sign-ins through a known proxy do not count, since they do not show where the person is.
+# The time between sign-ins from two countries. Sign-ins through a known proxy do not count, since they do not show where the person is.
 IMPOSSIBLE_WITHIN: Final = timedelta(hours=2)
 
-# The newest of each kind. An installation with more alerts needs other tools, and this answer has to stay small.
+# Limits for each type of alert; the newest are shown. An installation with more alerts needs other tools, and this answer has to stay
+# small.
 MOST_EVENTS: Final = 100_000
 MOST_ALERTS: Final = 100
 

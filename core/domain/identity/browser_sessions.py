@@ -1,5 +1,5 @@
-"""Browser sessions: a person's session on the platform whose credential is a cookie. It has no tokens, and applications that the person
-signs in to have sessions opened from it.
+"""Browser sessions: a person's session on the platform whose credential is a cookie. A browser session has no tokens. When the person signs
+in to an application, a new session for the application is opened from the browser session.
 """
 
 import hmac
@@ -25,30 +25,30 @@ class Visit(Frozen):
     """The secret that the browser has for all of its flows."""
     client: Client
     current: Caller | None
-    """Who is signed in in it already."""
+    """The person who is already signed in in this browser."""
 
 
 class SignedInBrowser(Frozen):
-    """What a browser is to keep. `remembered` is None when it has signed in a moment ago and only repeats its form."""
+    """The values that a browser keeps. `remembered` is None when the browser signed in a moment ago and only repeats its form."""
 
     token: Token
     """The value of the session's cookie."""
     remembered: Remembered | None
     caller: Caller | None = None
-    """Who is signed in in it from now on, in a session that has just begun. None: in one that has to be looked up."""
+    """The caller of a session that has just begun. None when the session has to be looked up."""
     flow: Flow | None = None
-    """As it now is. None: it has to be looked up."""
+    """The flow as it now is. None when the flow has to be looked up."""
 
 
 class Chosen(Frozen):
-    """The organization that a person looks after in a browser."""
+    """The organization that a person has chosen to look after in a browser."""
 
     second_factor_due: datetime | None
-    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
 
 
 def caller_in(session: Session, confirmed: Confirmed) -> Caller:
-    """Who is signed in in a browser by a session that has just begun: what a look-up by its cookie would find."""
+    """The caller of a session that has just begun. A look-up by the session's cookie would give the same."""
     account = confirmed.account
     return Caller(
         user=account.id,
@@ -66,9 +66,9 @@ def caller_in(session: Session, confirmed: Confirmed) -> Caller:
 
 
 def session_token(flow: FlowId, browser: Secret, proof: Secret, key: bytes) -> Token:
-    """The cookie of the session that a flow signs in to: another one for each flow. It is derived, so that a form that is sent twice gets
-    it twice: from the browser's secret, the password or code, and a key of the installation. Nobody else can derive it, and the database
-    does not have it.
+    """The cookie of the session that a flow signs in to. Each flow has another one. The cookie is derived from the browser's secret, the
+    password or code, and a key of the installation. So the same form, sent twice, gets the same cookie twice. Nobody else can derive the
+    cookie, and the database does not have it.
     """
     text = f"{flow} {browser.reveal()} {proof.reveal()}"
     return Token(urlsafe_b64encode(hmac.digest(key, text.encode("utf-8", "surrogatepass"), sha256)).rstrip(b"=").decode())

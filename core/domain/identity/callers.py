@@ -19,8 +19,8 @@ def members_only() -> Forbidden:
 
 
 def require_admitted(*, is_admitted: bool, owes_second_factor: bool) -> None:
-    """To a service: by its sign-in policy, and by the second factor that its organization may require. Raises `Forbidden`,
-    `SecondFactorRequired`.
+    """Refuses people whom the sign-in policy of a service does not admit, and members who owe its organization a second factor. Raises
+    `Forbidden`, `SecondFactorRequired`.
     """
     if not is_admitted:
         raise members_only()
@@ -29,16 +29,16 @@ def require_admitted(*, is_admitted: bool, owes_second_factor: bool) -> None:
 
 
 class CallerContext(Enum):
-    """What a session is for."""
+    """The place that a session is for."""
 
     PLATFORM = auto()
     ORGANIZATION = auto()
     SERVICE = auto()
-    """An application holds it and acts for the person who signed in there."""
+    """An application holds the session, and acts for the person who signed in there."""
 
 
 class Caller(Frozen):
-    """Who is calling: the token's claims, confirmed by the database for this request."""
+    """The caller of a request: the token's claims, confirmed by the database for this request."""
 
     user: UserId
     email: Email
@@ -51,27 +51,30 @@ class Caller(Frozen):
     device: DeviceId | None = None
     organization_id: OrganizationId | None = None
     role: str = ""
-    """In the organization; empty for a person who is not, or is no longer, a member."""
+    """The person's role in the organization. Empty when the person is not, or is no longer, a member."""
     organization_is_active: bool = False
     proved: Proved = UNPROVED
-    """When they last proved who they are. Looked up for browsers alone; others ask when something needs it."""
+    """When the person last gave a proof. Filled for browsers alone; other code looks it up when it needs it."""
     chosen_organization: str = ""
-    """The slug of the one whose affairs they look after in their browser. It opens nothing by itself, as the session is on the platform."""
+    """The slug of the organization that the person looks after in a browser. The slug opens nothing by itself, as the session is on the
+    platform.
+    """
     language: Language | None = None
-    """The one that the person has chosen."""
+    """The language that the person has chosen."""
     email_is_verified: bool = False
     belongs_to_several: bool | None = None
-    """Organizations. None: nobody looked. Known to whoever has just signed in."""
+    """Whether the person is a member of several organizations. Only a sign-in fills it; otherwise it is None."""
     is_listed: bool = False
-    """Some organization lists them as its member, and they have not said yet whether they belong there. Looked up for browsers alone."""
+    """Some organization lists the person as its member, and the person has not said yet whether this is right. Filled for browsers alone.
+    """
     is_admitted: bool = True
-    """The sign-in policy of the session's service lets them in."""
+    """The sign-in policy of the session's service admits the person."""
     owes_second_factor: bool = False
-    """The organization of the session requires one of its members, and the time in which to set it up is over. Looked up for sessions in a
+    """The organization of the session requires a second factor of this member, and the time to set one up is over. Filled for sessions in a
     service alone.
     """
     scopes: tuple[str, ...] | None = None
-    """What the calling application was given. None: no application was given this session."""
+    """What the calling application may do. None when the session was not given to an application."""
 
     @property
     def context(self) -> CallerContext:
@@ -81,9 +84,9 @@ class Caller(Frozen):
 
 
 class Participation(Enum):
-    """How a caller must relate to the organization that their token names, if it names one."""
+    """How the caller must relate to the organization that the token names, if the token names one."""
 
     ACTIVE = auto()
     """The caller is a member and the organization is active. End users of its services need not be members."""
     MEMBER = auto()
-    """The same, but the organization may be suspended or still pending."""
+    """The caller is a member, and the organization may be active, suspended or pending."""

@@ -1,4 +1,4 @@
-"""Devices: what a person signs in with, and how far each one is trusted."""
+"""Devices: the browsers and programs that a person signs in with, and how far each is trusted."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from core.frozen import Frozen
 
 
 class DeviceType(StrEnum):
-    """What kind of client signs in."""
+    """The kind of client that signs in."""
 
     BROWSER = "browser"
     MOBILE = "mobile"
@@ -25,7 +25,9 @@ class DeviceType(StrEnum):
 
 
 class UserAgent(Frozen):
-    """What the client says about itself, parsed. Any of it may be made up: it gives a device its name and never proves anything."""
+    """The client's description of itself, parsed. A client may make all of it up, so this description gives a device its name and never
+    proves anything.
+    """
 
     device_type: DeviceType
     browser: str | None
@@ -35,7 +37,7 @@ class UserAgent(Frozen):
 
     @property
     def name(self) -> str:
-        # Once, for a program that has the same name as its system.
+        # A program may have the same name as its system; then the name is used once.
         parts = dict.fromkeys(part for part in (self.browser, self.os) if part)
         return " on ".join(parts) if parts else "Unknown device"
 
@@ -89,7 +91,9 @@ DEFAULT_TRUST_DAYS: Final = 30
 
 
 def trust_period(organization_days: int | None) -> timedelta:
-    """How long a device may skip the second factor: the strictest of the person's organizations decides. Zero: it may not."""
+    """How long a device may skip the second factor. The strictest of the person's organizations decides. With zero days the device may not
+    skip it.
+    """
     days = DEFAULT_TRUST_DAYS if organization_days is None else organization_days
     return timedelta(days=max(0, min(days, LONGEST_TRUST_DAYS)))
 
@@ -98,22 +102,22 @@ LONGEST_USER_AGENT: Final = 512
 
 
 class Client(Frozen):
-    """What a request tells about its sender. The tokens are those that an earlier answer gave to the client, if any."""
+    """What a request tells about its sender. An earlier answer gave the client the two tokens; a new client has neither."""
 
     address: str | None
     user_agent: str
     device_token: Token | None = None
     trust_token: Token | None = None
     language: Language | None = None
-    """The one that its person prefers, as far as the request says."""
+    """The language that the person prefers, as far as the request says."""
 
     def actor(self, user: UserId | None = None, impersonator: UserId | None = None, key: ActingKey | None = None) -> Actor:
         return Actor(user, impersonator, self.address, self.user_agent[:LONGEST_USER_AGENT] or None, key, self.language)
 
 
 class Remembered(Frozen):
-    """The device of a successful sign-in, and what its client should keep. `device_token` is None for a device that only looks like a
-    trusted one; `trust_token` is None when no trust was asked for or given.
+    """The device of a successful sign-in, and the tokens that its client should keep. `device_token` is None for a device that only looks
+    like a trusted one. `trust_token` is None when the person did not ask for trust, or did not get it.
     """
 
     device: DeviceId

@@ -28,20 +28,22 @@ class Impersonation(Frozen):
         details = {"impersonation_session": str(self.id), "expires_at": timestamp(self.expires_at)}
         if context.service is not None:
             details["service_id"] = str(context.service)
-        # It must be possible to forget what somebody wrote about a person.
+        # It must be possible to forget the reason: it is a text that somebody wrote about a person.
         personal = {"reason": self.reason}
         target = Target("user", str(self.user))
         return Event("security.impersonation.started", actor, target, context.organization, details, personal=personal)
 
 
 def request_made(user: UserId, organization: OrganizationId | None, method: str, path: str, actor: Actor) -> Event:
-    """One request in the user's name. Webhooks only get the start; hundreds of these would tell them nothing more."""
+    """One request in the user's name. Webhooks get only the start of an impersonation; hundreds of these events would tell them nothing
+    more.
+    """
     details = {"method": method, "path": path[:LONGEST_PATH]}
     return Event("security.impersonation.request", actor, Target("user", str(user)), organization, details)
 
 
 def reason_of(text: str) -> str:
-    """A later reader of the audit log has only this to go by. Raises `BadRequest`."""
+    """The reason, which is all that a later reader of the audit log has. Raises `BadRequest`."""
     reason = reason_given(text)
     if reason is None:
         raise BadRequest("reason: must not be empty")
@@ -49,7 +51,7 @@ def reason_of(text: str) -> str:
 
 
 def reason_given(text: str) -> str | None:
-    """The name as it is stored. None when nothing of it would be visible. Raises `BadRequest` when it is too long."""
+    """The reason as it is stored. None when nothing of it would be visible. Raises `BadRequest` when it is too long."""
     reason = one_line(text) if len(text) <= LONGEST_TYPED else text
     if len(reason) > LONGEST_REASON:
         raise BadRequest(f"reason: at most {LONGEST_REASON} characters")

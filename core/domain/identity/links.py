@@ -10,18 +10,18 @@ from core.frozen import Frozen
 
 
 class Links(Frozen):
-    """`base_url` is where the installation answers, `frontend_url` where its pages for people are."""
+    """`base_url` is the address of the installation, `frontend_url` the address of its pages for people."""
 
     base_url: str
     frontend_url: str
 
     @property
     def sign_in(self) -> str:
-        """Where somebody goes who can sign in now."""
+        """The page for a person who can sign in now."""
         return f"{self.frontend_url}/sign-in" if self.frontend_url == f"{self.base_url}/ui" else self.frontend_url
 
     def redeeming(self, purpose: MailedTokenPurpose, token: Token, onward: Mapping[str, str] = MappingProxyType({})) -> str:
-        """`onward` says where a person goes on who has signed in by the link, or proved an address by it."""
+        """`onward` says where the person goes on after the link has signed them in, or has proved an address."""
         if purpose in PROVES_ADDRESS:
             return f"{self.base_url}/ui/verify-email?{urlencode({'token': token.reveal(), **onward})}"
         if purpose in SIGNS_IN:

@@ -1,5 +1,5 @@
-"""Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read them. What webhooks are told of an
-attempt is made of its login event, here and nowhere else.
+"""Login events: one for every attempt to sign in, with its outcome. Analytics, exports and alerts read the login events. The event that
+webhooks get about an attempt is made of its login event, here and nowhere else.
 """
 
 from datetime import datetime
@@ -25,7 +25,7 @@ class LoginFailure(StrEnum):
     WRONG_PASSKEY = "wrong_passkey"
     COPIED_PASSKEY = "copied_passkey"
     NOT_VOUCHED = "not_vouched"
-    """A provider's word that lets nobody in. The entry names no account."""
+    """The provider's answer lets nobody in. This login event names no account."""
 
 
 class LoginEvent(Frozen):
@@ -56,8 +56,8 @@ def login_event(
     context: Context = PLATFORM,
     failure: LoginFailure | None = None,
 ) -> LoginEvent:
-    """Who came, from where, when and to what. Risk is judged where a person proves who they are, and not again where their session leads to
-    an application.
+    """Says who came, from where, when and to what. Risk is judged when a person gives a proof, and not again when the session leads to an
+    application.
     """
     return LoginEvent(
         id=id,
@@ -73,8 +73,8 @@ def login_event(
 
 
 def login_tried(event: LoginEvent, actor: Actor) -> Event:
-    """For the webhooks. The rows of the login events are the log; an audit entry would only repeat them. A statement that learns only by
-    itself who signs in, and to what, completes it: `tell_login` of `adapters/postgres/identity/proofs/login_events.py`.
+    """The event for the webhooks. The login events themselves are the log; an audit entry would only repeat them. A statement that finds
+    out only by itself who signs in, and to what, completes this event: `tell_login` of `adapters/postgres/identity/proofs/login_events.py`.
     """
     service = {} if event.service is None else {"service_id": str(event.service)}
     return Event(
@@ -98,7 +98,8 @@ class OwnLogin(Frozen):
 
     event: LoginEvent
     device_name: str
-    """As the person calls the device; otherwise made of what the client said about itself."""
+    """The name that the person gave the device. Without such a name, it is made of the client's description of itself."""
     organization: str
     service: str
-    """The names of where it led to. Empty: to the platform, or to what is gone."""
+    """The names of the organization and the service that the attempt led to. Empty when it led to the platform, or when they are deleted.
+    """

@@ -1,5 +1,5 @@
-"""Mailed tokens: what the links in mails carry. Each works once and is stored as a digest. Holding one proves the address that it was
-mailed to.
+"""Mailed tokens: the tokens in the links of mails. Each works once and is stored as a digest. Its holder thereby proves the address that
+the mail went to.
 """
 
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ class MailedTokenPurpose(StrEnum):
     SET_PASSWORD = "set_password"  # noqa: S105
     CHANGE_EMAIL = "change_email"
     SIGN_IN = "sign_in"
-    """Shown to an operator, and never mailed."""
+    """This token is shown to an operator, and never mailed."""
     MAGIC_LINK = "magic_link"
     """A sign-in link that the person asked for."""
 
@@ -36,7 +36,7 @@ _LIFETIMES: Final = {
     MailedTokenPurpose.MAGIC_LINK: timedelta(minutes=15),
 }
 
-# What a link can be used for.
+# The groups of purposes, by what a link does.
 PROVES_ADDRESS = frozenset({MailedTokenPurpose.VERIFY_EMAIL, MailedTokenPurpose.CHANGE_EMAIL})
 CHOOSES_PASSWORD = frozenset({MailedTokenPurpose.RESET_PASSWORD, MailedTokenPurpose.SET_PASSWORD})
 SIGNS_IN = frozenset({MailedTokenPurpose.SIGN_IN, MailedTokenPurpose.MAGIC_LINK})
@@ -57,7 +57,7 @@ class MailedToken(Frozen):
         return self.used_at is None and now < self.expires_at
 
     def was_just_used(self, now: datetime) -> bool:
-        """Perhaps by the first of two equal forms."""
+        """The token was used a moment ago, perhaps by the first of two equal forms."""
         return is_just_past(self.used_at, now)
 
 
@@ -66,15 +66,15 @@ def mailed_token(token: Token, purpose: MailedTokenPurpose, user: UserId, email:
 
 
 class LinkRefused(BadRequest):
-    """Why a link does nothing, or no longer does anything. Only its holder learns this."""
+    """The reason why a link does not work. Only the holder of the link learns it."""
 
 
 class LinkUnknown(LinkRefused):
-    """There never was such a link, or its account is gone."""
+    """Such a link never existed, or its account is gone."""
 
 
 def refusal_of(token: MailedToken | None) -> LinkRefused:
-    """Why a link could not be redeemed."""
+    """The reason why a link could not be redeemed."""
     if token is None:
         return LinkUnknown("This link is not valid", words="link_invalid")
     if token.used_at is not None:
@@ -83,39 +83,41 @@ def refusal_of(token: MailedToken | None) -> LinkRefused:
 
 
 def link_used() -> LinkRefused:
-    """Also where its work has been done in another way."""
+    """Also the answer when something else has done the link's work."""
     return LinkRefused("This link has been used, or a newer one has replaced it", words="link_used")
 
 
 class AskedOnPage(Enum):
-    """What the page asks for, besides the button."""
+    """What the page asks for, besides pressing the button."""
 
     NOTHING = auto()
     PASSWORD = auto()
-    """The one that was chosen at the registration; or a new one, before which everything ends that nobody has proved."""
+    """The password that was chosen at the registration. A person who does not know it can choose a new one, which first removes everything
+    that nobody has proved.
+    """
     NEW_PASSWORD = auto()
-    """There is none."""
+    """The registration has no password, so the page asks for a new one."""
 
 
 class Doubt(Frozen):
-    """A link that works, before anything is done about it."""
+    """A link that works, before the person has decided about it."""
 
     purpose: MailedTokenPurpose
     email: Email
-    """The address in question."""
+    """The address that the person confirms or refuses."""
     asked: AskedOnPage
 
 
 class Settled(Enum):
-    """What has become of the address in question."""
+    """The decision about the address."""
 
     PROVED = auto()
     REFUSED = auto()
-    """Its holder said that somebody else had named it."""
+    """The holder of the address said that somebody else had named it."""
 
 
 def asked_of(link: MailedToken, registration: Registration | None, browser: Token | None) -> AskedOnPage:
-    """`registration` is of the link's account, and None once its address is proved. Raises `LinkRefused`."""
+    """`registration` belongs to the link's account, and is None once its address is proved. Raises `LinkRefused`."""
     if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
         return AskedOnPage.NOTHING
     if registration is None:

@@ -21,15 +21,15 @@ MOST_WRONG_CODES = 5
 
 # Per person, over all addresses, pre-auth tokens and sessions. At any moment three of a million codes are right, so an attacker who tries
 # for a whole day at this pace gets in with a chance of 1 in 450. A trusted device has a bucket of its own, and only a right code makes a
-# device trusted: an attacker who knows the password must not lock the owner out. A stolen session has limits of its own, at the set-up and
-# where it has to prove itself again, so it cannot use up the tries that the owner needs to sign in. Whoever has such a session and the
-# password too has twice the tries.
+# device trusted: an attacker who knows the password must not lock the owner out. A session has limits of its own, at the set-up and where
+# it has to prove itself again, so the thief of a session cannot use up the tries that the owner needs to sign in. A thief who also knows
+# the password has twice the tries.
 CODES_AT_SIGN_IN = RateLimit("mfa_codes_at_sign_in", burst=10, seconds_per_request=120)
 CODES_IN_SESSION = RateLimit("mfa_codes_in_session", burst=10, seconds_per_request=120)
 CODES_AT_SET_UP = RateLimit("mfa_codes_at_set_up", burst=10, seconds_per_request=120)
 
-# Without I, O, 0 and 1, which look alike on paper. Eight of these 32 characters are 40 bits: far beyond guessing at that pace. Only a keyed
-# digest of a code is stored.
+# Without I, O, 0 and 1, which look alike on paper. Eight of these 32 characters are 40 bits: nobody guesses a code at the pace above. Only
+# a keyed digest of a code is stored.
 BACKUP_CODE_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 BACKUP_CODE_LENGTH: Final = 8
 # ASCII digits only: other scripts have digits too, but no authenticator shows them.
@@ -38,7 +38,7 @@ _BACKUP_CODE: Final = re.compile(rf"[{BACKUP_CODE_ALPHABET}]{{{BACKUP_CODE_LENGT
 _SEPARATORS: Final = re.compile(r"[ -]")
 # How long a page may show a secret that is not confirmed yet, and backup codes that were just made.
 SHOWN_FOR: Final = timedelta(minutes=10)
-# With the separators that people type.
+# Long enough for the separators that people type.
 LONGEST_CODE: Final = 20
 
 
@@ -46,9 +46,9 @@ class MfaMethod(StrEnum):
     TOTP = "totp"
     BACKUP_CODE = "backup_code"
     PASSKEY = "passkey"
-    """One that stays on its device."""
+    """A passkey that stays on its device."""
     SYNCED_PASSKEY = "synced_passkey"
-    """One that may be copied to others of the person's devices."""
+    """A passkey that may be copied to other devices of the person."""
 
 
 class MfaEvent(StrEnum):
@@ -69,7 +69,7 @@ class MfaEvent(StrEnum):
 
 
 class Refused(StrEnum):
-    """Why a code or a change was refused; the log keeps it."""
+    """The reason why a code or a change was refused, for the log."""
 
     NOT_SET_UP = "not_set_up"
     NOT_ENABLED = "not_enabled"
@@ -86,22 +86,24 @@ class MfaSecret(Frozen):
     enabled_at: datetime | None
     last_step: int
     session: SessionId | None = None
-    """That began a set-up which is not confirmed yet. None: a process of the release before began it, which knew of no session."""
+    """The session that began a set-up which is not confirmed yet. None when a process of the release before began it; that release did not
+    record the session.
+    """
 
     def awaits_code_in(self, session: SessionId) -> bool:
-        """Whether it is shown and confirmed there: to another session, which may be somebody else's, it is no secret to know of."""
+        """Whether this session may show and confirm the secret. Another session may be an attacker's, and must not learn the secret."""
         return self.enabled_at is None and self.session in {None, session}
 
 
 class Guess(Frozen):
-    """A code is about to be checked. A `wait`, in seconds, means that there were too many codes already and that this one must not be
+    """A code is about to be checked. A positive `wait`, in seconds, means that there were too many codes already: this code must not be
     checked.
     """
 
     wait: float
     secret: MfaSecret | None
     enabled: bool
-    """Whether the person has a second factor at all, be it by passkeys alone: only then do backup codes count."""
+    """Whether the person has a second factor at all, also one of passkeys alone. Backup codes count only then."""
 
 
 class SecondFactorStatus(Frozen):
@@ -110,7 +112,7 @@ class SecondFactorStatus(Frozen):
 
 
 class SetUp(Frozen):
-    """What an authenticator needs, in three forms; the QR code is an SVG of the URI."""
+    """The data that an authenticator needs, in three forms. The QR code is an SVG of the URI."""
 
     secret: Secret
     uri: Secret
@@ -127,16 +129,20 @@ class Preauthentication(Frozen):
     created_at: datetime
     expires_at: datetime
     service: ServiceId | None = None
-    """Where the sign-in should lead, if not to the platform."""
+    """The service that the sign-in leads to. None when it leads to the platform."""
     provider: str = "password"
     amr: tuple[str, ...] = ("pwd",)
-    """The first proof's."""
+    """The methods of the first proof."""
     identity: IdentityId | None = None
-    """By which the first proof was given at a provider. The sign-in ends with it."""
+    """The connected account at a provider that gave the first proof. If this connection is removed, the sign-in ends."""
     upstream: str = ""
-    """The provider: its word, or the id of an organization's own. Known to whoever finds this again."""
+    """The provider's key: the word of a shared provider, or the id of an organization's own. Filled when the store reads a
+    pre-authentication.
+    """
     vouched_domains: frozenset[str] | None = None
-    """Whose addresses the word of an organization's own provider counts for, at this moment. None: the proof was another."""
+    """The domains that the organization's own provider may vouch for at this moment. None when the first proof did not come from such a
+    provider.
+    """
 
     def counts_for(self, account: Account) -> bool:
         """Whether the first proof would still let this account in."""
@@ -145,13 +151,13 @@ class Preauthentication(Frozen):
 
 
 def may_be_shown(made_at: datetime, now: datetime) -> bool:
-    """Whether what was made then may still be looked at again."""
+    """Whether a secret that was made at `made_at` may still be shown."""
     return now - made_at <= SHOWN_FOR
 
 
 def is_recent(form: UUID, now: datetime) -> bool:
-    """Whether the page of this form is that new. Ids begin with the time at which they were made, in milliseconds. An id that somebody
-    thought up may lie: it is good in their own session alone.
+    """Whether the page of this form is new enough. Ids begin with the time at which they were made, in milliseconds. A client may make up
+    an id with a false time: the id works in that client's own session alone.
     """
     age = now.timestamp() - int.from_bytes(form.bytes[:6]) / 1000
     return -STEP.total_seconds() <= age <= SHOWN_FOR.total_seconds()
@@ -163,7 +169,7 @@ def step_at(moment: datetime) -> int:
 
 
 def time_based_code(text: str) -> str | None:
-    """As an authenticator shows it, `123 456` included. None when the text cannot be a code."""
+    """The code as an authenticator shows it, `123 456` included. None when the text cannot be a code."""
     code = _bare(text)
     return code if _TIME_BASED_CODE.fullmatch(code) else None
 
@@ -175,13 +181,13 @@ def backup_code(text: str) -> str | None:
 
 
 def as_shown(code: str) -> str:
-    """`XXXX-XXXX`."""
+    """With a hyphen: `XXXX-XXXX`."""
     half = BACKUP_CODE_LENGTH // 2
     return f"{code[:half]}-{code[half:]}"
 
 
 def sealing_context(user: UserId) -> str:
-    """The place of a person's secret. The encryption of the secret is bound to it."""
+    """Names the place of a person's secret. The encryption of the secret is bound to this place."""
     return f"mfa_secrets.sealed_secret:{user}"
 
 

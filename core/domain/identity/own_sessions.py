@@ -8,29 +8,29 @@ from core.frozen import Frozen
 
 
 class OwnSession(Frozen, kw_only=True):
-    """One living session. What it is for is told by the names: of an organization, of one of its services, or of none."""
+    """One living session. Its names say what it is for: an organization, one of its services, or, without names, the platform."""
 
     id: SessionId
     created_at: datetime
     last_seen_at: datetime
     ends_at: datetime
-    """When it ends if it is not used again."""
+    """When the session ends if nobody uses it again."""
     device: DeviceId | None
     device_name: str
     location: Location | None
-    """Where its device last signed in."""
+    """The place of the device's last sign-in."""
     organization: str
     service: str
     impersonated: bool
-    """A platform owner acts in the person's name."""
+    """A platform owner acts in the person's name in this session."""
     opened_here: bool
-    """It is the session of the person who looks, or one of its line: those that it was opened from, and those opened from it."""
+    """The session of the person who looks, or a session that it was opened from, or one that was opened from it."""
 
 
 class OwnSessionList(Frozen):
-    """One page of them, the last used first."""
+    """One page of a person's sessions, the last used first."""
 
     sessions: tuple[OwnSession, ...]
     total: int
     others: int
-    """How many are not of the line of the person who looks. They end with "sign out everywhere else"."""
+    """The number of sessions that have nothing to do with the session of the person who looks. "Sign out everywhere else" ends these."""

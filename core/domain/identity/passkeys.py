@@ -1,5 +1,5 @@
-"""Passkeys: key pairs in people's authenticators (Web Authentication, level 3). One of them signs in without a password, and shows two
-factors at once: the authenticator that has the key, and the finger, face or PIN that unlocks it.
+"""Passkeys: key pairs in people's authenticators (Web Authentication, level 3). A passkey signs in without a password. It shows two factors
+at once: the authenticator that has the key, and the finger, face or PIN that unlocks the authenticator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ MOST_PASSKEYS: Final = 25
 LONGEST_CREDENTIAL_ID: Final = 1023
 """Web Authentication, section 4."""
 LONGEST_PUBLIC_KEY: Final = 1200
-"""An RSA key of 8192 bits. Larger ones would keep us busy."""
+"""The length of an RSA key of 8192 bits. Larger keys would cost too much processor time."""
 
 # COSE: Ed25519, ECDSA on P-256 with SHA-256, RSA with SHA-256, in the order of our preference.
 ALGORITHMS: Final = (-8, -7, -257)
@@ -36,7 +36,7 @@ passkey_name = device_name
 
 
 class Ceremony(StrEnum):
-    """What a challenge is for."""
+    """The purpose of a challenge."""
 
     REGISTER = "register"
     SIGN_IN = "sign_in"
@@ -45,14 +45,14 @@ class Ceremony(StrEnum):
 
 
 class RelyingParty(Frozen):
-    """Who we are for authenticators. A passkey belongs to the host, and can be used on the pages of the origin only."""
+    """The name under which authenticators know us. A passkey belongs to the host, and works on the pages of the origin only."""
 
     id: str
     origin: str
 
 
 class Obstacle(StrEnum):
-    """Why an installation cannot have passkeys."""
+    """The reason why an installation cannot have passkeys."""
 
     ADDRESS = "address"
     """Its base URL names an IP address; browsers bind passkeys to names."""
@@ -69,7 +69,7 @@ def relying_party(base_url: str) -> RelyingParty | Obstacle:
         local = host == "localhost" or host.endswith(".localhost")
         if parts.scheme != "https" and not local:
             return Obstacle.INSECURE
-        # As browsers write it: small letters, and no port where it is the scheme's own.
+        # Browsers write an origin in small letters, and leave out the scheme's usual port.
         usual = {"https": 443, "http": 80}.get(parts.scheme)
         port = "" if parts.port in {None, usual} else f":{parts.port}"
         return RelyingParty(host, f"{parts.scheme}://{host}{port}")
@@ -77,7 +77,7 @@ def relying_party(base_url: str) -> RelyingParty | Obstacle:
 
 
 class PasskeysUnavailable(BadRequest):
-    """Raised by everything that would use one."""
+    """Raised by every use of passkeys in such an installation."""
 
     def __init__(self, obstacle: Obstacle) -> None:
         super().__init__(_OBSTACLES[obstacle], words=f"passkeys_{obstacle.value}")
@@ -90,22 +90,24 @@ _OBSTACLES: Final = {
 
 
 def challenge_digest(challenge: str, ceremony: Ceremony, bound_to: bytes) -> bytes:
-    """What is kept of a challenge. Its purpose, and whom it was given to, are part of it: nothing else finds it."""
+    """The stored form of a challenge. The digest includes the purpose and the receiver, so a challenge works for no other purpose and no
+    other receiver.
+    """
     return sha256(b" ".join((ceremony.value.encode(), sha256(bound_to).digest(), challenge.encode("utf-8", "surrogatepass")))).digest()
 
 
 class PasskeyRegistration(Frozen):
-    """What a browser answers with when it has made a passkey."""
+    """The browser's answer after it has made a passkey."""
 
     client_data: bytes
     attestation_object: bytes
     transports: Sequence[str] = ()
     is_discoverable: bool | None = None
-    """As the browser says; None where it does not."""
+    """As the browser says. None when the browser does not say."""
 
 
 class Assertion(Frozen):
-    """What a browser answers with when somebody has used a passkey."""
+    """The browser's answer after somebody has used a passkey."""
 
     credential_id: bytes
     client_data: bytes
@@ -115,7 +117,7 @@ class Assertion(Frozen):
 
 
 class NewKey(Frozen):
-    """A key that an authenticator has made."""
+    """A public key that an authenticator has made, and what the authenticator says about it."""
 
     credential_id: bytes
     public_key: bytes
@@ -127,16 +129,16 @@ class NewKey(Frozen):
 
 
 class ReadRegistration(Frozen):
-    """A registration, with all of it checked but its challenge."""
+    """A parsed and checked registration. Only its challenge is not checked yet."""
 
     challenge: str
     made: NewKey | None
     fault: str
-    """Why there is no key. Empty: there is one."""
+    """The reason why there is no key. Empty when there is a key."""
 
 
 class ReadAssertion(Frozen):
-    """An assertion, with all of it checked that needs no key."""
+    """A parsed assertion. Every check that needs no key is done."""
 
     given: Assertion
     challenge: str
@@ -144,7 +146,7 @@ class ReadAssertion(Frozen):
     backup_eligible: bool
     backed_up: bool
     fault: str
-    """Why it must be refused, whatever its signature. Empty: nothing found."""
+    """The reason for a refusal, whatever the signature. Empty when nothing is wrong so far."""
 
 
 class Passkey(Frozen, kw_only=True):
@@ -155,18 +157,18 @@ class Passkey(Frozen, kw_only=True):
     sign_count: int
     name: str
     aaguid: UUID
-    """The authenticator's model; zero where it does not say."""
+    """The authenticator's model. Zero when the authenticator does not say."""
     transports: Sequence[str]
     backup_eligible: bool
-    """It may be copied to other devices of the person, by whoever keeps their passkeys."""
+    """The person's passkey manager may copy it to other devices of the person."""
     backed_up: bool
     created_at: datetime
     last_used_at: datetime | None = None
     second_factor_since: datetime | None = None
-    """Since when it is asked for after a password. None: it only signs in by itself."""
+    """When the passkey became a second factor after a password. None when the passkey only signs in by itself."""
 
     def is_new(self, now: datetime) -> bool:
-        """It was added a moment ago, perhaps by the first of two equal forms."""
+        """The passkey was added a moment ago, perhaps by the first of two equal forms."""
         return is_just_past(self.created_at, now)
 
     @property
@@ -175,8 +177,8 @@ class Passkey(Frozen, kw_only=True):
 
     @property
     def amr(self) -> tuple[str, ...]:
-        """For signing in with it alone, in the words of RFC 8176 section 2. No attestation shows where the key is kept: a key that may
-        leave its device counts as one in software.
+        """The methods of a sign-in with this passkey alone, in the words of RFC 8176 section 2. No attestation shows where the key is kept,
+        so a key that may leave its device counts as a key in software.
         """
         return (*KEY_METHODS[self.method], "mfa")
 
@@ -185,23 +187,23 @@ KEY_METHODS: Final = {MfaMethod.PASSKEY: ("hwk", "user"), MfaMethod.SYNCED_PASSK
 
 
 class CreationOptions(Frozen):
-    """What a browser needs to make a passkey."""
+    """The data that a browser needs to make a passkey."""
 
     relying_party: RelyingParty
     challenge: str
     user: UserId
     email: str
     excluded: Sequence[Passkey]
-    """Those that the person has: no authenticator should have two."""
+    """The passkeys that the person has: no authenticator should have two."""
 
 
 class RequestOptions(Frozen):
-    """What a browser needs to ask for a passkey."""
+    """The data that a browser needs to ask for a passkey."""
 
     relying_party: RelyingParty
     challenge: str
     allowed: Sequence[Passkey] = ()
-    """Empty: any passkey that the person chooses."""
+    """Empty when the person may use any passkey."""
 
 
 def has_gone_back(kept: int, told: int) -> bool:
@@ -210,7 +212,7 @@ def has_gone_back(kept: int, told: int) -> bool:
 
 
 class PasskeyRefused(Unauthorized):
-    """It says the same of everything that is wrong with a passkey; the log says what it was."""
+    """The answer is the same for every fault of a passkey. The log names the fault."""
 
     text = "This passkey was not accepted"
 
@@ -219,7 +221,7 @@ class PasskeyRefused(Unauthorized):
 
 
 class PasskeyChallengeOver(Unauthorized):
-    """The challenge has expired, was used, or was given to somebody else."""
+    """The challenge has expired, was used, or was given to another receiver."""
 
     text = "This took too long, or was sent twice: ask for new options, and use the passkey again"
 
@@ -241,7 +243,7 @@ def passkey_renamed(passkey: Passkey, name: str, actor: Actor) -> Event:
 
 
 def passkey_copied(passkey: Passkey, actor: Actor) -> Event:
-    """Its counter went back: somebody else may have the key."""
+    """The passkey's counter went back: somebody else may have a copy of the key."""
     personal = {"name": passkey.name}
     return Event(
         "security.passkey.copied",
@@ -259,12 +261,14 @@ def _target(passkey: Passkey) -> Target:
 
 
 def _details(passkey: Passkey) -> Mapping[str, Json]:
-    """Without its name: the person chose that, so it must be possible to forget it."""
+    """Without the passkey's name: the person chose the name, so it must be possible to forget it."""
     return {"passkey_id": str(passkey.id)}
 
 
 NOBODY: Final = b""
-"""For a client of the API: its answer brings tokens to whoever sends it, so there is nobody to confuse."""
+"""The receiver of challenges for clients of the API. The client that sends the answer gets the tokens, so no other receiver can be confused
+with it.
+"""
 
 
 def bound_to_session(session: SessionId) -> bytes:

@@ -1,7 +1,7 @@
-"""What is known of a caller who wants a password checked, before it is checked: it decides who waits where when many wait.
+"""The priority of a caller who wants a password checked. It decides who waits when many callers wait.
 
-It must tell a stranger nothing about an account. So it comes from what the callers hold themselves (a device token, a session, a mailed
-link), or only from their address, if anyone has signed in from there, and never from the account that they name.
+The priority must tell a stranger nothing about an account. So it comes from what the caller holds (a device token, a session, a mailed
+link), or from the caller's address, if anyone has signed in from there. It never comes from the account that the caller names.
 """
 
 from collections import OrderedDict
@@ -13,13 +13,13 @@ from core.domain.rate_limits import client_key
 
 
 class Priority(IntEnum):
-    """Higher is better known."""
+    """Higher numbers go first."""
 
     STRANGER = 0
     FAMILIAR = 1
-    """Comes from an address that somebody has signed in from."""
+    """The caller comes from an address that somebody has signed in from."""
     PROVEN = 2
-    """Shows the token of one of the account's own devices, a session, or what was mailed to its address."""
+    """The caller shows the token of one of the account's own devices, a session, or a mailed link."""
 
 
 MOST_FAMILIAR: Final = 20_000
@@ -47,7 +47,7 @@ class FamiliarAddresses:
             self._keys.popitem(last=False)
 
     def priority(self, address: str | None, named: NamedAccount | None) -> Priority:
-        """The priority of a caller who comes from there to sign in to the account that they name."""
+        """The priority of a caller at this address who signs in to the named account."""
         if named is not None and named.knowledge.by_token is not None:
             return Priority.PROVEN
         return Priority.FAMILIAR if address in self else Priority.STRANGER

@@ -1,5 +1,5 @@
-"""What a person may have of their data, and what is left when they are forgotten. A tenant can make anybody its member without asking, so
-that somebody is a member opens nothing of the person by itself.
+"""Exports of personal data, and what remains of a person after a request to be forgotten. A tenant can make anybody its member without
+asking, so a membership alone gives the tenant no access to the person's data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,23 +20,26 @@ FORGET_JOB: Final = "privacy.forget"
 """Its payload names the request as `privacy`."""
 
 PLACEHOLDER_DOMAIN: Final = "deleted.local"
-# In the request itself of each log; a job does the rest. Enough for nearly everybody, and done within a second.
+# The request itself handles so many rows of each log; a job does the rest. The number is enough for nearly everybody, and takes less than a
+# second.
 MOST_AT_ONCE: Final = 10_000
-# What an export reads at a time: more would keep the event loop for longer than others should wait.
+# An export reads so many rows at a time. More would keep the event loop busy for longer than other requests should wait.
 PAGE: Final = 100
-# Of second factors, and of memberships. Only automated accounts have more.
+# Limits the list of second factors, and the list of memberships. Only automated accounts have more.
 MOST_LISTED: Final = 10_000
 
 _NOT_YOURS: Final = "You may not do this with this person's data"
 
 
 class PrivacyRequester(Frozen, kw_only=True):
-    """Who asks about a person's data. `user` is None for an operator at the command line, who may do all that platform owners may."""
+    """The person who asks for an export or a deletion. `user` is None for an operator at the command line, who may do all that platform
+    owners may.
+    """
 
     user: UserId | None = None
     session: SessionId | None = None
     organization: OrganizationId | None = None
-    """The one that their session is for. Then no other counts."""
+    """The organization of the requester's session. If it is set, the requester has rights in no other organization."""
     operator: str = ""
 
 
@@ -48,28 +51,28 @@ class Belonging(Frozen, kw_only=True):
     role: str
     joined_at: datetime
     is_the_askers: bool
-    """The asker owns the active organization, and has satisfied its sign-in rules."""
+    """The requester owns the active organization, and has satisfied its sign-in rules."""
     is_own: bool
-    """The person made or confirmed it themselves; otherwise the organization has merely listed them."""
+    """The person made or confirmed the membership. Otherwise the organization has merely listed the person."""
     made_the_account: bool
-    """The account came to be through the organization."""
+    """The account was created through the organization."""
     knows_the_account: bool
-    """The person has given it reason to know how old the account is."""
+    """The organization may know how old the account is: the person joined by themselves, came through it, or signed in there."""
 
 
 class Subject(Frozen, kw_only=True):
-    """The person, as the asker meets them."""
+    """The person whose data are concerned, as far as the requester may know."""
 
     account: Account
     belongings: Sequence[Belonging]
     asker_governs: bool
-    """The asker is a platform owner, now, or an operator."""
+    """The requester is a platform owner at this moment, or an operator."""
     is_held_elsewhere: bool
-    """An organization that the asker does not own has the person as a member, knows them by its directory, or has a service to which they
-    sign in.
+    """An organization that the requester does not own has the person as a member, knows the person by its directory, or has a service to
+    which the person signs in.
     """
     request: "PrivacyRequest | None"
-    """They have been forgotten already."""
+    """The earlier request by which the person was forgotten already."""
 
     @property
     def askers(self) -> Sequence[Belonging]:
@@ -77,7 +80,7 @@ class Subject(Frozen, kw_only=True):
 
 
 class PrivacyRequest(Frozen):
-    """The receipt of a person's forgetting. `requested_by` is None for an operator."""
+    """The receipt of a deletion. `requested_by` is None for an operator."""
 
     id: PrivacyRequestId
     user: UserId
@@ -110,7 +113,7 @@ class ExportedFactorEvent(Frozen):
 
 
 class ExportedIdentity(Frozen):
-    """An account at a provider that the person signs in with."""
+    """An account at a provider that is connected to the person's account."""
 
     provider: str
     subject: str
@@ -118,19 +121,19 @@ class ExportedIdentity(Frozen):
 
 
 class ExportedPasskey(Frozen, kw_only=True):
-    """Without its key."""
+    """A passkey without its key."""
 
     id: PasskeyId
     name: str
     aaguid: UUID | None
-    """None: the authenticator does not say."""
+    """None when the authenticator does not say."""
     backup_eligible: bool
     created_at: datetime
     last_used_at: datetime | None
 
 
 class ExportedProfile(Frozen, kw_only=True):
-    """What an organization's directory says about the person. Sent empty, it is None."""
+    """The words of an organization's directory about the person. An empty value is None."""
 
     organization: OrganizationId
     external_id: str | None
@@ -142,22 +145,24 @@ class ExportedProfile(Frozen, kw_only=True):
 
 
 class Export(Frozen, kw_only=True):
-    """A person's data, without the sign-ins, which may be many and follow page by page."""
+    """A person's data without the sign-ins. There may be many sign-ins, and they follow page by page."""
 
     account: Account
     created_at: datetime
     belongings: Sequence[Belonging]
     login_events: int
-    """How many there are, whether or not the export names them all."""
+    """The number of all sign-ins, whether or not the export names all of them."""
     mfa_events: Sequence[ExportedFactorEvent]
     passkeys: Sequence[ExportedPasskey]
     profiles: Sequence[ExportedProfile]
     identities: Sequence[ExportedIdentity]
-    """For organizations: those that are used in their services, or are at providers of their own."""
+    """An export for organizations has only identities that are used in their services, or are at their own providers."""
 
 
 class Scope(Frozen):
-    """How much of a person's data is shown: all of it, or what belongs to these organizations."""
+    """How much of a person's data an export shows: everything, or the data that belong to these organizations. `organizations` is None for
+    everything.
+    """
 
     organizations: Sequence[OrganizationId] | None
 
@@ -167,7 +172,7 @@ class Scope(Frozen):
 
 
 def export_scope(subject: Subject, asker: PrivacyRequester) -> Scope:
-    """Raises `Forbidden`."""
+    """How much this requester may see. Raises `Forbidden`."""
     if subject.asker_governs or subject.account.id == asker.user:
         return Scope(None)
     if not subject.askers:
@@ -180,7 +185,7 @@ def exported_belongings(subject: Subject, scope: Scope) -> Sequence[Belonging]:
 
 
 def shown_since(subject: Subject, scope: Scope) -> datetime:
-    """When the account was made; for an organization that the person has told nothing, when they became its member."""
+    """When the account was made. For an organization that must not know this, the time when the person became its member."""
     shown = exported_belongings(subject, scope)
     if scope.is_whole or any(one.knows_the_account for one in shown):
         return subject.account.created_at
@@ -188,8 +193,9 @@ def shown_since(subject: Subject, scope: Scope) -> datetime:
 
 
 def require_may_forget(subject: Subject) -> None:
-    """Raises `Forbidden`. An owner of organizations needs to own all of the person's, and the person must have come there by themselves, or
-    have no account but through them: otherwise a tenant could make somebody its member, and then delete them.
+    """Raises `Forbidden` when the requester may not have this person forgotten. An owner of organizations must own all organizations of the
+    person. The person must also have joined them by themselves, or the account must have been created through one of them. Otherwise a
+    tenant could make somebody its member, and then delete the account.
     """
     if subject.account.is_platform_owner:
         raise Forbidden("A platform owner cannot be forgotten: demote them first")
@@ -203,7 +209,7 @@ def require_may_forget(subject: Subject) -> None:
 
 
 def placeholder(at: datetime, attempt: int) -> Email:
-    """What stands in place of the address. No two are equal, so a taken one is followed by the next."""
+    """The address that replaces the person's address. No two are equal: when one is taken, the next `attempt` follows."""
     moment = at + timedelta(microseconds=attempt)
     stamp = int(moment.timestamp()) * 1_000_000 + moment.microsecond
     return Email(f"anonymized-{stamp}@{PLACEHOLDER_DOMAIN}")
@@ -214,14 +220,16 @@ def forget_job(request: UUID) -> NewJob:
 
 
 def forgotten(user: UserId, actor: Actor, operator: str) -> Event:
-    """If they asked themselves, nothing says where from: that would outlive what was forgotten."""
+    """When people ask for their own deletion, the event has no address and no client of theirs: the audit log would keep this after the
+    deletion.
+    """
     by = Actor(user=user) if actor.user == user else actor
     personal = {"operator": operator} if operator else {}
     return Event("user.anonymized", by, Target("user", str(user)), details={"user_id": str(user)}, personal=personal)
 
 
 def exported(subject: Subject, scope: Scope, actor: Actor, operator: str) -> Sequence[Event]:
-    """That somebody's data was handed out is on record in each log that it came from."""
+    """One event for each log that the exported data came from: each log records the export."""
     target = Target("user", str(subject.account.id))
     if operator:
         return [Event("user.exported", SYSTEM, target, personal={"operator": operator})]

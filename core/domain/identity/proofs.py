@@ -1,4 +1,4 @@
-"""Proofs: what shows that a person is who they say they are, when a session had each proof, and what needs a fresh one."""
+"""Proofs show that people are who they claim to be. When a session had each proof, and which actions need a fresh proof."""
 
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum, auto
@@ -11,7 +11,7 @@ from core.frozen import Frozen
 
 
 class ProofMethod(StrEnum):
-    """What renewed the proof of a session. A closed list, because it is the label of a metric."""
+    """The way in which the proof of a session was renewed. A closed list, because it is the label of a metric."""
 
     PASSWORD = "password"  # noqa: S105 - a way to prove something, not a password
     CODE = "code"
@@ -21,10 +21,10 @@ class ProofMethod(StrEnum):
 
 
 class Proved(Frozen):
-    """When the person of a session last proved who they are. A refresh renews neither time."""
+    """When the person of a session last gave a proof. A refresh of the tokens renews neither time."""
 
     at: datetime | None = None
-    """By a password, or by another way to sign in."""
+    """The time of the last password, or of another way to sign in."""
     second_factor_at: datetime | None = None
 
 
@@ -32,40 +32,40 @@ UNPROVED: Final = Proved()
 
 
 class Standing(Frozen):
-    """What a session has proved, and whether its person has a second factor."""
+    """The proofs of a session, and whether its person has a second factor."""
 
     proved: Proved
     second_factor_since: datetime | None
-    """When it was enabled. None: the person has no second factor."""
+    """When the second factor was enabled. None when the person has no second factor."""
     has_password: bool = True
     has_authenticator: bool = True
-    """Whether an authenticator app is part of the second factor. Otherwise its codes are backup codes alone."""
+    """Whether an authenticator app is part of the second factor. Otherwise only backup codes are accepted as codes."""
     has_passkey: bool = False
 
 
 class StepUp(Enum):
-    """What needs a fresh proof."""
+    """The actions that need a fresh proof."""
 
     SECOND_FACTOR = auto()
-    """A change of a second factor that is on. Enabling it proves it, so the person may go on to the backup codes or disable it again, also
-    twice.
+    """A change of a second factor that is on. Enabling a second factor is a proof of it, so the person may go on to the backup codes or
+    disable it again, also twice.
     """
     ACCOUNT = auto()
-    """What makes the account valuable to a thief: its address, how it is signed in to, what it owns, and a first second factor, which
-    locks out everybody else. The code that enables a second factor proves nothing here: it shows who has the new secret, not whose
-    account it is.
+    """A change of what makes the account valuable to a thief: its address, its ways to sign in, what it owns, and a first second factor,
+    which locks out everybody else. The code that enables a second factor is no proof here: it shows who has the new secret, not who owns
+    the account.
     """
 
 
 def missing_proof(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> ProofMethod | None:
-    """Which proof is not fresh enough, the first one where it takes two. None: nothing is missing."""
+    """The proof that is not fresh enough; the first of them when two are needed. None when nothing is missing."""
 
     def is_fresh(at: datetime | None) -> bool:
         return at is not None and now - at <= window
 
     proved, since = standing.proved, standing.second_factor_since
     if since is None:
-        # What was shown of one that is gone is good for nothing but disabling it twice.
+        # After a second factor is disabled, its last proof counts for one thing only: disabling it twice.
         gone = proved.second_factor_at if asked is StepUp.SECOND_FACTOR else None
         return None if is_fresh(proved.at) or is_fresh(gone) else ProofMethod.PASSWORD
     if not is_fresh(proved.second_factor_at) or not _is_since(since, proved.second_factor_at):
@@ -79,7 +79,7 @@ def _is_since(since: datetime, at: datetime | None) -> bool:
 
 
 def require_fresh(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> None:
-    """Raises `ReauthenticationRequired`, which says which proof would be enough."""
+    """Raises `ReauthenticationRequired`, which names the proof that would be enough."""
     missing = missing_proof(standing, asked, now, window)
     if missing is not None:
         message, words = (_SECOND, "code_needed_again") if missing is ProofMethod.CODE else (_FIRST, "password_needed_again")

@@ -1,5 +1,5 @@
-"""Realms: where the people of a mail domain sign in, as the organization says that has proved the domain. Only the domain of an address
-decides, never whether the address has an account: so asking tells nothing about anybody.
+"""Realms: the rule of an organization that says where people of its proved mail domain sign in. Only the domain of an address decides,
+never whether the address has an account. So an answer about an address tells nothing about anybody.
 """
 
 import encodings.idna  # noqa: F401 - otherwise the first address with such letters loads it, while all others wait
@@ -13,7 +13,7 @@ from core.frozen import Frozen
 
 
 class LoginPolicy(StrEnum):
-    """What people of a domain may sign in with."""
+    """The ways in which people of a domain may sign in."""
 
     PASSWORD_ALLOWED = "password_allowed"  # noqa: S105 - a policy, not a password
     UPSTREAM_ONLY = "upstream_only"
@@ -21,25 +21,27 @@ class LoginPolicy(StrEnum):
 
 
 class Word(Frozen, kw_only=True):
-    """What shows who somebody is, as the organization sees it that decides on their domain."""
+    """The source of a proof, as the organization with the domain sees it."""
 
     provider: str = ""
-    """The provider whose word it is, as `Realm.provider` names it. Empty: it was shown in a way of ours."""
+    """The provider that vouches for the person, as `Realm.provider` names it. Empty when the person gave a proof of ours, such as a
+    password.
+    """
     vouches_in: OrganizationId | None = None
-    """The organization that decides on the domain of the address that the provider tells and has verified. None: it has verified none, or
-    nobody decides on it.
+    """The organization that has proved the domain of the address that the provider has verified. None when the provider has verified no
+    address, or no organization has proved the domain.
     """
     client_of: OrganizationId | None = None
-    """The organization whose client the provider was asked with, if it has one there."""
+    """The organization whose client was used at the provider. None for the installation's client."""
 
 
 OUR_OWN: Final = Word()
 
 
 class Realm(Frozen, kw_only=True):
-    """`shared_provider` names one that all organizations use, `own_provider` one of the organization's own; at most one of them is set.
-    `has_client`: the organization has a client of its own at the shared one. `joins`: the person who signs in could become a member by it,
-    or ask to. Known only where a person is, as is `has_client`.
+    """`shared_provider` names a provider that all organizations use, `own_provider` one of the organization's own; at most one of them is
+    set. `has_client`: the organization has a client of its own at the shared provider. `joins`: the person who signs in could become a
+    member by it, or ask to. `has_client` and `joins` are known only when the realm is looked up for a person.
     """
 
     organization: OrganizationId
@@ -52,17 +54,18 @@ class Realm(Frozen, kw_only=True):
 
     @property
     def provider(self) -> str:
-        """As `/auth/{provider}` names it. Empty: none."""
+        """The provider as `/auth/{provider}` names it. Empty when the realm names none."""
         return self.shared_provider if self.own_provider is None else str(self.own_provider)
 
     @property
     def may_close_others(self) -> bool:
-        """Nothing but the provider will do, at least while it can be used."""
+        """Only the provider is accepted, at least while it can be used."""
         return self.policy is not LoginPolicy.PASSWORD_ALLOWED
 
     def objection(self, word: Word) -> "ProviderRequired | None":
-        """Why this does not do where nothing but the provider will. At a shared one anybody can have an account, so it must be one that the
-        provider knows by an address of the organization's, now: whoever has left has none any more. An own one counts for such alone.
+        """The reason to refuse this proof in a realm that accepts only its provider. At a shared provider anybody can have an account. So
+        the provider must know the person by a verified address of the organization at this moment: people who have left have no such
+        address any more. The organization's own provider counts for such addresses alone.
         """
         if word.provider != self.provider:
             return ProviderRequired()
@@ -76,15 +79,15 @@ class Realm(Frozen, kw_only=True):
 
 
 class RealmProvider(Frozen):
-    """A provider as the people of a realm meet it."""
+    """A provider, as the people of a realm see it."""
 
     name: str
     is_available: bool
-    """It can be used: it is set up and enabled, and has answered when it was last asked."""
+    """The provider is set up and enabled, and it answered the last call."""
 
 
 class AuthMethod(StrEnum):
-    """How the people of a domain sign in."""
+    """How the people of a domain sign in, for `POST /api/auth/lookup-email`."""
 
     UPSTREAM = "upstream"
     PASSWORD = "password"  # noqa: S105 - a way to sign in
@@ -92,8 +95,8 @@ class AuthMethod(StrEnum):
 
 
 class WayIn(Frozen):
-    """How the people of a domain sign in at this moment. `realm` is None where no organization has proved the domain, `provider` where it
-    names none, or one that there is no more.
+    """How the people of a domain sign in at this moment. `realm` is None when no organization has proved the domain. `provider` is None
+    when the realm names no provider, or one that is deleted.
     """
 
     realm: Realm | None = None
@@ -101,7 +104,7 @@ class WayIn(Frozen):
 
     @property
     def is_required(self) -> bool:
-        """Nothing but the provider will do, even where it is away: that is done without only where the policy says so."""
+        """Only the provider is accepted, even during its outage, unless the policy allows passwords during an outage."""
         if self.realm is None or self.realm.policy is LoginPolicy.PASSWORD_ALLOWED:
             return False
         return self.realm.policy is LoginPolicy.UPSTREAM_ONLY or self._is_available
@@ -129,25 +132,25 @@ ANY_WAY: Final = WayIn()
 
 
 class ProviderRequired(Forbidden):
-    """People of this domain sign in at their organization's provider. The same for every address of the domain."""
+    """People of this domain sign in at their organization's provider. The answer is the same for every address of the domain."""
 
     text = "People of this domain sign in at their organization's provider: POST /api/auth/lookup-email names it"
 
     def __init__(self, *, words: str = "provider_required", detail: str | None = None) -> None:
         super().__init__(words=words, detail=detail)
         self.person: Email | None = None
-        """Who has shown a proof that does not do, where only that proof says who they are."""
+        """The address of the person who gave an insufficient proof. None when this proof does not show who the person is."""
 
 
 class AccountRequired(ProviderRequired):
-    """They have an account at this provider, but not one that it knows by a verified address of the organization's."""
+    """The person has an account at this provider, but the provider knows no verified address of the organization for it."""
 
     def __init__(self) -> None:
         super().__init__(words="provider_account_required", detail="the provider vouches for no address of the organization")
 
 
 class ClientRequired(ProviderRequired):
-    """The organization has a client of its own there, which may let in fewer people, and another one was used."""
+    """The sign-in used another client than the organization's own, which may let in fewer people."""
 
     def __init__(self, realm: Realm) -> None:
         super().__init__(detail="the provider was not asked with the organization's client")

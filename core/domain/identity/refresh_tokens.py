@@ -1,4 +1,4 @@
-"""Refresh tokens: what happens to one that is presented."""
+"""Refresh tokens: the outcome of presenting one."""
 
 import hmac
 from base64 import urlsafe_b64encode
@@ -15,39 +15,39 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
-# For this long a client that lost the answer to its refresh may ask again, and gets the same successor.
+# For this long, a client that lost the answer to its refresh may ask again. It gets the same successor.
 GRACE: Final = timedelta(seconds=10)
 LONGEST_REFRESH_TOKEN: Final = 1000
 
 
 class PresentedRefreshToken(Frozen):
-    """A refresh token as it was found when it was presented, and whether that request has just rotated it."""
+    """The refresh token that a client presented, as the database has it, and whether this request has just rotated it."""
 
     session: Session
     email: Email
     is_platform_owner: bool
     is_live: bool
-    """The session has neither ended nor been revoked, and the accounts behind it are still allowed to use it."""
+    """The session has neither ended nor been revoked, and the accounts behind it may still use it."""
     is_admitted: bool
-    """To the service of the session; a session in the organization itself admits its members."""
+    """The service of the session admits the person. A session in the organization itself admits its members."""
     organization_is_active: bool
     rotated: bool
     rotated_at: datetime | None
-    """When it was rotated, if an earlier request did that."""
+    """When an earlier request rotated the token."""
     rotated_by: bytes | None
     subscription: SubscriptionState = NO_SUBSCRIPTION
     email_is_verified: bool = False
     role: str = ""
-    """In the organization of the session; empty for a person who is no member."""
+    """The person's role in the organization of the session. Empty for a person who is no member."""
     owes_second_factor: bool = False
-    """That organization requires one of its members, and the time in which to set it up is over."""
+    """This organization requires a second factor of the member, and the time to set one up is over."""
     client: ClientId | None = None
     """The application that the session was given to."""
 
 
 class Holder(Frozen):
-    """The application that presents a refresh token, and the scopes that it wants this time; without them, all of the session's. If it is
-    public, it has not shown who it is.
+    """The application that presents a refresh token, and the scopes that it wants this time; without scopes, it gets all of the session's.
+    A public application has not authenticated itself.
     """
 
     client: ClientId
@@ -57,7 +57,7 @@ class Holder(Frozen):
 
 
 class Continued(Frozen):
-    """A session that goes on, and what its ID token says of its person."""
+    """A session after its refresh, and what its ID token says of its person."""
 
     opened: OpenedSession
     email_is_verified: bool
@@ -71,12 +71,12 @@ class BeyondScopes(Exception):
 class RefreshOutcome(Enum):
     GRANTED = auto()
     REPEATED = auto()
-    """A repeat by a client that lost the answer: it gets the same successor."""
+    """A client that lost the answer repeats its request, and gets the same successor."""
     CONTENDED = auto()
-    """Another request is rotating it at this moment: look again."""
+    """Another request is rotating the token at this moment. This request should look again."""
     ENDED = auto()
     REUSED = auto()
-    """Two clients have this token, and one of them must not: the session ends."""
+    """Two clients have this token, and one of them is not its owner, so the session ends."""
     NOT_A_MEMBER = auto()
     BEYOND_SCOPES = auto()
     ORGANIZATION_NOT_ACTIVE = auto()
@@ -113,16 +113,16 @@ def _forbidden(presented: PresentedRefreshToken, holder: Holder | None) -> Refre
 
 
 def successor(token: Token, key: bytes) -> Token:
-    """The successor of a refresh token. It is derived from the token and a key of the installation. So a client that lost the answer gets
-    the same successor again, and nothing that is stored lets anyone in.
+    """The successor of a refresh token, derived from the token and a key of the installation. So a client that lost the answer gets the
+    same successor again, and the database holds nothing that lets anyone in.
     """
     derived = hmac.digest(key, token.reveal().encode(), sha256)
     return Token(urlsafe_b64encode(derived).rstrip(b"=").decode())
 
 
 def fingerprint(client: Client) -> bytes:
-    """Shows that a repeated refresh comes from the same device: its device token, or, for a client that keeps none, what the client says
-    about itself. Addresses do not count: a client that loses an answer has often just changed networks.
+    """Shows that a repeated refresh comes from the same device. The fingerprint is made of the device token, or, for a client that keeps
+    none, of its user agent. Addresses do not count: a client that loses an answer has often just changed networks.
     """
     if client.device_token is not None:
         return sha256(b"token " + client.device_token.digest()).digest()
@@ -130,7 +130,7 @@ def fingerprint(client: Client) -> bytes:
 
 
 def token_reused(session: Session, actor: Actor) -> Event:
-    # The actor is exactly what is unknown here.
+    # Nobody knows who presented the token, so the event names the actor by address and client alone.
     return Event(
         "security.refresh_token.reused",
         actor,

@@ -12,7 +12,7 @@ from core.frozen import Frozen, field
 
 
 class Approach(Frozen):
-    """Somebody starts to sign in: what their request tells, and what follows from it before anyone knows who they are."""
+    """The start of a sign-in: what the request tells, and what follows from it before anyone knows who the person is."""
 
     client: Client
     agent: UserAgent
@@ -21,24 +21,25 @@ class Approach(Frozen):
 
 
 class KnownDevice(Frozen):
-    """`brings_trust`: the request carries the latest trust token of this device."""
+    """`brings_trust`: the request carries the newest trust token of this device."""
 
     id: DeviceId
     trusted_until: datetime | None = None
     brings_trust: bool = False
 
 
-# The first number of sign-ins shows a person's habits. Fewer than the second number show none.
+# A person's last 50 sign-ins show their habits. Fewer than 10 sign-ins show none.
 HISTORY: Final = 50
 LEAST_HISTORY: Final = 10
 # An hour of the day is usual when a sign-in of the history was at most this many hours before or after it.
 USUAL_WITHIN: Final = 2
-# Somebody guesses, or mistypes. A right password that is refused for another reason says nothing about the next sign-in.
+# These failures mean that somebody guesses, or mistypes. A right password that is refused for another reason says nothing about the next
+# sign-in.
 FAILED_ATTEMPTS: Final = frozenset({LoginFailure.WRONG_PASSWORD, LoginFailure.NO_PASSWORD, LoginFailure.WRONG_CODE, LoginFailure.THROTTLED})
 
 
 class Knowledge(Frozen):
-    """What is known of a person when somebody starts to sign in as them: the devices that it may be, and the person's habits.
+    """The known devices and habits of a person, at the start of a sign-in.
 
     The habits come from the last `HISTORY` successful sign-ins that were not flagged: an attacker who got in must not make unusual sign-ins
     look normal. Hours are hours of the day in UTC.
@@ -51,8 +52,8 @@ class Knowledge(Frozen):
     countries: frozenset[str] = field(default_factory=frozenset)
     failed_attempts: int = 0
     trust_days: int | None = None
-    """The lowest number that one of the person's active organizations allows. None: the person is in none, or this is the first look of a
-    sign-in, before anyone can ask for trust.
+    """The lowest number that one of the person's active organizations allows. None when the person is in no organization, or at the first
+    look of a sign-in, before anyone can ask for trust.
     """
 
 
@@ -74,7 +75,7 @@ WEIGHTS: Final[Mapping[RiskFactor, float]] = {
     RiskFactor.PROXY: 0.1,
 }
 PER_FAILED_ATTEMPT: Final = 0.2
-# Above this, even a trusted device needs a second factor.
+# Above this score, even a trusted device needs a second factor.
 DEMANDS_MORE: Final = 0.7
 
 
@@ -98,7 +99,7 @@ class Circumstances(Frozen):
 
 
 def assess(circumstances: Circumstances) -> Risk:
-    """The sum of what is unusual, at most 1."""
+    """The sum of the weights of everything unusual, at most 1."""
     factors = []
     if not circumstances.known_device:
         factors.append(RiskFactor.NEW_DEVICE)
@@ -118,9 +119,9 @@ def assess(circumstances: Circumstances) -> Risk:
 
 class Recognition(StrEnum):
     TOKEN = "token"  # noqa: S105 - a way to recognise, not a token
-    """It brought its device token, and nobody else has that."""
+    """The device brought its device token, which nobody else has."""
     AGENT = "agent"
-    """It looks like one of the person's devices. Anyone can look like that, so it is never trusted."""
+    """The device looks like one of the person's devices. Any device can look like that, so it is never trusted."""
     NEW = "new"
 
 
@@ -137,7 +138,7 @@ class Sighting(Frozen):
 
     @property
     def is_proven(self) -> bool:
-        """Certainly one of the person's own devices. Wrong guesses by a stranger must not lock it out."""
+        """The device is certainly one of the person's own. Wrong guesses by a stranger must not lock this device out."""
         return self.recognition is Recognition.TOKEN
 
     @property
@@ -146,7 +147,9 @@ class Sighting(Frozen):
 
 
 def judge(approach: Approach, known: Knowledge, now: datetime) -> Sighting:
-    """Which device it is, whether it is trusted, and the risk. A token that belongs to somebody else counts as no token."""
+    """Finds out which device this is and whether it is trusted, and assesses the risk. A token that belongs to somebody else counts as no
+    token.
+    """
     if known.by_token is not None:
         recognition, device = Recognition.TOKEN, known.by_token
     elif known.by_agent is not None:
@@ -159,7 +162,7 @@ def judge(approach: Approach, known: Knowledge, now: datetime) -> Sighting:
         recognition=recognition,
         device=None if device is None else device.id,
         trusted=recognition is Recognition.TOKEN and trust_lasts and device is not None and device.brings_trust,
-        # A look-alike does not take the place of a trusted device, whose owner would lose the trust.
+        # A device that only looks like a trusted one must not replace it: the owner would lose the trust.
         needs_token=recognition is Recognition.NEW or (recognition is Recognition.AGENT and not trust_lasts),
         risk=assess(
             Circumstances(

@@ -14,27 +14,28 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
-# From the last use.
+# Counted from the last use.
 IDLE_LIFETIME: Final = timedelta(days=30)
 IMPERSONATION_LIFETIME: Final = timedelta(hours=1)
-# How many sessions may stand above one. Each use of a session is recorded for all of them, and ending any of them has to find it.
+# The greatest number of ancestors of a session. Each use of a session is recorded for all of its ancestors, and ending any of them has to
+# find the session.
 GREATEST_DEPTH: Final = 32
 
 
 class TokenUse(StrEnum):
     ACCESS = "access"
     CLIENT = "client"
-    """An application's own: it stands for no person and no session."""
+    """An application's own token. It stands for no person and no session."""
     PREAUTHENTICATION = "mfa_preauth"
     IMPERSONATION = "impersonation"
 
 
 LOGOUT_TOPIC: Final = "logouts"
-"""Whose doorbell rings when services are to be told of ended sessions."""
+"""The doorbell's topic for ended sessions. It wakes the actor that tells services about them."""
 
 
 class Context(Frozen):
-    """Where a session is: on the platform, in an organization, or in one of its services."""
+    """The place of a session: the platform, an organization, or one of its services."""
 
     organization: OrganizationId | None = None
     organization_slug: str = ""
@@ -52,7 +53,7 @@ PLATFORM = Context()
 
 
 class SubscriptionState(Frozen):
-    """What the tokens of a service say of their user. A user without a subscription gets these defaults."""
+    """What the tokens of a service say about the subscription of their user. A user without a subscription gets these defaults."""
 
     plan: str = "free"
     features: tuple[str, ...] = ()
@@ -64,24 +65,24 @@ NO_SUBSCRIPTION: Final = SubscriptionState()
 
 
 class Impersonated(Frozen):
-    """The session is not the user's own: a platform owner acts in their name."""
+    """The session is not the user's own: a platform owner acts in the user's name."""
 
     id: ImpersonationId
     by: UserId
 
 
 class Parent(Frozen):
-    """The session that another one is opened from. The other one ends with this one at the latest."""
+    """The session that another one is opened from. The child ends with its parent at the latest."""
 
     id: SessionId
     expires_at: datetime
     ends_at: datetime
     depth: int
-    """How many sessions stand above it."""
+    """The number of this session's ancestors."""
     proved: Proved
 
     def require_room(self) -> None:
-        """Raises `BadRequest` when a session opened from this one would have too many above it."""
+        """Raises `BadRequest` when a session opened from this one would have too many ancestors."""
         if self.depth >= GREATEST_DEPTH:
             raise BadRequest("This session was opened through too many other sessions: sign in again", words="session_too_deep")
 
@@ -98,15 +99,15 @@ class Session(Frozen):
     authenticated_by: tuple[str, ...] = ()
     impersonated: Impersonated | None = None
     parent: SessionId | None = None
-    """The session that this one was opened from and ends with. None: a person signed in for this one."""
+    """The session that this one was opened from and ends with. None when a person signed in for this session."""
     depth: int = 0
     proved: Proved = UNPROVED
     scopes: tuple[str, ...] | None = None
-    """What an application was given, in a session in its service. None: no application was given this session."""
+    """What an application may do, in a session in its service. None when the session was not given to an application."""
 
 
 class Application(Frozen):
-    """Whom the tokens of a session are for. The scopes may be fewer than the session's."""
+    """The application that receives the tokens of a session. Its scopes may be fewer than the session's."""
 
     client: ClientId
     scopes: tuple[str, ...]
@@ -120,7 +121,7 @@ class OpenedSession(Frozen):
     is_platform_owner: bool
     refresh_token: Token
     subscription: SubscriptionState = NO_SUBSCRIPTION
-    """To the service of the session's context, if it has one."""
+    """The subscription to the service of the session's context, if the context has one."""
     application: Application | None = None
 
 
@@ -130,14 +131,14 @@ class TokenPair(Frozen):
     expires_in: int
 
 
-# The authentication context class of a session that was opened with two factors (the name that OpenID's PAPE extension gave it, which many
-# relying parties know), and of any other.
+# The authentication context classes. The first is for a session that was opened with two factors. Many relying parties know its name from
+# OpenID's PAPE extension. The second is for any other session.
 TWO_FACTORS: Final = "http://schemas.openid.net/pape/policies/2007/06/multi-factor"
 ONE_FACTOR: Final = "urn:postern:acr:one-factor"
 
 
 def context_class(authenticated_by: Sequence[str]) -> str:
-    """The `acr` of somebody who signed in by these methods (RFC 8176)."""
+    """The `acr` of a person who signed in by these methods (RFC 8176)."""
     return TWO_FACTORS if "mfa" in authenticated_by else ONE_FACTOR
 
 
@@ -150,12 +151,14 @@ def sessions_revoked(user: UserId, actor: Actor, count: int) -> Event:
 
 
 def session_revoked(user: UserId, actor: Actor, session: SessionId) -> Event:
-    """By its person, from another one."""
+    """The person ended this session from another one."""
     return Event("security.sessions.revoked", actor, Target("user", str(user)), details={"sessions": 1, "session_id": str(session)})
 
 
 def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:
-    """What an access token says. It never outlives its session. While impersonating it lasts exactly as long: both tokens end together."""
+    """The claims of an access token. The token never outlives its session. During an impersonation it lasts exactly as long as the session:
+    both end together.
+    """
     session = opened.session
     expires_at = session.ends_at if session.impersonated is not None else min(now + lifetime, session.ends_at)
     claims: dict[str, Json] = {
@@ -171,7 +174,8 @@ def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: dat
         "token_use": TokenUse.ACCESS.value,
         "amr": list(session.authenticated_by),
     }
-    # The ids, because a slug may be that of another one tomorrow, and whoever checks the token offline sees nothing but the token.
+    # The ids are there because a slug may belong to another organization or service tomorrow, and a server that checks the token offline
+    # sees nothing but the token.
     if session.context.organization_slug:
         claims |= {"org": session.context.organization_slug, "org_id": str(session.context.organization)}
     if session.context.service_slug:

@@ -1,4 +1,4 @@
-"""Signing in: what is looked up before a password is checked, what the check results in, and how often a person may try."""
+"""Signing in: the look-ups before a password is checked, the outcomes of the check, and how often a person may try."""
 
 from datetime import datetime
 from hashlib import sha256
@@ -20,25 +20,23 @@ from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
-# The last two values of `LoginEvent.provider` belong to other nouns.
+# Values of `LoginEvent.provider`. Other modules have the rest.
 PASSWORD_PROVIDER: Final = "password"  # noqa: S105 - a way in, not a password
 LINK_PROVIDER: Final = "link"
 
-# How often anyone may try one account's password, from all addresses together. A successful try does not count. Devices that have shown
-# their token have buckets of their own: a stranger who empties the shared one does not affect them.
+# How often anyone may try one account's password, from all addresses together. A successful try does not count. A device that has shown its
+# token has a bucket of its own: a stranger who empties the shared bucket does not affect this device.
 TRIES_FROM_ANYWHERE: Final = RateLimit("sign_in_account", burst=10, seconds_per_request=60)
 TRIES_FROM_DEVICE: Final = RateLimit("sign_in_device", burst=10, seconds_per_request=60)
 
 
 def account_key(email: Email) -> str:
-    """Names the bucket of tries from anywhere. It is made in the same way for addresses without an account, and nobody can read the address
-    from it.
-    """
+    """Names the bucket of tries from anywhere. Addresses without an account get such a key too, and nobody can read the address from it."""
     return sha256(email.key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Tries(Frozen):
-    """The bucket that a try has taken its token from, and the seconds to wait when there was none."""
+    """The bucket that a try has taken its token from. `wait` is the number of seconds to wait when the bucket was empty."""
 
     limit: RateLimit
     key: str
@@ -46,14 +44,14 @@ class Tries(Frozen):
 
 
 class ServiceName(Frozen):
-    """A service, as a person who signs in names it: the slug of its organization and its own slug."""
+    """A service, by two slugs: its organization's and its own."""
 
     organization: str
     service: str
 
 
 def service_named(organization: str, service: str) -> ServiceName | None:
-    """None when no service is named: nobody can sign in to an organization alone. Raises `BadRequest`."""
+    """None when the request names no service: nobody can sign in to an organization alone. Raises `BadRequest`."""
     if not service:
         return None
     if not organization:
@@ -66,20 +64,20 @@ class Destination(Frozen):
 
     context: Context
     is_open: bool
-    """Its organization is active."""
+    """The organization of the service is active."""
     admits: bool = True
-    """Its sign-in policy lets the person in. As long as nobody knows who comes, it does."""
+    """The sign-in policy of the service admits the person. True as long as nobody knows who the person is."""
     owes_second_factor: bool = False
-    """Its organization requires one of its members, and the time in which the person had to set it up is over."""
+    """The organization requires a second factor of this member, and the time to set one up is over."""
 
 
 def context_in(named: ServiceName | None, found: Destination | None) -> Context:
-    """Where the session will be. Raises `NotFound`, `OrganizationNotActive`."""
+    """The place of the new session. Raises `NotFound`, `OrganizationNotActive`."""
     return PLATFORM if named is None else open_context(found)
 
 
 def open_context(destination: Destination | None) -> Context:
-    """Raises `NotFound`, `OrganizationNotActive`, `Forbidden` where only members are let in, and `SecondFactorRequired`."""
+    """Raises `NotFound`, `OrganizationNotActive`, `Forbidden` when the service admits only members, and `SecondFactorRequired`."""
     if destination is None:
         raise NotFound("There is no such service", words="service_unknown")
     if not destination.is_open:
@@ -89,25 +87,26 @@ def open_context(destination: Destination | None) -> Context:
 
 
 class NamedAccount(Frozen):
-    """The account that an e-mail address names, with all that a sign-in needs to know of it."""
+    """The account that an e-mail address names, with everything that a sign-in needs to know about it."""
 
     account: Account
     encoded: str | None
     mfa_enabled: bool
     knowledge: Knowledge
     has_been_there: bool = False
-    """Has signed in to the service that they want to enter now. It does not count that the service's servers made them its user."""
+    """The person has signed in to this service before. It does not count when the service's servers made the person its user."""
 
 
 class Attempt(Frozen):
-    """What is known when somebody tries to sign in. `named` is None when no account has the address."""
+    """What the first look of a sign-in finds. `named` is None when no account has the address."""
 
     tries: Tries
     named: NamedAccount | None
     destination: Destination | None = None
-    """None: no service is named, or none has that name."""
+    """None when the request names no service, or when no service has that name."""
     realm: Realm | None = None
-    """That of the address's domain. It does not depend on `named`, except for whether the person would become a member by it."""
+    """The realm of the address's domain. It does not depend on `named`, except for whether the person could become a member by the realm.
+    """
 
 
 class LastLook(Frozen, kw_only=True):
@@ -139,20 +138,20 @@ class Confirmed(Frozen, kw_only=True):
     one_factor_is_enough: bool = True
     """The account has no second factor, or the device is trusted."""
     is_connected: bool = True
-    """The connected account is still there, and its provider may vouch for this person. True where none was asked about."""
+    """The connected account is still there, and its provider may vouch for this person. True when the question had no `identity`."""
     flow_is_open: bool = True
-    """Nobody has signed in by the flow. True where none was asked about."""
+    """Nobody has signed in by the flow. True when the question had no `flow`."""
     destination: Destination | None = None
     has_been_there: bool = False
     subscription: SubscriptionState = NO_SUBSCRIPTION
     belongs_to_several: bool = False
     """The person is a member of several organizations."""
     is_listed: bool = False
-    """As `Caller.is_listed`."""
+    """See `Caller.is_listed`."""
 
 
 def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:
-    """None: the password is right, and the account may sign in."""
+    """The reason for a refusal. None when the password is right and the account may sign in."""
     if named is None:
         return LoginFailure.UNKNOWN_ACCOUNT
     if named.encoded is None:
@@ -167,7 +166,7 @@ def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | N
 
 
 class SignedIn(Frozen):
-    """The client keeps the tokens, and what identifies it next time."""
+    """The client keeps the tokens, and the device's tokens for its next sign-in."""
 
     tokens: TokenPair
     remembered: Remembered
@@ -176,23 +175,23 @@ class SignedIn(Frozen):
 
 
 class AwaitingSecondFactor(Frozen):
-    """The password was right. The client exchanges the pre-auth token together with a code."""
+    """The password was right. The client exchanges the pre-auth token and a code for tokens."""
 
     preauth_token: Token
     expires_in: int
 
 
 class Preauthenticated(Frozen):
-    """What a pre-auth token says."""
+    """The claims of a pre-auth token."""
 
     id: PreauthenticationId
     user: UserId
     state: str = ""
-    """What the sign-in was begun for, in the client's words. Empty: for itself."""
+    """The client's own name for the purpose of the sign-in. Empty when the client signs in for itself."""
 
 
 def methods(first: tuple[str, ...], second: MfaMethod) -> tuple[str, ...]:
-    """How a person proved who they are, in the words of RFC 8176 section 2."""
+    """How a person gave both proofs, in the words of RFC 8176 section 2."""
     return (*first, *_SECOND.get(second, ()), "mfa")
 
 
@@ -200,14 +199,16 @@ _SECOND: Final = {MfaMethod.TOTP: ("otp",), **KEY_METHODS}
 
 
 def is_unusual(sighting: Sighting, *, mfa_enabled: bool) -> bool:
-    """A person who has a second factor must give it. For all others an unusual sign-in is flagged, and they are told."""
+    """A person who has a second factor must give it. For other people an unusual sign-in is flagged, and they get a mail."""
     return sighting.risk.demands_more and not mfa_enabled
 
 
 def preauthentication_claims(
     user: UserId, token_id: str, *, issuer: str, now: datetime, expires_at: datetime, state: str = ""
 ) -> dict[str, str | int]:
-    """An audience of its own: a server that checks only the audience and the signature does not take it for an access token."""
+    """The token has an audience of its own. So a server that checks only the audience and the signature does not take it for an access
+    token.
+    """
     return {
         "iss": issuer,
         "sub": str(user),

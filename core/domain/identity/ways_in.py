@@ -1,6 +1,6 @@
-"""The ways into an account. The last one stays: whoever removes it could not sign in any more, and would need help.
+"""The ways into an account. The last one cannot be removed: without it the person could not sign in any more, and would need help.
 
-A mailed link is none of them. Organizations may turn links off, and a mailbox may be lost when it is needed.
+A mailed link does not count as a way in. Organizations may turn links off, and people may lose their mailbox.
 """
 
 from core.domain.errors import BadRequest
@@ -8,7 +8,7 @@ from core.frozen import Frozen
 
 
 class WaysIn(Frozen):
-    """How many of each kind."""
+    """The number of ways in of each kind."""
 
     password: bool
     passkeys: int
@@ -27,8 +27,8 @@ class LastWayIn(BadRequest):
 
 
 def require_another(left: WaysIn) -> None:
-    """Before one of them goes. `left` are the others; a provider that would not let the person in is none. The account is held, so that of
-    two at once the second sees that the first is gone. Raises `LastWayIn`.
+    """Checks the removal of one way in. `left` are the others; a provider that would not let the person in does not count. The caller holds
+    the account, so of two removals at once the second sees that the first way is gone. Raises `LastWayIn`.
     """
     if left.count == 0:
         raise LastWayIn

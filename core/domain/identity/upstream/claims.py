@@ -1,4 +1,6 @@
-"""What a provider says of somebody, and how much of it counts. Providers differ in what they call verified, so each has a rule."""
+"""The claims of a provider about a person, and how far we believe them. Providers mean different things by "verified", so
+each has a rule of its own.
+"""
 
 import hmac
 import re
@@ -11,26 +13,26 @@ from core.frozen import Frozen
 
 LEEWAY: Final = timedelta(seconds=60)
 LONGEST_SUBJECT: Final = 255
-# Longer than any that mail takes.
+# Longer than any address that mail servers accept.
 _LONGEST_EMAIL: Final = 320
-# Where the provider gives out the addresses itself.
+# The provider gives out the addresses of these domains itself.
 _WEBSUITE_DOMAINS: Final = frozenset({"gmail.com", "googlemail.com"})
-# Personal accounts of the office suite, whose addresses their owners have confirmed.
+# The tenant of personal accounts of the office suite. The owners of these accounts have confirmed their addresses.
 _CONSUMERS: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
 _TENANT: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class NotVouched(Exception):
-    """What came from the provider shows nobody's identity. The message is for the log."""
+    """The provider's answer identifies nobody. The message is for the log."""
 
 
 class Asserted(Frozen):
-    """Whom the provider vouches for."""
+    """The person whom the provider vouches for."""
 
     issuer: str
     subject: str
     email: str = ""
-    """Empty: it told none."""
+    """Empty when the provider told no address."""
     email_is_verified: bool = False
 
     @property
@@ -41,8 +43,8 @@ class Asserted(Frozen):
 def require_claims(
     claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str, now: datetime, since: datetime | None = None
 ) -> None:
-    """An ID token whose signature is good (OpenID Connect Core, section 3.1.3.7). `since` is when the person must have signed in at the
-    provider at the earliest, if it tells when they did. Raises `NotVouched`.
+    """Checks the claims of an ID token whose signature is good (OpenID Connect Core, section 3.1.3.7). The person must have signed in at
+    the provider after `since`, if the provider tells when. Raises `NotVouched`.
     """
     if claims.get("iss") != issued_by(issuer, claims):
         raise NotVouched("another issuer")
@@ -64,7 +66,7 @@ def require_claims(
 
 
 def issued_by(issuer: str, claims: Mapping[str, Any]) -> str:
-    """The issuer that the token must name. A provider with many tenants has one for each, which names the tenant of the token."""
+    """The issuer that the token must name. A provider with many tenants has one issuer for each tenant, named by the token's `tid`."""
     if TENANT not in issuer:
         return issuer
     tenant = claims.get("tid")
@@ -74,7 +76,7 @@ def issued_by(issuer: str, claims: Mapping[str, Any]) -> str:
 
 
 def may_be_issued_by(issuer: str, named: str) -> bool:
-    """Whether an answer that names its issuer (RFC 9207) may be this provider's, before its tenant is known."""
+    """Whether an answer that names its issuer (RFC 9207) may come from this provider, before its tenant is known."""
     before, tenant, after = issuer.partition(TENANT)
     if not tenant:
         return named == issuer
@@ -83,13 +85,13 @@ def may_be_issued_by(issuer: str, named: str) -> bool:
 
 
 def of_openid(claims: Mapping[str, Any]) -> Asserted:
-    """By the standard claims alone."""
+    """Reads the standard claims alone."""
     return _asserted(claims, _text(claims, "sub"), claims.get("email_verified") is True)
 
 
 def of_websuite(claims: Mapping[str, Any]) -> Asserted:
-    """An address elsewhere may have changed hands since the provider verified it. Those that it manages itself cannot have: in its own mail
-    domain, or in one that it hosts (`hd`).
+    """An address in another domain may have changed hands since the provider verified it. Addresses that the provider manages itself cannot
+    have: those in its own mail domain, or in a domain that it hosts (`hd`).
     """
     asserted = of_openid(claims)
     manages = asserted.domain in _WEBSUITE_DOMAINS or (isinstance(claims.get("hd"), str) and claims["hd"] != "")
@@ -97,8 +99,8 @@ def of_websuite(claims: Mapping[str, Any]) -> Asserted:
 
 
 def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
-    """A tenant's administrator may write any address into its accounts. `xms_edov` says that the tenant has proved the address's domain.
-    The person is known by tenant and object, never by the address.
+    """A tenant's administrator may write any address into the tenant's accounts. `xms_edov` says that the tenant has proved the address's
+    domain. We recognise the person by tenant and object, never by the address.
     """
     tenant, person = _text(claims, "tid"), _text(claims, "oid")
     verified = tenant == _CONSUMERS or claims.get("xms_edov") in (True, 1, "1", "true", "True")
@@ -106,7 +108,9 @@ def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
 
 
 def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -> Asserted:
-    """The primary address, if it is verified. The person is known by the number, since names are given away again."""
+    """Takes the primary address, if the provider has verified it. We recognise the person by the number, since the provider gives released
+    names to other people.
+    """
     number = person.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
         raise NotVouched("no id")
@@ -117,7 +121,7 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
 
 
 def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The address that the ID token left out. Whose it is must be the same (OpenID Connect Core, section 5.3.2)."""
+    """Adds the address that the ID token left out. Both answers must be about the same person (OpenID Connect Core, section 5.3.2)."""
     if userinfo.get("sub") != claims.get("sub"):
         raise NotVouched("the user info is somebody else's")
     return {**claims, **{name: userinfo[name] for name in ("email", "email_verified") if name in userinfo}}
@@ -129,7 +133,7 @@ def _asserted(claims: Mapping[str, Any], subject: str, verified: bool) -> Assert
 
 
 def _address(told: object) -> str:
-    """What is kept and shown as the provider told it. Empty for what nobody could mail to."""
+    """The address as the provider told it, for storing and showing. Empty when nobody could send mail to it."""
     return told if isinstance(told, str) and len(told) <= _LONGEST_EMAIL and told.isprintable() else ""
 
 

@@ -1,4 +1,6 @@
-"""Identities: accounts at upstream providers that are connected to an account here, and the one decision whom a provider's word lets in."""
+"""Identities: accounts at upstream providers that are connected to an account here. `linking` is the one decision about which account a
+provider's word opens.
+"""
 
 from datetime import datetime
 from enum import Enum, auto
@@ -22,32 +24,33 @@ class ConnectedIdentity(Frozen, kw_only=True):
     issuer: str
     subject: str
     email: str = ""
-    """As the provider told it last; it says nothing about the account's own address."""
+    """The provider's latest address for the person. It says nothing about the account's own address."""
     linked_at: datetime
     provider_name: str = ""
-    """Of an organization's own provider."""
+    """The name of an organization's own provider. Empty for the others."""
 
 
 class Encounter(Frozen, kw_only=True):
-    """Whom a provider's word may be about."""
+    """The accounts that a provider's word may be about."""
 
     provider_is_on: bool = True
-    """An organization's own may have been turned off or deleted while it was asked, or the organization suspended."""
+    """False when an organization's own provider was turned off or deleted, or the organization was suspended, while the provider was asked.
+    """
     identity: IdentityId | None = None
     connected: NamedAccount | None = None
     """The account that the identity is connected to."""
     named: NamedAccount | None = None
-    """The account that has the address. Looked for where nobody is connected."""
+    """The account that has the address. Looked up only when the identity is not connected."""
     named_has_provider: bool = False
-    """It is connected to somebody else at the same provider."""
+    """The named account is connected to another identity at the same provider."""
     other_told: str = ""
-    """The address that the provider told of that one."""
+    """The address that the provider told for that other identity."""
     asserted_domain_is_theirs: bool = False
-    """The organization whose own provider it is has proved the domain of the address that the provider tells."""
+    """The organization with this own provider has proved the domain of the address that the provider tells."""
     account_domain_is_theirs: bool = False
-    """The same for the address of the connected account."""
+    """The organization with this own provider has proved the domain of the connected account's address."""
     realm: Realm | None = None
-    """Of the domain of the address that the provider tells."""
+    """The realm of the domain of the address that the provider tells."""
 
     def require_provider(self) -> None:
         """Raises `ProviderOff`."""
@@ -56,30 +59,34 @@ class Encounter(Frozen, kw_only=True):
 
 
 class Linking(Enum):
-    """What the provider's word leads to."""
+    """The consequence of the provider's word."""
 
     SIGN_IN = auto()
-    """The identity is connected: by issuer and subject, whatever the addresses say."""
+    """The identity is connected. Issuer and subject decide, whatever the addresses say."""
     CREATE = auto()
-    """Nobody has the address, and the provider has verified it: a new account."""
+    """No account has the address, and the provider has verified it: a new account is made."""
     CONNECT = auto()
-    """Provider and account have both verified the same address."""
+    """Provider and account have both verified the same address: the two are connected."""
     RECLAIM = auto()
-    """The address has an account whose owner never proved that it is theirs. Its password and all that rests on it go."""
+    """An account has the address, but nobody has proved that the address is theirs. The account's password and all that rests on it are
+    removed.
+    """
     UNVERIFIED = auto()
-    """The provider does not vouch for the address, so it names nobody."""
+    """The provider does not vouch for the address, so the address names no account."""
     OTHER_CONNECTED = auto()
-    """The account is connected to somebody else there. The address may have been given to a new owner."""
+    """The account is connected to another identity at this provider. The address may have a new owner."""
     REPLACE = auto()
-    """It is, but with an address elsewhere, and now nothing but an address of the account's domain will do there."""
+    """The account is connected to another identity at this provider, with an address of another domain. The organization of the account's
+    domain now accepts only addresses of this domain there, so the new identity replaces the old one.
+    """
     NOT_FOR_ACCOUNT = auto()
-    """An organization's own provider, and an account that is not the organization's to vouch for."""
+    """An organization's own provider tells of an account that the organization may not vouch for."""
     DEACTIVATED = auto()
 
 
 def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
-    """`of_organization`: an organization's own provider, whose owner can make it say anything. Its word counts for addresses in a domain
-    that the organization has proved, and never for platform owners.
+    """`of_organization`: the provider is an organization's own, whose owner can make it say anything. Its word counts for addresses in a
+    domain that the organization has proved, and never for platform owners.
     """
     if met.connected is not None:
         if of_organization and (met.connected.account.is_platform_owner or not met.account_domain_is_theirs):
@@ -92,7 +99,7 @@ def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organizatio
 
 
 def _to_account(account: Account, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
-    """The account that has the address, which the provider vouches for."""
+    """The decision about an existing account with the address that the provider vouches for."""
     if account.is_shut:
         return Linking.DEACTIVATED
     if account.is_platform_owner and (of_organization or account.email_verified_at is None):
@@ -107,23 +114,23 @@ def _to_account(account: Account, met: Encounter, provider: str, *, of_organizat
 
 
 def is_elsewhere(told: str, account: Account) -> bool:
-    """Whether an address that a provider told, if it told one, is of another domain than the account's."""
+    """Whether the provider told no address, or one of another domain than the account's."""
     return told == "" or mail_domain(Email(told)) != mail_domain(account.email)
 
 
 class Connecting(Enum):
-    """What becomes of an identity that a person who is signed in wants to connect."""
+    """The outcome of a signed-in person's request to connect an identity."""
 
     CONNECT = auto()
     ALREADY = auto()
     TAKEN = auto()
-    """By another account."""
+    """The identity is connected to another account."""
     OTHER_CONNECTED = auto()
     NOT_FOR_ACCOUNT = auto()
 
 
 def connecting(user: UserId, met: Encounter, *, of_organization: bool) -> Connecting:
-    """`met.named` is the person's own account. They are signed in, so the provider need not vouch for any address."""
+    """`met.named` is the person's own account. The person is signed in, so the provider need not vouch for any address."""
     if met.connected is not None and met.connected.account.id != user:
         return Connecting.TAKEN
     own = met.connected or met.named
@@ -134,7 +141,7 @@ def connecting(user: UserId, met: Encounter, *, of_organization: bool) -> Connec
     return Connecting.OTHER_CONNECTED if met.named_has_provider else Connecting.CONNECT
 
 
-# The words of refusals, also for programs.
+# The reasons in refusals, also for programs.
 UNVERIFIED: Final = "unverified"
 OTHER_CONNECTED: Final = "other_connected"
 NOT_FOR_ACCOUNT: Final = "not_for_account"

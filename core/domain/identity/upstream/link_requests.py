@@ -1,5 +1,5 @@
-"""Requests to connect an identity that somebody else than the person's own program may have made: an application, or a frontend elsewhere.
-They lead to a page of ours, and nothing is on its way before the person presses the button there.
+"""Requests to connect an identity that came from an application, or from a frontend elsewhere, and perhaps not from the person. They lead
+to a page of ours, and nothing goes to the provider before the person presses the button there.
 """
 
 import hmac
@@ -19,43 +19,43 @@ _PARTS: Final = 3
 
 
 class Asker(Frozen, kw_only=True):
-    """A living session in which somebody has asked to connect an identity, and whose it is."""
+    """A living session in which somebody has asked to connect an identity, and the person of this session."""
 
     session: SessionId
     user: UserId
     place: ServicePlace
     application: str = ""
-    """The name of its service. Empty: it is no application's."""
+    """The name of the application's service. Empty when no application asked."""
     organization: str = ""
     """The name of the organization."""
     redirect_uri: str = ""
-    """The first that the service has registered."""
+    """The first redirect URI that the service has registered."""
 
 
 class LinkRequest(Frozen, kw_only=True):
-    """As its page shows it."""
+    """A request to connect an identity, as its page shows it."""
 
     provider: str
     name: str
-    """Of the provider, as people know it."""
+    """The provider's name for people."""
     asker: Asker
 
 
 def may_leave_at_once(caller: Caller) -> bool:
-    """Whether it is the person who asks. Whoever runs an application could have somebody else consent at the provider, who would then come
-    in as the person wherever they like.
+    """Whether the person asks, and not an application. The owner of an application could have somebody else consent at the provider. That
+    other person could then sign in as this person everywhere.
     """
     return caller.context is not CallerContext.SERVICE and caller.scopes is None
 
 
 def request_of(provider: str, session: SessionId, now: datetime, key: bytes) -> str:
-    """What the address of the page carries. It is no secret: only the person who is signed in here gets to see the page."""
+    """The value in the address of the page. It is no secret: the page opens only for the person of the session."""
     ends = int((now + LIFETIME).timestamp())
     return f"{session}~{ends}~{_mac(provider, str(session), ends, key)}"
 
 
 def session_in(request: str, provider: str, now: datetime, key: bytes) -> SessionId:
-    """Raises `FlowOver` for a request that is not ours, or is too old."""
+    """Raises `FlowOver` for a request that we did not make, or that is too old."""
     parts = request.split("~")
     try:
         if len(parts) != _PARTS or not hmac.compare_digest(_mac(provider, parts[0], int(parts[1]), key).encode(), parts[2].encode()):

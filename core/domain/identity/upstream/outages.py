@@ -1,10 +1,10 @@
-"""Outages of upstream providers, as the calls of all processes meet them."""
+"""Outages of upstream providers. The calls of all processes report them."""
 
 from datetime import datetime, timedelta
 from typing import Final
 
-# From the last call that failed, unless one has succeeded since. Long enough that people who are told to use their password can do so, and
-# short enough that the provider is asked again soon: while nobody is sent there, no call can succeed.
+# Counted from the last failed call, unless a call has succeeded since. Long enough for people to use their password when a page tells them
+# to. Short enough to ask the provider again soon: while we send nobody there, no call can succeed.
 OUTAGE_LASTS: Final = timedelta(minutes=10)
 
 

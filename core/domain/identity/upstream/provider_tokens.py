@@ -1,4 +1,4 @@
-"""Provider tokens: what an application does at a provider in a person's name. One process refreshes a token, and the others wait for it."""
+"""Provider tokens: an application uses a provider in a person's name. One process refreshes a token, and the others wait for it."""
 
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -10,43 +10,43 @@ from core.domain.identity.upstream.sign_in import ReceivedTokens
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
-# A token that is about to expire would expire on its way.
+# A token that is about to expire could expire before the application's call arrives.
 LEEWAY: Final = timedelta(seconds=30)
-# Longer than the call may take: whoever refreshes has finished by then, or has died.
+# Longer than the call may take. The refreshing process has finished by then, or has died.
 LEASE: Final = timedelta(seconds=15)
 CALL_TIMEOUT: Final = timedelta(seconds=10)
 LOOK_AGAIN_AFTER: Final = 0.1
 
 
 class IdentityGrant(Frozen, kw_only=True):
-    """That a person uses a service with an identity, and what the service may do there if it asked for anything. Tokens are sealed."""
+    """A person uses a service with an identity, and the service may have asked for scopes at the provider. Tokens are sealed."""
 
     id: IdentityGrantId
     identity: IdentityId
     service: ServiceId
     client_id: str
-    """The client that the tokens were given to."""
+    """The client that got the tokens."""
     scopes: tuple[str, ...] = ()
     sealed_access_token: bytes | None = None
     sealed_refresh_token: bytes | None = None
     expires_at: datetime | None = None
-    """None: the provider did not say, so it does not expire."""
+    """None when the provider did not say; then the token does not expire."""
     refreshing_until: datetime | None = None
     updated_at: datetime | None = None
-    """When these tokens were kept. A new seal, while the ring of keys rotates, is no change."""
+    """When these tokens were stored. A new seal, while the keys rotate, does not change this time."""
 
 
 class GrantReadiness(Enum):
     READY = auto()
     REFRESH = auto()
     WAIT = auto()
-    """Somebody is refreshing it."""
+    """Another process is refreshing the token."""
     LOST = auto()
-    """It has expired, and nothing can renew it: the person has to sign in through the provider again."""
+    """The token has expired, and nothing can renew it: the person has to sign in through the provider again."""
 
 
 class ProviderToken(Frozen, kw_only=True):
-    """As the application gets it."""
+    """A provider's token, as the application gets it."""
 
     provider: str
     access_token: Secret
@@ -55,12 +55,12 @@ class ProviderToken(Frozen, kw_only=True):
 
 
 def grant_id(identity: IdentityId, service: ServiceId) -> IdentityGrantId:
-    """The same each time, so that what is sealed for the row can be written without asking for it first."""
+    """The id is the same each time. So we can seal a token for the row, and write the row, without reading its id first."""
     return IdentityGrantId(uuid5(identity, str(service)))
 
 
 def sealing_context(column: str, grant: IdentityGrantId) -> str:
-    """`column` is `sealed_access_token` or `sealed_refresh_token`."""
+    """Binds a sealed token to its row. `column` is `sealed_access_token` or `sealed_refresh_token`."""
     return f"identity_grants.{column}:{grant}"
 
 

@@ -1,5 +1,5 @@
-"""Upstream providers: where people have an account already, with which they show here who they are. Three are the installation's, by the
-public protocols of each. Any number are organizations' own, and speak OpenID Connect.
+"""Upstream providers: services elsewhere at which people have an account, and by which they sign in here. The installation has three, each
+by its public protocol. Organizations can have more of their own, which speak OpenID Connect.
 """
 
 import re
@@ -13,9 +13,9 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 
 OWN_PROVIDER: Final = "upstream"
-"""What logs and metrics call any provider of an organization's own."""
+"""Logs and metrics use this name for every own provider of an organization."""
 TENANT: Final = "{tenantid}"
-"""Stands in an issuer where the token's tenant is to be put in."""
+"""A placeholder in an issuer. The token's tenant replaces it."""
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -26,9 +26,9 @@ class Provider(StrEnum):
 
 
 _THREE: Final = frozenset(Provider)
-# They give what renews a token when the person consents, and not again.
+# These providers give a refresh token only after the person consents.
 _RENEWABLE_BY_CONSENT: Final = frozenset({Provider.WEBSUITE})
-# As pages call them.
+# The names that pages show.
 NAMES: Final[Mapping[Provider, str]] = {
     Provider.CODEHOST: "GitHub",
     Provider.WEBSUITE: "Google",
@@ -44,7 +44,7 @@ class UnknownProvider(BadRequest):
 
 
 class ProviderOff(BadRequest):
-    """It is not set up, or no longer, or its organization has turned it off."""
+    """The provider is not set up, or no longer, or its organization has turned it off."""
 
     text = "This provider is not set up"
 
@@ -53,7 +53,7 @@ class ProviderOff(BadRequest):
 
 
 class ProviderEndpoints(Frozen, kw_only=True):
-    """Where a provider answers. What is empty is asked of the issuer (OpenID Connect Discovery)."""
+    """The addresses of a provider. We ask the issuer for addresses that are empty (OpenID Connect Discovery)."""
 
     issuer: str
     authorization_url: str = ""
@@ -64,14 +64,16 @@ class ProviderEndpoints(Frozen, kw_only=True):
 
 
 class ClientAtProvider(Frozen):
-    """What the provider knows us by."""
+    """Our registration at a provider."""
 
     client_id: str
     secret: Secret
 
 
 class Installed(Frozen):
-    """One of the three, as the settings have it. Without a client, only organizations with one of their own can use it."""
+    """One of the three shared providers, as the settings describe it. Without a client here, only organizations with a client of their own
+    can use the provider.
+    """
 
     endpoints: ProviderEndpoints
     client: ClientAtProvider | None
@@ -81,29 +83,29 @@ class Upstream(Frozen, kw_only=True):
     """A provider, as one sign-in uses it."""
 
     key: str
-    """The word of one of the three, or the id of an organization's own."""
+    """The word of a shared provider, or the id of an organization's own."""
     name: str
-    """As people know it."""
+    """The provider's name for people."""
     endpoints: ProviderEndpoints
     client: ClientAtProvider
     scopes: tuple[str, ...] = ()
-    """To be asked for beside those that say who somebody is."""
+    """Scopes to ask for, besides those that identify a person."""
     organization: OrganizationId | None = None
-    """Whose own it is. None: one of the three."""
+    """The organization that owns the provider. None for a shared provider."""
 
     @property
     def kind(self) -> Provider | None:
-        """None: an organization's own."""
+        """None for an organization's own provider."""
         return None if self.organization is not None else Provider(self.key)
 
     @property
     def needs_consent_to_renew(self) -> bool:
-        """What renews a token comes only where the person is asked for consent."""
+        """The provider gives a refresh token only when the person is asked for consent."""
         return self.kind in _RENEWABLE_BY_CONSENT
 
     @property
     def label(self) -> str:
-        """In logs and metrics."""
+        """The provider's name in logs and metrics."""
         return self.key if self.organization is None else OWN_PROVIDER
 
 
@@ -115,7 +117,7 @@ class ProviderOffer(Frozen):
 
 
 class OwnProviders(Frozen):
-    """What an organization has of its own: clients at some of the three, by their words, and other providers."""
+    """An organization's own clients at shared providers, by the providers' words, and its own providers."""
 
     clients: tuple[str, ...] = ()
     providers: tuple[ProviderOffer, ...] = ()
@@ -125,12 +127,12 @@ NO_OWN_PROVIDERS: Final = OwnProviders()
 
 
 def is_one_of_three(key: str) -> bool:
-    """If not, it is the id of an organization's own."""
+    """Whether the key names a shared provider. Otherwise it is the id of an organization's own."""
     return key in _THREE
 
 
 def provider_key(text: str) -> str:
-    """Raises `UnknownProvider`."""
+    """The text, if it can be the key of a provider. Raises `UnknownProvider`."""
     if is_one_of_three(text) or _ID.fullmatch(text):
         return text
     raise UnknownProvider

@@ -1,4 +1,4 @@
-"""Signing in through an upstream provider: what is kept while the person is there, and what they may be told when they come back."""
+"""Signing in through an upstream provider: the data that we keep while the person is there, and the refusals when the person comes back."""
 
 import hmac
 from base64 import urlsafe_b64encode
@@ -23,17 +23,18 @@ from core.domain.identity.upstream.providers import (
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
 
-# How sessions say that their person came in by the word of a provider. RFC 8176 has no word for it.
+# The authentication method of sessions that began at a provider. RFC 8176 has no word for it.
 FEDERATED: Final = "fed"
 LIFETIME: Final = timedelta(minutes=15)
 REPEATABLE: Final = timedelta(seconds=20)
-"""For this long after somebody has come back, their browser may come back again. The slowest provider takes no longer."""
-# Providers send less; RFC 6749 sets no bound.
+"""For this long after a browser has come back, the same browser may come back again. The slowest provider does not take longer to answer.
+"""
+# Providers send shorter codes; RFC 6749 sets no bound.
 LONGEST_CODE: Final = 4096
 
 
 class OAuthError(Refusal):
-    """The provider did not answer, or not as its protocol has it. What it said is in the log at most."""
+    """The provider did not answer, or its answer broke the protocol. Only the log may contain the provider's words."""
 
     code = "OAUTH_ERROR"
     text = "The provider could not be used: try again later"
@@ -43,17 +44,17 @@ class OAuthError(Refusal):
 
 
 class ProviderAway(OAuthError):
-    """It could not be reached, or answered that it is down."""
+    """The provider could not be reached, or answered that it is down."""
 
 
 class RenewalEnded(OAuthError):
-    """An expired token that nothing renews any more."""
+    """A token has expired, and nothing can renew it."""
 
     text = "The token has expired and cannot be renewed: the person has to sign in through the provider again"
 
 
 class UpstreamRefused(BadRequest):
-    """Nobody comes in, or nothing is connected. `reason` is for programs, and the text of the same name for people."""
+    """Nobody is signed in, and nothing is connected. `reason` is for programs, and the text of the same name for people."""
 
     text = "You cannot sign in in this way"
 
@@ -63,7 +64,7 @@ class UpstreamRefused(BadRequest):
 
 
 class SealedClient(Frozen, kw_only=True):
-    """A client at a provider, as it is kept. `context` is what its secret was sealed with."""
+    """A client at a provider, as it is stored. `context` names the place that its secret is sealed for."""
 
     client_id: str
     sealed_secret: bytes
@@ -71,7 +72,7 @@ class SealedClient(Frozen, kw_only=True):
 
 
 class ConfiguredProvider(Frozen, kw_only=True):
-    """An organization's own provider, as it is kept."""
+    """An organization's own provider, as it is stored."""
 
     organization: OrganizationId
     name: str
@@ -81,62 +82,64 @@ class ConfiguredProvider(Frozen, kw_only=True):
 
 
 class WayThrough(Frozen, kw_only=True):
-    """What a sign-in through a provider depends on, as it is at this moment."""
+    """The data that a sign-in through a provider depends on, as they are at this moment."""
 
     organization: OrganizationId | None = None
-    """That of the flow, if that is one's and active."""
+    """The flow's organization, if the flow has one and the organization is active."""
     own_client: SealedClient | None = None
-    """The organization's, at one of the three."""
+    """The organization's own client at a shared provider."""
     configured: ConfiguredProvider | None = None
-    """None: there is none with this id, or it is turned off, or its organization is not active, or the flow is another organization's."""
+    """None when no provider has this id, when it is turned off, when its organization is not active, or when the flow belongs to another
+    organization.
+    """
     service: ServiceId | None = None
-    """In which the person signs in, or connects an identity."""
+    """The service in which the person signs in, or connects an identity."""
     service_scopes: tuple[str, ...] = ()
-    """What the service wants to do at the provider in the person's name."""
+    """The scopes that the service wants at the provider in the person's name."""
     is_lent: bool = False
-    """The client is not the one that the service acts by, so nothing is asked for in its name."""
+    """The client differs from the client that the service uses, so we ask for nothing in the service's name."""
     redirect_uri: str = ""
-    """The first that the service has registered."""
+    """The first redirect URI that the service has registered."""
     realm: OrganizationId | None = None
-    """That which leads people of its domain to one of the three, if that is how the person came by here."""
+    """The organization that sends people of its domain to this shared provider, if the person came here that way."""
     is_away: bool = False
     """A call to the provider has failed, and none has succeeded since."""
     falls_back: bool = False
-    """An organization that leads people there lets them in otherwise while the provider is away."""
+    """The organization that sends people there accepts other ways in during an outage of the provider."""
 
 
 class ServicePlace(Frozen, kw_only=True):
-    """Where a sign-in through a provider leads, as somebody names it who has not left yet."""
+    """The place that a sign-in through a provider leads to, as a request names it before the person leaves for the provider."""
 
     organization: str = ""
-    """Its slug."""
+    """The organization's slug."""
     service: ServiceId | None = None
     service_slug: str = ""
-    """The same within the organization, where the id is not known."""
+    """The service's slug within the organization. It is used when the id is not known."""
     realm: str = ""
-    """The slug of the organization that leads people of its domain to one of the three."""
+    """The slug of the organization that sends people of its domain to a shared provider."""
 
 
 class NewState(Frozen, kw_only=True):
-    """Kept while the person is at the provider. The state itself is in the browser's address line only."""
+    """Stored while the person is at the provider. The state itself is only in the browser's address line."""
 
     digest: bytes
     browser_digest: bytes
     provider: str
     flow: FlowId | None = None
-    """None: an identity is connected to an account."""
+    """None when the state is for connecting an identity to an account."""
     user: UserId | None = None
-    """Whose account that is."""
+    """The owner of this account."""
     session: SessionId | None = None
-    """In which they go there; it must still live."""
+    """The session in which the person goes to the provider. It must still live when the person comes back."""
     asked_in: SessionId | None = None
-    """In which they asked for it, where that is another; it must still live, too."""
+    """The session in which the person asked for the connection, if it is another one. It must still live, too."""
     installed_client: str | None
-    """The installation's, which is used unless the organization has one of its own. Whichever it is is kept: with another client than the
-    request, the answer does not count.
+    """The installation's client. The organization's own client replaces it, if there is one. The client that was used is stored, because
+    the provider's answer counts only for the same client.
     """
     asks_consent: bool = False
-    """The person is asked to allow again what the service wants to do there."""
+    """The page at the provider asks the person again to allow what the service wants."""
     created_at: datetime
 
     @property
@@ -145,28 +148,31 @@ class NewState(Frozen, kw_only=True):
 
 
 class TakenState(Frozen, kw_only=True):
-    """What a state was for. It is gone from where it was kept."""
+    """The purpose of a state. The state is already deleted."""
 
     provider: str
     flow: Flow | None
-    """None: an identity is connected to the account of `user`; or the flow is over, or another browser's."""
+    """None when an identity is connected to the account of `user`, and when the flow is over or belongs to another browser."""
     user: UserId | None
     sessions: tuple[SessionId, ...]
-    """In which that person went there, and in which they asked for it, where that is another: each must still live."""
+    """The session in which the person went to the provider, and the session in which the person asked for the connection, if it is another
+    one. Each must still live.
+    """
     client_id: str
     asked_consent: bool
     way: WayThrough
     on_pages: bool = False
-    """Who connects an identity has asked for it on our own pages."""
+    """The person asked for the connection on our own pages."""
 
 
 class UsedState(Frozen, kw_only=True):
-    """A state with which somebody has come back a moment ago."""
+    """A state with which a browser has come back a moment ago."""
 
     flow: Flow | None
-    """None: an identity is connected."""
+    """None when the state was for connecting an identity."""
     led_to: str
-    """The address that they were led to. Empty: they still wait, or go on in the flow."""
+    """The address that the browser was sent to. Empty while the first request is still at work, and when the browser goes on in the flow.
+    """
 
     @property
     def has_led_somewhere(self) -> bool:
@@ -175,7 +181,7 @@ class UsedState(Frozen, kw_only=True):
 
 
 class ProviderRequest(Frozen, kw_only=True):
-    """What goes to the provider and is expected back."""
+    """The values that go to the provider, and the values that must come back."""
 
     redirect_uri: str
     state: Token
@@ -184,52 +190,56 @@ class ProviderRequest(Frozen, kw_only=True):
     scopes: tuple[str, ...] = ()
     login_hint: str = ""
     fresh: bool = False
-    """The person must sign in there again, if the provider knows how to ask for it."""
+    """The person must sign in at the provider again, if the provider supports this."""
     since: datetime | None = None
-    """When they must have done so at the earliest, if the provider tells when they did. None: whenever."""
+    """The earliest time that counts for the person's sign-in at the provider, if the provider tells when. None when any time will do."""
     choose: bool = False
     """The person must at least choose an account there, so that a link alone signs nobody in."""
     offline: bool = False
     """We want to act for the person later on, too."""
     consent: bool = False
-    """The person must allow it again, where the provider gives what renews a token only then."""
+    """The person must consent again, for providers that give a refresh token only then."""
     answer_names_issuer: bool = False
-    """What came back says whose answer it is (RFC 9207), and that is this provider's."""
+    """The answer named its issuer (RFC 9207), and this issuer is the provider's."""
 
     @property
     def code_challenge(self) -> str:
-        """S256 (RFC 7636)."""
+        """The challenge for the method S256 (RFC 7636)."""
         return urlsafe_b64encode(self.verifier.digest()).rstrip(b"=").decode()
 
 
 class ReceivedTokens(Frozen, kw_only=True):
-    """With which we may act for the person at the provider."""
+    """The tokens by which we may act for the person at the provider."""
 
     access_token: Secret
     refresh_token: Secret | None = None
     expires_in: int | None = None
     scopes: tuple[str, ...] | None = None
-    """None: it did not say, so they are those that were asked for."""
+    """None when the provider did not say: then the scopes are those that we asked for."""
 
 
 def used(digest: bytes) -> bytes:
-    """By which a state is known that somebody has come back with: by its own digest nobody finds it any more."""
+    """The digest of a state that was used. It replaces the state's own digest, so nobody can use the state a second time."""
     return sha256(b"used " + digest).digest()
 
 
 def is_code(code: Token) -> bool:
-    """Whether a provider may have given it out (RFC 6749, appendix A.11). Nothing else is sent to one: who knows how it fails at that."""
+    """Whether a provider may have issued this code (RFC 6749, appendix A.11). Only such a code goes to a provider: nobody knows how a
+    provider handles other texts.
+    """
     text = code.reveal()
     return 0 < len(text) <= LONGEST_CODE and text.isascii() and text.isprintable()
 
 
 def derived(state: Token, key: bytes) -> tuple[str, Token]:
-    """The nonce and the PKCE verifier of a state. They need not be kept, and whoever reads the database cannot compute them."""
+    """The nonce and the PKCE verifier of a state. They are computed when needed and not stored, so a reader of the database cannot compute
+    them.
+    """
     return _derived(b"nonce", state, key), Token(_derived(b"verifier", state, key))
 
 
 def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None) -> Upstream:
-    """`opened` is the secret of the client that `client_kept` named, if it named one. Raises `ProviderOff`."""
+    """The provider for this sign-in. `opened` is the secret of the client that `client_kept` named, if any. Raises `ProviderOff`."""
     if not is_one_of_three(provider):
         configured = way.configured
         if configured is None or opened is None:
@@ -251,7 +261,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
 
 
 def client_kept(provider: str, way: WayThrough) -> SealedClient | None:
-    """Whose secret has to be opened. None: the installation's client is used."""
+    """The client whose secret has to be opened. None when the installation's client is used."""
     if is_one_of_three(provider):
         return way.own_client
     return None if way.configured is None else way.configured.client
