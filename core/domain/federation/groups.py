@@ -1,10 +1,10 @@
-"""Groups: what an application makes rights of in its own house, by OpenID Connect and SAML alike."""
+"""Groups: an application can derive rights in its own house from them. OpenID Connect and SAML use the same groups."""
 
 from collections.abc import Sequence
 
 
 def groups(organization_slug: str, role: str) -> Sequence[str]:
-    """The person's role in the organization of the service. It names the organization, since an application may serve several. Somebody who
-    is no member has none.
+    """The person's role in the organization of the service, as a group. The group names the organization, since an application may serve
+    several. A person who is no member has no group.
     """
     return [f"{organization_slug}/{role}"] if role else []

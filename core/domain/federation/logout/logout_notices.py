@@ -1,4 +1,6 @@
-"""Logout notices: what a service is told when a session of its ends (OpenID Connect Back-Channel Logout 1.0), and when it is told again."""
+"""Logout notices: the message that a service gets when one of its sessions ends (OpenID Connect Back-Channel Logout 1.0), and when a failed
+message is sent again.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -12,7 +14,7 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 
 RULES: Final = DeliveryRules(
-    # All of them end within a day: by then most applications have ended the session by their own rules.
+    # All attempts end within a day. By then most applications have ended the session by their own rules.
     pauses=(
         timedelta(minutes=1),
         timedelta(minutes=4),
@@ -24,17 +26,17 @@ RULES: Final = DeliveryRules(
     ),
     # OpenID Connect Back-Channel Logout 1.0, section 2.8. Some frameworks turn an empty 200 into 204.
     received=(200, 204),
-    # The receiver has read the token and will not have it. It would not have the next one either.
+    # The receiver has read the token and refuses it. It would refuse the next one too.
     final=(400,),
 )
-# The receiver gets it at once, and remembers its id for as long.
+# The receiver gets the token at once, and has to remember its id for as long.
 LIFETIME: Final = timedelta(minutes=2)
 HEADERS: Final[Mapping[str, str]] = {"content-type": "application/x-www-form-urlencoded", "user-agent": "Postern-Logout"}
 _EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class LogoutNotice(Frozen, kw_only=True):
-    """As its organization sees it. `attempts` counts those that have ended."""
+    """A logout notice, as its organization sees it. `attempts` counts the attempts that have ended."""
 
     id: LogoutNoticeId
     session: SessionId
@@ -54,8 +56,8 @@ class DueNotice(DueDelivery):
 
 
 def logout_claims(due: DueNotice, *, client: ClientId, issuer: str, token_id: str, now: datetime) -> Mapping[str, Json]:
-    """`token_id` is new for each attempt: a receiver that has seen it, and failed, would take the next for a repeat. There is no `nonce`,
-    so that nobody can take it for an ID token (section 2.4).
+    """The claims of a logout token. `token_id` is new for each attempt: a receiver that has seen the id, and then failed, would take the
+    next attempt for a repeat. There is no `nonce`, so that nobody can take the token for an ID token (section 2.4).
     """
     return {
         "iss": issuer,

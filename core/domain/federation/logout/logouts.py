@@ -12,20 +12,20 @@ from core.frozen import Frozen
 
 
 class WayBackUnknown(BadRequest):
-    """The person stays here, and stays signed in until they say so."""
+    """The person is not sent anywhere, and stays signed in until they press the button."""
 
     text = "The application asks to send you to an address that it has not registered"
 
 
 class Hint(Frozen):
-    """What an ID token of ours says of whom it was made for."""
+    """The person and the client of an ID token that we issued."""
 
     user: UserId
     client: ClientId
 
 
 class OidcLogoutRequest(Frozen):
-    """What cannot be read counts as left out: the person wants to sign out in any case, and is asked."""
+    """A request to sign out. Unreadable parameters count as left out: the person wants to sign out in any case, and is asked."""
 
     id_token_hint: str | None = None
     client: ClientId | None = None
@@ -53,15 +53,15 @@ def logout_request(pairs: Iterable[tuple[str, str]]) -> OidcLogoutRequest:
 
 
 def client_of_logout(request: OidcLogoutRequest, hint: Hint | None) -> ClientId | None:
-    """Which application asks. None when it is not said, or the hint was made for another one."""
+    """The application that asks. None when the request names no client, or when the hint was made for another one."""
     if hint is None or request.client in {None, hint.client}:
         return request.client if hint is None else hint.client
     return None
 
 
 def way_back(request: OidcLogoutRequest, application: RequestingApplication | None) -> str | None:
-    """Where the person goes afterwards. None: they stay here. Raises `WayBackUnknown`: an address counts byte for byte, and only from the
-    application that has registered it.
+    """The address that the person is sent to afterwards. None when the person stays here. Raises `WayBackUnknown`: an address must match
+    byte for byte, and only the application that has registered an address may name it.
     """
     uri = request.post_logout_redirect_uri
     if uri is None or application is None:

@@ -1,4 +1,6 @@
-"""Authorization codes: what a browser brings back to an application, which exchanges it once, within a minute, for a session."""
+"""Authorization codes: a browser brings such a code to an application. The application exchanges it once, within a
+minute, for a session.
+"""
 
 import re
 from base64 import urlsafe_b64encode
@@ -18,9 +20,9 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 
 LIFETIME: Final = timedelta(seconds=60)
-# For this long, a client that sends its request twice does no harm: the second is refused, and the session of the first lives on.
+# For this long, a client that sends its request twice does no harm: the second request is refused, and the session of the first lives on.
 GRACE: Final = timedelta(seconds=10)
-# What the log of sign-ins says of one that a browser session opened the door for.
+# The provider in the login event of an application's sign-in that rests on an existing browser session.
 SESSION_PROVIDER: Final = "session"
 
 # RFC 7636 section 4.1.
@@ -28,26 +30,26 @@ _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class ApprovedAuthorization(Frozen, kw_only=True):
-    """What a person lets an application have, after everything about the request was checked."""
+    """An authorization that a person has approved, after all checks of the request."""
 
     service: ServiceId
     user: UserId
     parent: SessionId
-    """The session of the browser. It must still live when the code is redeemed."""
+    """The session of the browser. It must still live when the application redeems the code."""
     redirect_uri: str
     code_challenge: str | None
-    """S256. None: the client has a credential of its own, and did without."""
+    """The challenge of the method S256. None when the client has a credential of its own and sent no challenge."""
     nonce: str | None
     scopes: tuple[str, ...]
     auth_time: datetime
-    """When the person last proved who they are, in that browser."""
+    """When the person last gave a proof in that browser."""
     authenticated_by: tuple[str, ...]
     provider: str = SESSION_PROVIDER
-    """What the log of sign-ins says of it."""
+    """The provider in the login event."""
 
 
 class NewCode(Frozen, kw_only=True):
-    """As it is kept. The code itself is only in the redirect."""
+    """The stored form of a code. The code itself is only in the redirect."""
 
     id: AuthorizationCodeId
     digest: bytes
@@ -60,30 +62,30 @@ class NewCode(Frozen, kw_only=True):
 
 
 class Claim(Frozen, kw_only=True):
-    """A client's claim to be the one that a code was made for."""
+    """A client's claim that a code was made for it."""
 
     digest: bytes
     redirect_uri: str
     code_challenge: str | None
     proof: bytes
-    """A digest of what the client knows and a thief of the code does not."""
+    """A digest of a value that the client knows, and a thief of the code does not."""
 
 
 class Opening(Frozen, kw_only=True):
-    """The session that a good code is exchanged for, as far as it is known before."""
+    """The session that a good code is exchanged for, as far as it is known before the exchange."""
 
     session: SessionId
     refresh_digest: bytes
     login: LoginEvent
-    """The person, the provider, the place and the device are those of the code; the moment is that of the look that redeems it."""
+    """The login event. Person, provider, place and device come from the code, and the time comes from the statement that redeems it."""
     event: EventId
-    """What webhooks are told of it."""
+    """The id of the event that webhooks get."""
     lifetime: timedelta
-    """The longest that a session lasts."""
+    """The longest time that a session lasts."""
 
 
 class EarlierUse(Frozen):
-    """The code has been redeemed before."""
+    """An earlier request has redeemed the code."""
 
     at: datetime
     proof: bytes
@@ -94,7 +96,7 @@ class EarlierUse(Frozen):
 
 
 class Redeemed(Frozen, kw_only=True):
-    """The code is redeemed by this request, and its session is open."""
+    """A code that this request has redeemed, with the session that it opened."""
 
     session: Session
     email: Email
@@ -102,12 +104,12 @@ class Redeemed(Frozen, kw_only=True):
     is_platform_owner: bool
     nonce: str | None
     role: str
-    """In the organization of the service; empty for a person who is no member."""
+    """The person's role in the organization of the service. Empty for a person who is no member."""
     subscription: SubscriptionState
 
 
 class Contended:
-    """Another request has redeemed it at this moment: look again."""
+    """Another request has redeemed the code at this moment. This request should look again."""
 
 
 CONTENDED: Final = Contended()
@@ -115,9 +117,9 @@ CONTENDED: Final = Contended()
 
 class SecondUse(Enum):
     REPEATED = auto()
-    """Its client sent the request twice."""
+    """The same client sent its request twice."""
     STOLEN = auto()
-    """Somebody has the code who should not: what was opened with it ends."""
+    """Somebody else has the code: the session that was opened with it ends."""
 
 
 def claim_of(request: TokenRequest, client: ClientId, *, is_public: bool) -> Claim:
@@ -146,13 +148,13 @@ def code_challenge(verifier: Token) -> str:
 
 
 def second_use(claim: Claim, service: ServiceId, earlier: EarlierUse, now: datetime) -> SecondUse:
-    """Of the code, by this service."""
+    """The meaning of a second use of the code, by this service."""
     same = claim.proof == earlier.proof and service == earlier.service
     return SecondUse.REPEATED if same and now - earlier.at <= GRACE else SecondUse.STOLEN
 
 
 def code_reused(earlier: EarlierUse, actor: Actor) -> Event:
-    # The actor is exactly what is unknown here.
+    # Nobody knows who sent the code again, so the event names the actor by address and client alone.
     details = {"session_id": str(earlier.session), "service_id": str(earlier.service)}
     return Event(
         "security.authorization_code.reused", actor, Target("user", str(earlier.user)), earlier.organization, details, success=False

@@ -1,7 +1,7 @@
-"""Authorization requests as they arrive: their parameters, read and checked (RFC 6749, OpenID Connect Core 3.1.2, RFC 7636, RFC 9126).
+"""The parameters of authorization requests, read and checked (RFC 6749, OpenID Connect Core 3.1.2, RFC 7636, RFC 9126).
 
-What is wrong with the client or its redirect URI is told to the person, on a page: whoever gets an answer must be known first. Everything
-else is told to the application, at its redirect URI.
+A page tells the person about an unknown client and about a wrong redirect URI: we send answers only to addresses that are registered. The
+application gets all other errors, at its redirect URI.
 """
 
 import re
@@ -25,15 +25,15 @@ from core.domain.federation.oauth.scopes import OPENID, known
 from core.domain.identifiers import ClientId
 
 LONGEST: Final = 2000
-"""Of most parameters. They come in an address, and some go back in one."""
+"""The limit of most parameters. They come in an address, and some go back in one."""
 LONGEST_HINT: Final = 8192
 NOT_OUR_HINT: Final = "id_token_hint: it is not an ID token that this application got here"
 _LONGEST_LOGIN_HINT: Final = 320
 _MOST_LOCALES: Final = 20
 _MOST_ACR_VALUES: Final = 20
-# Ten digits are three hundred years.
+# Ten digits are three hundred years in seconds.
 _SECONDS: Final = re.compile(r"[0-9]{1,10}")
-# RFC 6749 appendix A: what `state`, and in OpenID Connect `nonce`, may consist of.
+# The characters of `state`, and in OpenID Connect of `nonce` (RFC 6749 appendix A).
 _VISIBLE: Final = re.compile(r"[\x20-\x7e]*")
 # RFC 6749 section 3.3.
 _SCOPES: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: +[\x21\x23-\x5b\x5d-\x7e]+)*")
@@ -42,7 +42,7 @@ _S256: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _LOCALE: Final = re.compile(r"[A-Za-z0-9]{1,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 PUSHED: Final = "urn:ietf:params:oauth:request_uri:"
-"""How the `request_uri` of a pushed request begins (RFC 9126 section 2.2)."""
+"""The prefix of the `request_uri` of a pushed request (RFC 9126 section 2.2)."""
 
 _OURS: Final = frozenset(
     {
@@ -70,7 +70,7 @@ _OURS: Final = frozenset(
 
 
 class Parameters:
-    """The parameters of a request. One without a value counts as left out (RFC 6749 section 3.1)."""
+    """The parameters of a request. A parameter without a value counts as left out (RFC 6749 section 3.1)."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._values: dict[str, str] = {}
@@ -84,7 +84,7 @@ class Parameters:
                 self._values[name] = value
 
     def get(self, name: str) -> str | None:
-        """None also when it was given more than once: then nobody knows which one is meant."""
+        """The value of a parameter. None when the request has it more than once: then nobody knows which value is meant."""
         return None if name in self.repeated else self._values.get(name) or None
 
     def __contains__(self, name: str) -> bool:
@@ -98,7 +98,7 @@ def client_of(parameters: Parameters) -> ClientId:
         client = UUID(given)
     except (TypeError, ValueError):
         raise unknown_application() from None
-    # UUID also reads other spellings of it.
+    # UUID also reads other spellings of the same id.
     if str(client) != given:
         raise unknown_application()
     return ClientId(client)
@@ -111,7 +111,7 @@ def pushed(parameters: Parameters) -> str | None:
 
 
 def recipient(parameters: Parameters, client: Registered) -> Recipient:
-    """Who gets the answer, whatever else may be wrong with the request. Raises `UnknownRecipient`."""
+    """The receiver of the answer, whatever else may be wrong with the request. Raises `UnknownRecipient`."""
     uri = parameters.get("redirect_uri")
     if uri is None:
         raise UnknownRecipient("redirect_uri: it is missing, or given twice", words="redirect_missing")
@@ -143,7 +143,7 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
         prompts=_prompts(parameters),
         max_age=_max_age(parameters),
         login_hint=_login_hint(parameters),
-        # What a claim insists on is stricter than what the parameter wishes for.
+        # An essential claim is stricter than the parameter, which only states a wish.
         acr_values=asked.acr_values or acr_values,
         ui_locales=locales(parameters.get("ui_locales")),
         subject=asked.subject,
@@ -151,7 +151,7 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
 
 
 def id_token_hint(parameters: Parameters) -> str | None:
-    """An ID token of ours, not verified yet. Raises `AuthorizationRefused`."""
+    """An ID token that we are said to have issued, not verified yet. Raises `AuthorizationRefused`."""
     given = parameters.get("id_token_hint")
     if given is not None and (len(given) > LONGEST_HINT or not given.isascii()):
         raise _invalid(NOT_OUR_HINT)
@@ -159,7 +159,7 @@ def id_token_hint(parameters: Parameters) -> str | None:
 
 
 def locales(given: str | None) -> tuple[str, ...]:
-    """In the order of preference. What is no language is ignored (OpenID Connect Core, section 3.1.2.1)."""
+    """The languages in the order of preference. Words that are no language are ignored (OpenID Connect Core, section 3.1.2.1)."""
     return tuple(locale for locale in (given or "")[:LONGEST].split() if _LOCALE.fullmatch(locale))[:_MOST_LOCALES]
 
 
@@ -172,7 +172,7 @@ def is_visible(value: str) -> bool:
 
 
 def is_challenge(value: str) -> bool:
-    """Of S256 (RFC 7636 section 4.2)."""
+    """Whether the value can be a challenge of the method S256 (RFC 7636 section 4.2)."""
     return _S256.fullmatch(value) is not None
 
 
@@ -184,14 +184,16 @@ def _visible(parameters: Parameters, name: str) -> str | None:
 
 
 def _require_one_of_each(parameters: Parameters) -> None:
-    """RFC 6749 section 3.1."""
+    """No parameter may be given twice (RFC 6749 section 3.1)."""
     for name in sorted(parameters.repeated):
         raise _invalid(f"{name}: give it only once")
     _visible(parameters, "state")
 
 
 def _require_no_objects(parameters: Parameters) -> None:
-    """Requests in signed objects, by value or by reference (RFC 9101), and self-issued registration (OpenID Connect Core, section 7.2)."""
+    """Refuses requests in signed objects, by value or by reference (RFC 9101), and self-issued registration (OpenID
+    Connect Core, section 7.2).
+    """
     if "request" in parameters:
         raise AuthorizationRefused(AuthorizationErrorCode.REQUEST_NOT_SUPPORTED, "request: request objects are not supported")
     if "request_uri" in parameters:
@@ -224,7 +226,7 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
 
 
 def _requested_claims(parameters: Parameters, scopes: tuple[str, ...]) -> RequestedClaims:
-    """They belong to OpenID Connect: without `openid` they must be well-formed, and ask for nothing."""
+    """Claims belong to OpenID Connect. Without the scope `openid` they must be well-formed, and ask for nothing."""
     asked = requested_claims(parameters.get("claims"))
     return asked if OPENID in scopes else NO_CLAIMS
 
@@ -267,6 +269,6 @@ def _max_age(parameters: Parameters) -> int | None:
 
 
 def _login_hint(parameters: Parameters) -> str | None:
-    """It only fills a field in. One that is no address is ignored."""
+    """The hint only fills in a field, so a hint that is no address is ignored."""
     given = parameters.get("login_hint")
     return None if given is None or len(given) > _LONGEST_LOGIN_HINT or _CONTROL.search(given) else given

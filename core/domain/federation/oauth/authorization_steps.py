@@ -1,5 +1,5 @@
-"""What still stands between an authorization request and its code: the one decision that is made for each request, and again after each
-thing that the person did.
+"""The steps between an authorization request and its code. One decision names the next step; it is made for each request, and again after
+each step.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from core.frozen import Frozen, replace
 
 
 class RequestingApplication(Frozen, kw_only=True):
-    """A service, as somebody meets it who is sent here to sign in to it."""
+    """A service, as the pages know it when somebody is sent here to sign in to it."""
 
     service: ServiceId
     organization: OrganizationId
@@ -39,15 +39,15 @@ class RequestingApplication(Frozen, kw_only=True):
     post_logout_redirect_uris: Sequence[str] = ()
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
     trusted: bool = False
-    """Members of its own organization are not asked for consent, if the membership is their own."""
+    """Members of the service's own organization are not asked for consent, if they have joined or confirmed the membership themselves."""
     branding: Branding = POSTERN
-    """Of its organization: the pages between the request and the code belong to it."""
+    """The looks of its organization: the pages between the request and the code have them."""
     session_lifetime: timedelta | None = None
-    """How long its organization lets sessions last from the sign-in on. None: as long as any."""
+    """How long its organization lets sessions last after the sign-in. None when the organization sets no limit."""
 
 
 class SignedInPerson(Frozen, kw_only=True):
-    """The person of a browser's session, and how they stand to the application."""
+    """The person of a browser's session, and the person's relation to the application."""
 
     user: UserId
     email: str
@@ -56,53 +56,57 @@ class SignedInPerson(Frozen, kw_only=True):
     authenticated_by: tuple[str, ...]
     has_second_factor: bool
     is_member: bool
-    """Of the application's organization."""
+    """Whether the person is a member of the application's organization."""
     is_own_member: bool = False
-    """They have made or confirmed this membership themselves: the organization has not merely listed them."""
+    """The person has made or confirmed this membership: the organization has not merely listed the person."""
     second_factor_due: datetime | None = None
-    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     consented: Sequence[str] | None
-    """What the person has allowed the application. None: it never asked, or the person took it back."""
+    """The scopes that the person has allowed the application. None when the application never asked, or the person has
+    revoked the consent.
+    """
 
     @property
     def is_listed(self) -> bool:
-        """As a member, by others, and has not confirmed it."""
+        """The organization has listed the person as a member, and the person has not confirmed it."""
         return self.is_member and not self.is_own_member
 
 
 class Progress(Frozen):
-    """What the person has done for this request already."""
+    """The steps that the person has already taken for this request."""
 
     began: datetime | None = None
-    """When the request was kept for a person who had something to do. None: it has just arrived."""
+    """When the request was stored for a person who had to do something. None when the request has just arrived."""
     account_chosen: bool = False
     consented: bool = False
     set_up_later: bool = False
-    """They were asked for a second factor, and have time to set it up."""
+    """The page has asked the person for a second factor, and the person has time to set it up."""
     asked_membership: bool = False
-    """They were asked whether they belong to the application's organization, and may answer another time."""
+    """The page has asked whether the person belongs to the application's organization. The person may answer another time."""
 
 
 class AuthorizationStep(Enum):
     CREATE = auto()
-    """An account, by registering."""
+    """Register an account."""
     SIGN_IN = auto()
     SECOND_FACTOR = auto()
     """Sign in again, with both factors."""
     CHOOSE_ACCOUNT = auto()
     CONFIRM_MEMBERSHIP = auto()
-    """The application's organization lists them as its member: do they belong there? They may put the answer off."""
+    """The application's organization lists the person as its member. The page asks whether this is right, and the
+    person may put the answer off.
+    """
     SET_UP_SECOND_FACTOR = auto()
-    """The organization requires one of its members. Until the grace period is over, they may put it off."""
+    """The organization requires a second factor of this member. Until the grace period is over, the person may put it off."""
     CONSENT = auto()
     TURN_AWAY = auto()
-    """The application is not for this person."""
+    """The sign-in policy of the application does not admit the person."""
     DONE = auto()
-    """Nothing is left: the application gets its code."""
+    """No step is left: the application gets its code."""
 
 
 def require_open(request: AuthorizationRequest, application: RequestingApplication) -> None:
-    """Raises `OrganizationNotActive` for the person, or `AuthorizationRefused` for the application where nobody is asked."""
+    """Raises `OrganizationNotActive`, for the person's page. With `prompt=none` raises `AuthorizationRefused`, for the application."""
     if application.organization_is_active:
         return
     if AuthorizationPrompt.NONE in request.prompts:
@@ -115,7 +119,7 @@ def organization_closed() -> OrganizationNotActive:
 
 
 def require_redeemable(request: AuthorizationRequest, registered: Registered) -> None:
-    """Nobody is to sign in for a code that nobody can redeem. Raises `AuthorizationRefused`."""
+    """Refuses a request whose code nobody could redeem, before anybody signs in for it. Raises `AuthorizationRefused`."""
     in_code = request.recipient.response_mode is not ResponseMode.FRAGMENT
     if in_code and not registered.authenticates and not registered.may_be_public:
         raise AuthorizationRefused(
@@ -125,19 +129,19 @@ def require_redeemable(request: AuthorizationRequest, registered: Registered) ->
 
 
 def insists_on_sign_in(request: AuthorizationRequest) -> bool:
-    """Whoever has signed in somewhere before, here or at a provider, has to do it again."""
+    """Whether a person who has signed in before, here or at a provider, must sign in again."""
     return AuthorizationPrompt.LOGIN in request.prompts
 
 
 def next_step(
     request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None, progress: Progress, now: datetime
 ) -> AuthorizationStep:
-    """Raises `AuthorizationRefused` for the application: when nobody may be asked (`prompt=none`) and something is missing, when somebody
-    else signed in than the one it expects, and when the person has no second factor to show.
+    """The step that comes next. Raises `AuthorizationRefused`, for the application, in three cases: something is missing and nobody may be
+    asked (`prompt=none`), another person signed in than the application expects, and the person has no second factor to show.
     """
     if AuthorizationPrompt.NONE in request.prompts and signed_in is not None and _must_consent(request, application, signed_in, progress):
-        # Before all that depends on who they are. Otherwise any application could ask, of everybody who comes by, whether they are the one
-        # that it names, when they have signed in and with what.
+        # The consent comes before every check that depends on the person. Otherwise an application could find out about any visitor whether
+        # the visitor is the person that it names, when the visitor signed in, and with what.
         raise AuthorizationRefused(*_UNASKED[AuthorizationStep.CONSENT])
     step = _step(request, application, signed_in, progress, now)
     if AuthorizationPrompt.NONE in request.prompts and step is not AuthorizationStep.DONE:
@@ -146,13 +150,13 @@ def next_step(
 
 
 def wants_second_factor(request: AuthorizationRequest) -> bool:
-    """Of several values any will do (OpenID Connect Core, section 3.1.2.1). Values that we do not know say nothing."""
+    """Any one of several values is enough (OpenID Connect Core, section 3.1.2.1). Unknown values are ignored."""
     return TWO_FACTORS in request.acr_values and ONE_FACTOR not in request.acr_values
 
 
 def relies_on_consent(application: RequestingApplication, signed_in: SignedInPerson) -> bool:
-    """Whether the person's own consent counts, and not that of their organization. An organization can list anybody as its member, so it
-    speaks for those alone whose membership is their own.
+    """Whether the person's own consent is needed, and the organization's trust is not enough. An organization can list anybody as its
+    member, so its trust counts only for people who have joined or confirmed the membership themselves.
     """
     return not (application.trusted and signed_in.is_own_member)
 
@@ -162,7 +166,7 @@ def _step(
 ) -> AuthorizationStep:
     if signed_in is None:
         return AuthorizationStep.CREATE if AuthorizationPrompt.CREATE in request.prompts else AuthorizationStep.SIGN_IN
-    # They signed in for this request, and not before it.
+    # The person signed in for this request, and not before it.
     afresh = progress.began is not None and signed_in.proved_at >= progress.began
     if not afresh and (step := _sign_in_step(request, application, signed_in, progress, now)) is not None:
         return step
@@ -186,7 +190,7 @@ def _member_step(
     *,
     afresh: bool,
 ) -> AuthorizationStep | None:
-    """What is asked of members of the application's organization."""
+    """The steps of members of the application's organization."""
     if _is_asked_membership(request, application, signed_in, progress, afresh=afresh):
         return AuthorizationStep.CONFIRM_MEMBERSHIP
     if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
@@ -197,7 +201,9 @@ def _member_step(
 def _is_asked_membership(
     request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress, *, afresh: bool
 ) -> bool:
-    """At a sign-in, and where the answer may spare them the question for consent. Never where nobody may be asked."""
+    """The question about the membership comes at a sign-in, and when the answer may save the person the question for consent. It never
+    comes when nobody may be asked.
+    """
     if not signed_in.is_listed or progress.asked_membership or AuthorizationPrompt.NONE in request.prompts:
         return False
     own = replace(signed_in, is_own_member=True)
@@ -205,7 +211,7 @@ def _is_asked_membership(
 
 
 def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: Progress, now: datetime, *, afresh: bool) -> bool:
-    """Within the grace period, people are reminded when they sign in, and never where nobody may be asked."""
+    """Within the grace period, people are reminded when they sign in. With `prompt=none` nobody is reminded."""
     if due is None:
         return False
     return grace_is_over(due, now) or (afresh and not progress.set_up_later and AuthorizationPrompt.NONE not in request.prompts)
@@ -214,7 +220,7 @@ def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: 
 def _sign_in_step(
     request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress, now: datetime
 ) -> AuthorizationStep | None:
-    """What a session that was there before the request is not enough for."""
+    """The step that a session from before the request still needs. None when the session is good enough."""
     if AuthorizationPrompt.CREATE in request.prompts:
         return AuthorizationStep.CREATE
     if not progress.account_chosen and (
@@ -233,13 +239,13 @@ def _second_factor_step(
     if signed_in.has_second_factor:
         return AuthorizationStep.SECOND_FACTOR
     if _must_consent(request, application, signed_in, progress):
-        # What comes next tells the application something of the person.
+        # The refusal below tells the application something about the person, so the person has to consent first.
         return AuthorizationStep.CONSENT
     raise AuthorizationRefused(AuthorizationErrorCode.UNMET_REQUIREMENTS, "The person has no second factor")
 
 
 def _names_somebody_else(login_hint: str | None, signed_in: SignedInPerson) -> bool:
-    """An application that has asked for an address must not get another person without a word. What is no address says nothing."""
+    """An application that has asked for an address must not get another person without a question. A hint that is no address is ignored."""
     return login_hint is not None and "@" in login_hint and Email(login_hint.strip()).key != Email(signed_in.email).key
 
 
@@ -257,7 +263,7 @@ def _must_consent(request: AuthorizationRequest, application: RequestingApplicat
     return signed_in.consented is None or not set(signed_in.consented).issuperset(request.scopes)
 
 
-# OpenID Connect Core, section 3.1.2.6. An account cannot be created unasked: `none` stands alone.
+# OpenID Connect Core, section 3.1.2.6. The step CREATE is missing, because `none` cannot be combined with `create`.
 _UNASKED: Final = {
     AuthorizationStep.SIGN_IN: (AuthorizationErrorCode.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
     AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to show a second factor"),

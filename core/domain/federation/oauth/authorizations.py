@@ -1,5 +1,5 @@
-"""Authorization requests: what an application asks for when it sends somebody to sign in, as RFC 6749, OpenID Connect Core 3.1.2,
-RFC 7636 and RFC 9126 have it. How one is read and checked stands in `authorization_parameters.py`.
+"""Authorization requests: the requests by which an application sends a person to sign in (RFC 6749, OpenID Connect Core 3.1.2, RFC 7636,
+RFC 9126). `authorization_parameters.py` reads and checks them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,9 @@ from core.frozen import Frozen
 
 
 class AuthorizationErrorCode(StrEnum):
-    """What an application is told when a request fails: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 9101 and RFC 9470."""
+    """The error codes that an application gets for a refused request: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 9101 and
+    RFC 9470.
+    """
 
     INVALID_REQUEST = "invalid_request"
     UNAUTHORIZED_CLIENT = "unauthorized_client"
@@ -33,11 +35,11 @@ class AuthorizationErrorCode(StrEnum):
 
 
 TOLD_TO_THE_PERSON: Final = ("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed")
-"""Why a request is refused by a page. With the words, all reasons that there are."""
+"""The reasons that a page tells the person. Together with the error codes, these are all reasons for a refusal."""
 
 
 class AuthorizationRefused(BadRequest):
-    """For the application: it is told at its redirect URI, or in the answer to a pushed request."""
+    """A refusal for the application, which gets it at its redirect URI, or in the answer to a pushed request."""
 
     text = "The authorization request is refused"
 
@@ -48,7 +50,7 @@ class AuthorizationRefused(BadRequest):
 
 
 class UnknownRecipient(BadRequest):
-    """For the person alone: it is not known whom an answer would reach."""
+    """A refusal for the person alone: nobody knows who would receive an answer."""
 
     text = "This application's request cannot be answered"
 
@@ -62,7 +64,7 @@ def unregistered() -> UnknownRecipient:
 
 
 class AuthorizationPrompt(StrEnum):
-    """What the person is to be asked for, even if it is known already."""
+    """The questions that the person must answer, even if the answer is known already."""
 
     NONE = "none"
     LOGIN = "login"
@@ -72,16 +74,16 @@ class AuthorizationPrompt(StrEnum):
 
 
 class Registered(Frozen):
-    """What a service has registered, as far as its requests are checked against it."""
+    """The registered data of a service that its requests are checked against."""
 
     client_id: ClientId
     redirect_uris: Sequence[str]
     is_native: bool
-    """It is installed on people's devices."""
+    """The application is installed on people's devices."""
     authenticates: bool
-    """It proves who it is at the token endpoint, with a secret or a key. Otherwise PKCE alone protects its codes."""
+    """The application authenticates itself at the token endpoint, with a secret or a key. Otherwise PKCE alone protects its codes."""
     may_be_public: bool = True
-    """Otherwise it must prove it: without a secret and keys, nobody could redeem its codes."""
+    """If this is False, the application must authenticate itself: without a secret and keys, nobody could redeem its codes."""
 
 
 class AuthorizationRequest(Frozen, kw_only=True):
@@ -96,11 +98,11 @@ class AuthorizationRequest(Frozen, kw_only=True):
     acr_values: tuple[str, ...] = ()
     ui_locales: tuple[str, ...] = ()
     subject: UserId | None = None
-    """Whom the application expects, from an ID token that it sent along (`id_token_hint`), or as the `sub` of its `claims`."""
+    """The person whom the application expects: from the ID token in `id_token_hint`, or from the `sub` of its `claims`."""
 
 
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
-    """As a flow or a pushed request keeps it. What is None is left out."""
+    """The form that a flow or a pushed request stores. Values that are None are left out."""
     answers_to = request.recipient
     kept: dict[str, Json] = {
         "client_id": str(request.client_id),
@@ -121,7 +123,7 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
 
 
 def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
-    """What `stored` made."""
+    """Reads the form that `stored` made."""
     return AuthorizationRequest(
         client_id=ClientId(UUID(kept["client_id"])),
         recipient=Recipient(kept["redirect_uri"], ResponseMode(kept["response_mode"]), kept.get("state")),

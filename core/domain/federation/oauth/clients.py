@@ -1,4 +1,4 @@
-"""Clients: services as OAuth knows them, and how each shows that it is the one."""
+"""Clients: services as OAuth knows them, and how each client authenticates itself."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ from core.frozen import Frozen
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LONGEST_ASSERTION: Final = 4096
 LONGEST_SECRET: Final = 200
-# Libraries choose up to an hour (Authlib does). Each assertion counts once, however long it lasts.
+# Libraries choose up to an hour (Authlib does). Each assertion works once, however long it lasts.
 ASSERTION_LIFETIME: Final = timedelta(hours=1)
 _LEEWAY: Final = timedelta(seconds=30)
 _LONGEST_JTI: Final = 500
@@ -30,7 +30,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class AuthenticationMethod(StrEnum):
-    """In the words of OAuth's registry."""
+    """The methods, in the words of OAuth's registry."""
 
     NONE = "none"
     BASIC = "client_secret_basic"
@@ -39,18 +39,18 @@ class AuthenticationMethod(StrEnum):
 
 
 class ClientCredentials(Frozen):
-    """What a request shows of its client, by one method."""
+    """The client that a request names, and its credential for one method."""
 
     client: ClientId
     method: AuthenticationMethod
     secret: Token | None = None
     assertion: str | None = None
     in_header: bool = False
-    """Whether the Authorization header says who the client is."""
+    """Whether the Authorization header names the client."""
 
 
 class RegisteredClient(Frozen, kw_only=True):
-    """An existing service, as one look-up finds it, with whether the secret that came along is one of its own."""
+    """An existing service, as one look-up finds it. `secret_matches`: the secret in the request is one of the service's own."""
 
     client: ClientId
     context: Context
@@ -63,13 +63,13 @@ class RegisteredClient(Frozen, kw_only=True):
     has_secret: bool
     secret_matches: bool
     keys_uri: str | None = None
-    """Where the keys are published."""
+    """The address at which the client publishes its keys."""
     keys_fetched_at: datetime | None = None
 
     @property
     def is_public(self) -> bool:
-        """It has nothing to show who it is, and needs nothing: it is installed on everybody's devices, or runs in the browser and has no
-        secret.
+        """The client cannot authenticate itself, and need not: it is installed on everybody's devices, or runs in the
+        browser and has no secret.
         """
         if not self.service_type.is_confidential:
             return True
@@ -80,7 +80,7 @@ class RegisteredClient(Frozen, kw_only=True):
 
 
 class AuthenticatedClient(Frozen):
-    """The client of a request, which has shown who it is, or is public and cannot."""
+    """The client of a request. It has authenticated itself, or is public and cannot."""
 
     registered: RegisteredClient
     method: AuthenticationMethod
@@ -91,7 +91,7 @@ class AuthenticatedClient(Frozen):
 
 
 class UsedAssertion(Frozen):
-    """What is remembered of an assertion, until it has expired anyway."""
+    """The record of a used assertion. It is kept until the assertion has expired."""
 
     digest: bytes
     expires_at: datetime
@@ -100,7 +100,7 @@ class UsedAssertion(Frozen):
 # A few busy clients make most of the requests.
 @lru_cache(maxsize=256)
 def client_id(text: str) -> ClientId:
-    """Only the canonical form. Raises `Unauthorized`."""
+    """Accepts only the canonical form. Raises `Unauthorized`."""
     if not _UUID.fullmatch(text):
         raise client_refused("client_id is none of ours")
     return ClientId(UUID(text))
@@ -115,9 +115,9 @@ def credentials_of(
     assertion_type: str | None,
     claimed: str | None,
 ) -> ClientCredentials:
-    """From what a request brings: the name and password of its header, and the fields of its body. `claimed` is the client that the
-    assertion names. A header with an empty password only says who the client is: many libraries send it for public ones, and an empty
-    secret counts as none (RFC 6749 section 2.3.1). Raises `BadRequest` for more than one method (section 2.3), and `Unauthorized`.
+    """The credential of a request, from the name and password of its header, and the fields of its body. `claimed` is the client that the
+    assertion names. A header with an empty password only names the client: many libraries send it for public clients, and an empty secret
+    counts as none (RFC 6749 section 2.3.1). Raises `BadRequest` for more than one method (section 2.3), and `Unauthorized`.
     """
     password = None if basic is None or not basic[1].reveal() else basic[1]
     if (password is not None) + (secret is not None) + (assertion is not None) > 1:
@@ -140,7 +140,7 @@ def credentials_of(
 
 
 def require_known(found: RegisteredClient | None, credentials: ClientCredentials) -> RegisteredClient:
-    """The client, as far as it has shown itself without an assertion. Raises `Unauthorized`."""
+    """The client, if it has authenticated itself as far as that is possible without checking an assertion. Raises `Unauthorized`."""
     if found is None:
         raise client_refused("there is no such client")
     match credentials.method:
@@ -163,7 +163,7 @@ def require_open(client: RegisteredClient) -> None:
 
 
 def used_assertion(claims: Mapping[str, Json], client: ClientId, audiences: Collection[str], now: datetime) -> UsedAssertion:
-    """An assertion whose signature is good (RFC 7523 section 3). Raises `Unauthorized`."""
+    """Checks the claims of an assertion whose signature is good (RFC 7523 section 3). Raises `Unauthorized`."""
     if claims.get("iss") != str(client) or claims.get("sub") != str(client):
         raise client_refused("iss and sub of the assertion are not the client")
     audience = claims.get("aud")

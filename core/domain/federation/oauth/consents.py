@@ -1,4 +1,4 @@
-"""Consents: what a person has allowed an application to learn, until they take it back."""
+"""Consents: the data that a person allows an application to see, until the person revokes the consent."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,18 +11,18 @@ from core.frozen import Frozen
 
 
 class Consent(Frozen):
-    """Scopes, for an application that signs people in by OpenID Connect; or, by SAML, that a service provider learns who they are."""
+    """For OpenID Connect, a consent has scopes. For SAML, a consent means that a service provider may learn who the person is."""
 
     user: UserId
     service: ServiceId
     scopes: Sequence[str]
     granted_at: datetime
     saml_entity_id: str | None = None
-    """The service provider's. Another one in its place has to ask itself."""
+    """The service provider's entity id. If another service provider replaces this one, the person is asked again."""
 
 
 class ApplicationAccess(Frozen, kw_only=True):
-    """An application that can act for a person: because they allowed it, or because it still has a session of theirs."""
+    """An application that can act for a person: the person has consented, or the application still has a session of the person."""
 
     service: ServiceId
     organization: OrganizationId
@@ -30,17 +30,17 @@ class ApplicationAccess(Frozen, kw_only=True):
     slug: str
     name: str
     scopes: Sequence[str]
-    """What the person has allowed by OpenID Connect. Empty for an application that was never to ask."""
+    """The scopes that the person has allowed by OpenID Connect. Empty for an application that never had to ask."""
     granted_at: datetime | None
     saml_entity_id: str | None = None
-    """The SAML service provider that may learn who they are. None: none."""
+    """The SAML service provider that may learn who the person is. None when there is no such service provider."""
     sessions: int
-    """How many of its sessions are alive."""
+    """The number of its living sessions."""
     last_used_at: datetime | None
 
 
 def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
-    """What is allowed once the person has allowed what was asked: it adds up, so that an application may ask for little at first."""
+    """The scopes after the person has allowed the asked ones. Scopes add up, so that an application may ask for little at first."""
     return tuple(scope for scope in SCOPES if scope in earlier or scope in asked)
 
 

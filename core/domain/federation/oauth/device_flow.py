@@ -1,5 +1,5 @@
-"""The device flow (RFC 8628): a device without a browser shows a short code; a person enters it in a browser, signs in and approves; and
-the device, which has asked again and again meanwhile, gets a session.
+"""The device flow (RFC 8628). A device without a browser shows a short code. A person enters the code in a browser, signs in and approves
+the device. The device polls all the while, and then gets a session.
 """
 
 import hmac
@@ -22,27 +22,28 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
-# The way in, as sign-ins are logged.
+# The provider in the login events of such sign-ins.
 PROVIDER: Final = "device"
-# Where people enter the code, unless the service has a page of its own for that.
+# The page on which people enter the code, unless the service has a page of its own for that.
 ACTIVATION_PAGE: Final = "/ui/device"
 LIFETIME: Final = timedelta(seconds=300)
 INTERVAL: Final = 5
-"""In seconds: how long a device waits before it asks again."""
+"""In seconds: a device must wait for so long before it polls again."""
 SLOWER: Final = 5
-"""In seconds: how much longer it has to wait from then on if it did not."""
-# The time that a request takes varies. A device that waits exactly as long as it was told must never be called too fast.
+"""In seconds: a device that polls too soon must wait so much longer from then on."""
+# The time that a request takes varies. A device that waits exactly as long as it must is never slowed down.
 LENIENCY: Final = timedelta(seconds=0.5)
 SAME_TRY: Final = timedelta(seconds=1)
-"""A poll by the body so soon after one by the header is the same try: a library that has not been told how its client authenticates asks by
-the header and, since any answer but tokens looks like a failure to it, at once by the body (golang.org/x/oauth2).
+"""A poll with the credential in the body, so soon after one with the credential in the header, is the same try. A library that does not
+know how its client authenticates first uses the header. Any answer but tokens looks like a failure to this library, so it uses the body at
+once (golang.org/x/oauth2).
 """
-# Letters that nobody takes for one another, and no vowels, so that they spell no words: 20 to the 8th is 2 to the 34th (RFC 8628 section
-# 6.1).
+# Letters that nobody mistakes for one another. There are no vowels, so that the letters spell no words. 20 to the 8th is 2 to the 34th (RFC
+# 8628 section 6.1).
 USER_CODE_ALPHABET: Final = "BCDFGHJKLMNPQRSTVWXZ"
 USER_CODE_LENGTH: Final = 8
 LONGEST_USER_CODE: Final = 100
-"""As somebody types it, with whatever they put between the letters."""
+"""The limit for typed codes, with everything that people put between the letters."""
 
 # How often one person may enter a code, from all addresses together.
 ENTRIES_OF_PERSON: Final = RateLimit("user_code_person", burst=10, seconds_per_request=30)
@@ -60,8 +61,8 @@ class SlowDown(DeviceCodePending):
 
 
 class TooManyPolls(RateLimited):
-    """Of the devices behind one address, or of one client. The word is that of `SlowDown`: after any but these two a device gives up
-    (RFC 8628 section 3.5).
+    """Too many polls from one address, or by one client. The error code is that of `SlowDown`: after any other code but
+    `authorization_pending`, a device gives up (RFC 8628 section 3.5).
     """
 
     oauth_error: ClassVar = "slow_down"
@@ -94,7 +95,7 @@ class DeviceCodeState(StrEnum):
 
 
 class DeviceStep(StrEnum):
-    """How far a device flow came. A closed list, because it is the label of a metric."""
+    """The steps of a device flow. A closed list, because it is the label of a metric."""
 
     STARTED = "started"
     APPROVED = "approved"
@@ -103,14 +104,14 @@ class DeviceStep(StrEnum):
 
 
 class AskingDevice(Frozen, kw_only=True):
-    """Who asks for the code, as far as the request tells."""
+    """The device that asks for the code, as far as the request describes it."""
 
     address: str | None
     user_agent: str | None
 
 
 class AskingClient(Frozen, kw_only=True):
-    """The service as the device names it: by its client id, and, where the device knows them, by its organization's slug and its own."""
+    """The service as the device names it: by its client id, and, if the device knows them, by its organization's slug and its own."""
 
     id: ClientId
     organization: str | None = None
@@ -118,7 +119,7 @@ class AskingClient(Frozen, kw_only=True):
 
 
 class NewDeviceCode(Frozen, kw_only=True):
-    """As it is kept: the device alone has the device code, and the user code is on its screen alone."""
+    """The stored form of a new code. The device alone has the device code, and the user code is only on its screen."""
 
     id: DeviceCodeId
     digest: bytes
@@ -133,18 +134,18 @@ class NewDeviceCode(Frozen, kw_only=True):
 
 
 class AskedFor(Frozen, kw_only=True):
-    """What came of asking for a code."""
+    """The result of a request for a code."""
 
     is_open: bool
     """The service's organization is active."""
     activation_uri: str | None
     """The service's own page for entering the code."""
     is_added: bool
-    """False: another device shows the same user code at this moment."""
+    """False when another device shows the same user code at this moment."""
 
 
 class DeviceAuthorization(Frozen, kw_only=True):
-    """What the device is told."""
+    """The answer that the device gets."""
 
     device_code: Secret
     user_code: Secret
@@ -155,7 +156,7 @@ class DeviceAuthorization(Frozen, kw_only=True):
 
 
 class EnteredCode(Frozen, kw_only=True):
-    """What a person is shown who enters the user code: what they let in, and where."""
+    """The data for the page on which a person has entered the user code: which device the person lets in, and to which service."""
 
     id: DeviceCodeId
     state: DeviceCodeState
@@ -168,13 +169,15 @@ class EnteredCode(Frozen, kw_only=True):
     created_at: datetime
     expires_at: datetime
     user: UserId | None = None
-    """Who has decided."""
+    """The person who has decided."""
     branding: Branding = POSTERN
     session_lifetime: timedelta | None = None
-    """How long the organization lets sessions last from the sign-in on. None: as long as any."""
+    """How long the organization lets sessions last after the sign-in. None when the organization sets no limit."""
 
     def outlasts(self, proved: Proved, now: datetime) -> bool:
-        """The sign-in is younger than a session of the device may become: an older one would be over before it begins."""
+        """Whether the sign-in is younger than a session of the device may become. With an older sign-in, the session would be over before
+        it begins.
+        """
         return self.session_lifetime is None or (proved.at is not None and now - proved.at < self.session_lifetime)
 
     def require_pending(self, now: datetime) -> None:
@@ -188,7 +191,7 @@ class EnteredCode(Frozen, kw_only=True):
 
 
 class DeviceDecision(Frozen, kw_only=True):
-    """Who has approved a device, and when."""
+    """The person who has approved a device, and the time."""
 
     code: DeviceCodeId
     user: UserId
@@ -201,26 +204,26 @@ class PolledCode(Frozen, kw_only=True):
     state: DeviceCodeState
     expires_at: datetime
     is_slowed: bool
-    """The poll came too soon after the one before."""
+    """The poll came too soon after the previous one."""
     approved: DeviceDecision | None
-    """None in every other state."""
+    """None unless the state is APPROVED."""
 
 
 class Poll(Frozen, kw_only=True):
-    """The client that polls, and its device code if the code is that client's."""
+    """The client that polls, and its device code. `code` is None when the code is not this client's."""
 
     client: RegisteredClient
     code: PolledCode | None
 
 
 def may_show_nothing(client: RegisteredClient) -> bool:
-    """The device code alone is enough: the client has nothing to authenticate with."""
+    """The device code alone is enough, because the client has nothing to authenticate with."""
     return client.is_public or (not client.has_secret and client.keys is None)
 
 
 def approved(found: PolledCode | None, now: datetime) -> DeviceDecision:
-    """What a poll waits for. A decision stands before everything but the end: nobody waits longer for good news. Raises
-    `DeviceCodePending`, `SlowDown`, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`.
+    """The decision that a poll waits for. A decision is given even to a poll that came too soon: nobody waits longer for good news. Only
+    the expiry comes first. Raises `DeviceCodePending`, `SlowDown`, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`.
     """
     if found is None or found.state is DeviceCodeState.CONSUMED:
         raise InvalidGrant
@@ -234,17 +237,17 @@ def approved(found: PolledCode | None, now: datetime) -> DeviceDecision:
 
 
 class DeviceApproval(Frozen, kw_only=True):
-    """What a device's session begins with: the person's proof at the moment when they approved."""
+    """The beginning of a device's session: the person's proof at the moment of the approval."""
 
     scopes: tuple[str, ...]
     proved: Proved
     authenticated_by: tuple[str, ...]
     role: str
-    """The person's in the organization of the service; empty for one who is no member."""
+    """The person's role in the organization of the service. Empty for a person who is no member."""
 
 
 def read_user_code(text: str) -> Secret | None:
-    """The code that somebody typed: in small letters, with or without the hyphen, with spaces. None: it cannot be one."""
+    """The code that somebody typed: in small letters, with or without the hyphen, with spaces. None when the text cannot be a code."""
     if len(text) > LONGEST_USER_CODE:
         return None
     letters = "".join(character for character in text.upper() if character.isalnum())
@@ -259,13 +262,13 @@ def as_shown(user_code: Secret) -> str:
 
 
 def user_code_hmac(user_code: Secret, key: bytes) -> bytes:
-    """What is kept of it. It is too short for a plain digest: all codes can be tried in minutes."""
+    """The stored form of the user code. The code is too short for a plain digest: all codes can be tried in minutes."""
     return hmac.digest(key, user_code.reveal().encode(), sha256)
 
 
 def masked(user_code: Secret, browser: Secret, code: DeviceCodeId) -> str:
-    """The code for the time of a sign-in, which the database keeps and only the browser can read: the mask comes from the secret in its
-    cookie.
+    """The stored form of the user code during a sign-in. The mask comes from the secret in the browser's cookie, so the database alone
+    cannot reveal the code.
     """
     return _shifted(user_code.reveal(), _mask(browser, code))
 
@@ -285,7 +288,7 @@ def _shifted(letters: str, shifts: Sequence[int]) -> str:
 
 
 def complete_uri(verification_uri: str, user_code: Secret) -> Secret:
-    """The page with the code filled in, for a device that shows it as a picture to scan."""
+    """The page with the code filled in. A device can show this address as a picture to scan."""
     parts = urlsplit(verification_uri)
     query = f"{parts.query}&" if parts.query else ""
     return Secret(urlunsplit(parts._replace(query=f"{query}user_code={quote(as_shown(user_code))}")))
@@ -297,6 +300,6 @@ def device_approved(code: EnteredCode, actor: Actor) -> Event:
 
 
 def device_denied(code: EnteredCode, actor: Actor) -> Event:
-    # The organization is not told: a person who turns a device away is none of its users by that.
+    # The organization does not get this event: a person who refuses a device does not become a user of the service.
     details = {"device_code_id": str(code.id), "service_id": str(code.context.service)}
     return Event("user.device.denied", actor, Target("user", str(actor.user)), details=details)

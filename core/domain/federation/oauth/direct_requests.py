@@ -1,5 +1,5 @@
-"""Direct requests: an application's own page leads somebody straight to a provider (`GET /auth/{provider}`). It says less than an
-authorization request, so what it leaves out follows from what the service has registered.
+"""Direct requests: an application's own page sends somebody straight to a provider (`GET /auth/{provider}`). A direct request has fewer
+parameters than an authorization request; the registration of the service fills in the rest.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from core.domain.json import Json
 from core.frozen import Frozen
 
 THROUGH: Final = "through"
-"""In the request that a flow keeps: the provider that it led straight to, by its word, or by the id of an organization's own."""
+"""A member of the request that a flow stores: the provider that the request named, by its word, or by the id of an organization's own."""
 
 
 class DirectRequest(Frozen, kw_only=True):
-    """What the address said. Empty: nothing."""
+    """The parameters in the address. A missing parameter is empty."""
 
     redirect_uri: str = ""
     state: str = ""
@@ -27,7 +27,7 @@ class DirectRequest(Frozen, kw_only=True):
 
 
 def checked(asked: DirectRequest, registered: Registered) -> AuthorizationRequest:
-    """Raises `UnknownRecipient` and `BadRequest`, which the person is told."""
+    """Raises `UnknownRecipient` and `BadRequest`, which a page shows to the person."""
     uri = asked.redirect_uri or next(iter(registered.redirect_uris), "")
     if not uri:
         raise UnknownRecipient("redirect_uri: the service has registered none", words="redirect_missing")
@@ -36,7 +36,7 @@ def checked(asked: DirectRequest, registered: Registered) -> AuthorizationReques
     if asked.state and not is_visible(asked.state):
         raise BadRequest("state: visible ASCII characters only", words="not_as_declared")
     challenge = asked.code_challenge or None
-    # The method may be left out, since there is only one. A challenge that was made by another is not met.
+    # The method may be left out, since there is only one. The token endpoint refuses a challenge of another method.
     methods = {"", "S256"} if challenge is not None else {""}
     if asked.code_challenge_method not in methods or (challenge is not None and not is_challenge(challenge)):
         raise BadRequest("code_challenge: a SHA-256 in base64url without padding, with code_challenge_method S256", words="not_as_declared")
@@ -52,12 +52,12 @@ def checked(asked: DirectRequest, registered: Registered) -> AuthorizationReques
 
 
 def has_chosen(request: Mapping[str, Json], provider: str) -> bool:
-    """Whether somebody who has signed in through this provider has done what the link led to. `provider` is empty for whoever came in
-    otherwise.
+    """Whether a sign-in through this provider counts as the person's choice: the flow's request named the same provider. `provider` is
+    empty for a person who signed in otherwise.
     """
     return provider != "" and request.get(THROUGH) == provider
 
 
 def kept(request: AuthorizationRequest, provider: str) -> Mapping[str, Json]:
-    """As the flow keeps it."""
+    """The form that the flow stores."""
     return {**stored(request), THROUGH: provider}

@@ -1,4 +1,4 @@
-"""Sessions that applications were given, as those who hold or receive their tokens ask about them (RFC 7662) or end them (RFC 7009)."""
+"""The sessions of applications. Applications and resource servers ask about their tokens (RFC 7662) or end the sessions (RFC 7009)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
 from core.frozen import Frozen
 
-# What an introspection repeats of a token.
+# The claims of a token that an introspection repeats.
 _REPEATED: Final = frozenset(
     (
         *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "amr", "acr", "auth_time"),
@@ -22,7 +22,7 @@ _OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.
 
 
 class LivingSession(Frozen):
-    """A session that counts at this moment, in a service."""
+    """A session in a service that is valid at this moment."""
 
     organization: OrganizationId
     email: str
@@ -41,21 +41,21 @@ class GivenSession(Frozen, kw_only=True):
     created_at: datetime
     expires_at: datetime
     is_open: bool
-    """It counts at this moment, and the token is its current one."""
+    """The session is valid at this moment, and the token is its current one."""
 
 
 class ReadToken(Frozen):
-    """A token that we signed, with what is read of its claims: resource servers ask about the same one again and again."""
+    """A token that we signed, together with what we read from its claims: resource servers ask about the same token again and again."""
 
     claims: Mapping[str, Json]
     session: SessionId
     user: UserId
     told: Mapping[str, Json]
-    """What is told about it while it is active."""
+    """The answer about the token while it is active."""
 
 
 def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None:
-    """The session and person of a token that we signed. None for one that has none."""
+    """The session and person of a token that we signed. None for a token without a session."""
     if claims.get("token_use") not in _OF_A_SESSION:
         return None
     return SessionId(UUID(str(claims["sid"]))), UserId(UUID(str(claims["sub"])))
@@ -73,12 +73,12 @@ def client_named(claims: Mapping[str, Json]) -> ClientId | None:
 
 
 def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
-    """The token is for this client's service."""
+    """Whether the token is for this client's service."""
     return (claims.get("org"), claims.get("service")) == (client.context.organization_slug, client.context.service_slug)
 
 
 def repeated(claims: Mapping[str, Json]) -> Mapping[str, Json]:
-    """What is told about an active access token."""
+    """The answer about an active access token."""
     told = {name: value for name, value in claims.items() if name in _REPEATED}
     told.update(active=True, token_type="Bearer")  # noqa: S106 - the kind of token, not one
     acting = claims.get("act")
@@ -88,7 +88,7 @@ def repeated(claims: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
-    """What is told about an active refresh token."""
+    """The answer about an active refresh token."""
     return {
         "active": True,
         "iss": issuer,

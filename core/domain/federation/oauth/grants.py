@@ -1,4 +1,4 @@
-"""Grants: what a client gives for tokens, and what it gets (RFC 6749 sections 4 and 5)."""
+"""Grants: a client exchanges a grant for tokens (RFC 6749 sections 4 and 5)."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 class TokenRequest(Frozen, kw_only=True):
-    """What a client asks for. Which fields count depends on the grant type."""
+    """A request to the token endpoint. The grant type decides which fields count."""
 
     grant_type: str
     code: Token | None = None
@@ -30,12 +30,12 @@ class TokenRequest(Frozen, kw_only=True):
 
 
 class Granted(Frozen):
-    """A session that the client was given, and what its ID token says beside."""
+    """A session that the client got, and more data for its ID token."""
 
     opened: OpenedSession
     email_is_verified: bool
     role: str
-    """Of the person in the organization of the service; empty for one who is no member."""
+    """The person's role in the organization of the service. Empty for a person who is no member."""
     nonce: str | None = None
 
 
@@ -48,7 +48,7 @@ class IssuedTokens(Frozen):
 
 
 def grant_type(named: str | None) -> str:
-    """Raises `BadRequest`."""
+    """The named grant type. Raises `BadRequest`."""
     if named is None:
         raise BadRequest("grant_type: say what you exchange")
     return named
@@ -59,8 +59,8 @@ def no_such_grant(named: str) -> UnsupportedGrantType:
 
 
 def client_claims(client: RegisteredClient, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:
-    """What an application's own token says (RFC 9068): which application it is, and that it stands for no person. It names no session, so
-    no caller rule admits it. Its audience is that of no session's token.
+    """The claims of an application's own token (RFC 9068). The token names the application and no person. It names no session, so no caller
+    rule admits it. No session's token has its audience.
     """
     return {
         "iss": issuer,

@@ -1,4 +1,4 @@
-"""What an application can find out by itself: where everything is, and what is supported (OpenID Connect Discovery, RFC 8414)."""
+"""The metadata for applications: the addresses of all endpoints, and everything that is supported (OpenID Connect Discovery, RFC 8414)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -28,7 +28,7 @@ _OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr",
 
 
 def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapping[str, Json]:
-    """The same for both documents: a client of either ignores what it does not know."""
+    """Both documents have the same content, because clients ignore members that they do not know."""
     authenticated = [method.value for method in AuthenticationMethod if method is not AuthenticationMethod.NONE]
     every = [*authenticated, AuthenticationMethod.NONE.value]
     algorithms = list(ASSERTION_ALGORITHMS)
@@ -74,8 +74,8 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
 
 
 def assertion_audiences(issuer: str) -> frozenset[str]:
-    """Whom a client's assertion may be for: us as a whole, or an endpoint that it is sent to (RFC 7523 section 3, RFC 9126 section 2).
-    Libraries differ in which they name.
+    """The audiences that a client's assertion may name: the installation, or an endpoint that receives assertions (RFC 7523 section 3, RFC
+    9126 section 2). Libraries differ in which they name.
     """
     endpoints = (
         *(TOKEN_ENDPOINT, TOKEN_ALIAS, REVOCATION_ENDPOINT, REVOCATION_ALIAS),

@@ -1,5 +1,5 @@
-"""Refusals that have a word of their own in OAuth (RFC 6749 section 5.2). A request that is not as it must be is a plain `BadRequest`, a
-client that does not show who it is a plain `Unauthorized`.
+"""Refusals that have an error code of their own in OAuth (RFC 6749 section 5.2). A malformed request is a plain `BadRequest`, and a client
+that fails to authenticate itself is a plain `Unauthorized`.
 """
 
 from typing import ClassVar
@@ -28,7 +28,7 @@ class UnsupportedGrantType(BadRequest):
 
 
 class InsufficientScope(Forbidden):
-    """RFC 6750 section 3.1. The message names the scope."""
+    """An access token lacks a scope (RFC 6750 section 3.1). The message names the scope."""
 
     oauth_error: ClassVar = "insufficient_scope"
 
@@ -41,5 +41,5 @@ CLIENT_UNKNOWN = "The client could not be authenticated"
 
 
 def client_refused(detail: str) -> Unauthorized:
-    """The same for every reason; the log tells which."""
+    """The answer is the same for every reason. The log has the reason."""
     return Unauthorized(CLIENT_UNKNOWN, detail=detail)

@@ -1,4 +1,4 @@
-"""OpenID Connect: what an application is told about a person, in an ID token and at the userinfo endpoint."""
+"""OpenID Connect: the claims about a person, in an ID token and at the userinfo endpoint."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ def person_claims(
     organization_slug: str,
     role: str,
 ) -> dict[str, Json]:
-    """What these scopes tell of a person (OpenID Connect Core sections 5.1 and 5.4)."""
+    """The claims that these scopes release (OpenID Connect Core sections 5.1 and 5.4)."""
     claims: dict[str, Json] = {"sub": str(user)}
     if PROFILE in scopes:
         claims["preferred_username"] = email
@@ -43,7 +43,7 @@ def person_claims(
 def id_claims(
     granted: Granted, *, client: ClientId, access_token: Token, issuer: str, now: datetime, expires_at: datetime
 ) -> Mapping[str, Json]:
-    """What an ID token says (OpenID Connect Core sections 2 and 3.1.3.6). There is no `azp`: the client is its one audience."""
+    """The claims of an ID token (OpenID Connect Core sections 2 and 3.1.3.6). There is no `azp`: the client is its one audience."""
     session = granted.opened.session
     context = session.context
     claims: dict[str, Json] = {

@@ -1,4 +1,4 @@
-"""Where the answer to an authorization request goes: to an address that the service has registered, or nowhere."""
+"""Redirects: the answer to an authorization request goes to an address that the service has registered, or nowhere."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,23 +8,23 @@ from urllib.parse import urlencode
 
 from core.frozen import Frozen
 
-# RFC 8252 section 7.3; RFC 9700 section 2.1 counts `localhost` with the addresses.
+# RFC 8252 section 7.3. RFC 9700 section 2.1 treats `localhost` like the loopback addresses.
 _LOOPBACK: Final = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::(?P<port>[1-9][0-9]{0,4}))?(?P<rest>(?:[/?].*)?)")
 _LARGEST_PORT: Final = 65_535
 _WEB: Final = "https://"
 
 
 class ResponseMode(StrEnum):
-    """How an answer travels (OAuth 2.0 Multiple Response Type Encoding Practices, and Form Post Response Mode)."""
+    """The way in which an answer travels (OAuth 2.0 Multiple Response Type Encoding Practices, and Form Post Response Mode)."""
 
     QUERY = "query"
     FORM_POST = "form_post"
     FRAGMENT = "fragment"
-    """With the tokens themselves, which no server then sees in an address. Only for what begins at a provider."""
+    """The answer contains the tokens themselves; a browser sends no fragment to servers. Only for direct requests to a provider."""
 
 
 class Recipient(Frozen):
-    """Who gets the answer to a request, and how. The address is one that the service has registered."""
+    """The receiver of the answer to a request, and how the answer travels. The service has registered the address."""
 
     redirect_uri: str
     response_mode: ResponseMode = ResponseMode.QUERY
@@ -45,14 +45,14 @@ class Answered(Frozen):
 
     @property
     def url(self) -> str:
-        """The address with the answer in its query, behind the query that it was registered with, or in its fragment."""
+        """The address with the answer in its fragment, or in its query, after the query that was registered."""
         if self.response_mode is ResponseMode.FRAGMENT:
             return f"{self.redirect_uri}#{urlencode(self.fields)}"
         return with_query(self.redirect_uri, self.fields)
 
 
 def with_query(uri: str, fields: Mapping[str, str]) -> str:
-    """The address as it is registered, and the fields behind it."""
+    """The registered address, with the fields added to its query."""
     if not fields:
         return uri
     separator = "" if uri.endswith(("?", "&")) else "&" if "?" in uri else "?"
@@ -60,21 +60,21 @@ def with_query(uri: str, fields: Mapping[str, str]) -> str:
 
 
 def is_registered(uri: str, registered: Iterable[str], *, native: bool) -> bool:
-    """Byte for byte. Where `native` says that the application is installed on people's devices, an address on the device itself may have
-    any port: such an application takes the port that is free (RFC 8252 section 7.3).
+    """Whether an address matches a registered one, byte for byte. `native` says that the application is installed on people's devices. Then
+    an address on the device itself may have any port: such an application takes a free port (RFC 8252 section 7.3).
     """
     return any(uri == one or (native and _differ_in_port(uri, one)) for one in registered)
 
 
 def proves_nothing(redirect_uri: str) -> bool:
-    """Whether any program on the person's device could receive what is sent there. The application that asks may then be another one than
-    it says (RFC 8252 section 8.6). An https address proves whose it is.
+    """Whether any program on the person's device could receive answers at this address. Then the application may be another one than it
+    says (RFC 8252 section 8.6). An https address proves its owner.
     """
     return not redirect_uri.startswith(_WEB)
 
 
 def destination(redirect_uri: str) -> str:
-    """Where one goes, as people read it: the host, or the scheme of an application on the device."""
+    """The target of the redirect, for people: the host, or the scheme of an application on the device."""
     scheme, _, rest = redirect_uri.partition(":")
     if not rest.startswith("//"):
         return scheme
@@ -83,12 +83,16 @@ def destination(redirect_uri: str) -> str:
 
 
 def after_logout(post_logout: Sequence[str], redirect_uris: Sequence[str]) -> Sequence[str]:
-    """Where a service may send people after they have signed out: where it says so, else to any of its redirect URIs."""
+    """The addresses to which a service may send people after they have signed out. A service that registers none may
+    use its redirect URIs.
+    """
     return post_logout or redirect_uris
 
 
 def _differ_in_port(given: str, registered: str) -> bool:
-    """Both lie on the device itself and differ at most in the port. The host has to be the same: `localhost` may be something else."""
+    """Whether both addresses lie on the device itself and differ at most in the port. The host must be the same: `localhost` may resolve to
+    something else than `127.0.0.1`.
+    """
     here, there = _LOOPBACK.fullmatch(given), _LOOPBACK.fullmatch(registered)
     if here is None or there is None or (here["host"], here["rest"]) != (there["host"], there["rest"]):
         return False

@@ -1,8 +1,8 @@
 """The parameter `claims`: single claims that an application asks for (OpenID Connect Core section 5.5).
 
-What is told of a person follows from scopes, which the person allows one by one. So asking for a claim is asking for the scope that tells
-it: the page of consent says what it says for the scope, and the token's answer names it. Claims that are told anyway need nothing, those
-that we do not have are left out (section 5.5.1).
+Scopes decide which claims are released, and the person allows scopes one by one. So a requested claim counts as a request for the scope
+that releases it: the consent page shows this scope, and the token's answer names it. Claims that are always released need no scope. Claims
+that we do not have are ignored (section 5.5.1).
 """
 
 import json
@@ -29,20 +29,20 @@ _Member = Mapping[str, Any]
 
 
 class RequestedClaims(Frozen):
-    """What a request asks for by its `claims`, as what else it could have said."""
+    """The meaning of `claims`, in terms of the other parameters."""
 
     scopes: frozenset[str] = frozenset()
     acr_values: tuple[str, ...] = ()
-    """One of these must be reached. Empty: any will do."""
+    """The sign-in must reach one of these. Empty when any will do."""
     subject: UserId | None = None
-    """Nobody else will do."""
+    """The only person who is accepted. None when anybody is."""
 
 
 NO_CLAIMS: Final = RequestedClaims()
 
 
 def requested_claims(text: str | None) -> RequestedClaims:
-    """Raises `AuthorizationRefused` for what is not as the standard has it, and for an essential `acr` that nobody reaches here."""
+    """Raises `AuthorizationRefused` for malformed `claims`, and for an essential `acr` that nobody can reach here."""
     if text is None:
         return NO_CLAIMS
     asked = list(_asked(_parsed(text)))
@@ -66,7 +66,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 
 def _asked(found: Mapping[str, Any]) -> Iterator[tuple[str, str, _Member]]:
-    """The place, the claim, and what is said about it. Other members than the two places count for nothing (section 5.5)."""
+    """The place, the name of the claim, and the demands on it. Other members than the two places are ignored (section 5.5)."""
     for place in _PLACES:
         claims = found.get(place, {})
         if not isinstance(claims, dict):
@@ -79,7 +79,7 @@ def _asked(found: Mapping[str, Any]) -> Iterator[tuple[str, str, _Member]]:
 
 
 def _acr_values(members: list[_Member]) -> tuple[str, ...]:
-    """Of an essential one. The ID token says what was reached in any case, so a wish needs nothing."""
+    """The values of an essential `acr`. A voluntary `acr` needs nothing, because the ID token has the reached value in any case."""
     values: tuple[str, ...] = ()
     for member in members:
         wanted = _values(member)
@@ -91,7 +91,7 @@ def _acr_values(members: list[_Member]) -> tuple[str, ...]:
 
 
 def _subject(members: list[_Member]) -> UserId | None:
-    """Whom `sub` names (section 5.5.1): by both places the same one."""
+    """The person whom `sub` names (section 5.5.1). Both places must name the same person."""
     named = {one for member in members for one in map(_person, _values(member))}
     if len(named) > 1:
         raise _malformed("sub must name one person")

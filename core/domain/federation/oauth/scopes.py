@@ -1,4 +1,4 @@
-"""Scopes: what a person lets an application know and do (RFC 6749 section 3.3, OpenID Connect Core sections 5.4 and 11)."""
+"""Scopes: the data and actions that a person allows an application (RFC 6749 section 3.3, OpenID Connect Core sections 5.4 and 11)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,21 +7,21 @@ OPENID: Final = "openid"
 PROFILE: Final = "profile"
 EMAIL: Final = "email"
 OFFLINE_ACCESS: Final = "offline_access"
-"""The session stays when the person signs out in the browser."""
+"""The session lives on when the person signs out in the browser."""
 ORGANIZATION: Final = "organization"
-"""Which organization the service belongs to, and the person's role in it."""
+"""The organization of the service, and the person's role in it."""
 GROUPS: Final = "groups"
-"""The role once more, as a group of the kind that applications know."""
+"""The role once more, in the form of a group, which more applications understand."""
 SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION, GROUPS)
 
 LONGEST_SCOPES: Final = 1000
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The scopes that a request names, each once, in its order."""
+    """The scopes that a request names, each once, in the order of the request."""
     return tuple(dict.fromkeys(text.split(" "))) if text.strip(" ") else ()
 
 
 def known(named: Sequence[str]) -> tuple[str, ...]:
-    """Those that there are; others do not count (OpenID Connect Core section 3.1.2.1)."""
+    """The scopes that exist, in our order; others are ignored (OpenID Connect Core section 3.1.2.1)."""
     return tuple(scope for scope in SCOPES if scope in named)

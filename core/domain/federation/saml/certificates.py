@@ -1,5 +1,5 @@
-"""SAML certificates: what a service's assertions are signed with. One is active. At most one more is known beforehand, so that service
-providers can learn of it before it signs.
+"""SAML certificates: the key pairs that sign a service's assertions. One certificate is active. At most one more is published beforehand,
+so that service providers can learn of it before it signs.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from core.domain.services.services import Service
 from core.frozen import Frozen
 
 VALIDITY_YEARS: Final = 3
-# How many days before its end the owners are told of a certificate, the earliest first.
+# The owners get a mail so many days before a certificate ends, the earliest first.
 WARNINGS: Final = (60, 30, 7)
 
 
 class CertificateState(StrEnum):
     ACTIVE = "active"
-    """It signs."""
+    """This certificate signs."""
     NEXT = "next"
-    """Metadata show it, and it does not sign yet."""
+    """The metadata show this certificate, and it does not sign yet."""
 
 
 class Certificate(Frozen, kw_only=True):
-    """Without its private key, which only whoever signs asks for."""
+    """A certificate without its private key. Only signing needs the private key."""
 
     id: SamlCertificateId
     service: ServiceId
@@ -45,21 +45,21 @@ class Certificate(Frozen, kw_only=True):
 
 
 class Signer(Frozen):
-    """What signs: a certificate with its private key, sealed."""
+    """A certificate with its private key, sealed."""
 
     certificate: Certificate
     sealed_private_key: bytes
 
 
 class CertificateNotMade(Refusal):
-    """The key pair, or its encryption, failed."""
+    """Making the key pair, or encrypting it, failed."""
 
     code = "INTERNAL_SERVER_ERROR"
     text = "The certificate could not be made"
 
 
 def three_years_after(moment: datetime) -> datetime:
-    """The same day, three years later; the last day of February where there is none."""
+    """The same day, three years later. February 29 becomes February 28."""
     try:
         return moment.replace(year=moment.year + VALIDITY_YEARS)
     except ValueError:
@@ -71,7 +71,7 @@ def sealing_context(certificate: SamlCertificateId) -> str:
 
 
 def require_enabled(configuration: Configuration | None) -> Configuration:
-    """Raises `BadRequest`."""
+    """The configuration, if SAML is enabled. Raises `BadRequest`."""
     if configuration is None or not configuration.enabled:
         raise BadRequest("SAML is not enabled for this service: enable it first")
     return configuration
@@ -82,7 +82,7 @@ def no_certificate() -> NotFound:
 
 
 def due_warning(valid_until: datetime, warned: int | None, now: datetime) -> int | None:
-    """Which of the warnings is due now. None: none, or it was given."""
+    """The warning that is due now, in days. None when no warning is due, or when this one has been sent."""
     left = valid_until - now
     due = [days for days in WARNINGS if left <= timedelta(days=days)]
     if not due or left <= timedelta(0):

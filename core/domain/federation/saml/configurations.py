@@ -1,4 +1,4 @@
-"""SAML 2.0: how a service's identity provider is configured. A service has one service provider, which it is a service for."""
+"""SAML 2.0: the configuration of a service's identity provider. Each service has one service provider."""
 
 import re
 from base64 import b64decode
@@ -30,7 +30,7 @@ _UNSUITABLE_IN_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-
 
 
 class NameIdFormat(StrEnum):
-    """How the person is named in an assertion (SAML core, section 8.3)."""
+    """The form of a person's name in an assertion (SAML core, section 8.3)."""
 
     EMAIL = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
     UNSPECIFIED = "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified"
@@ -43,14 +43,14 @@ class NameIdFormat(StrEnum):
 
 
 class SamlBinding(StrEnum):
-    """How a message travels (SAML bindings, sections 3.4 and 3.5)."""
+    """The way in which a message travels (SAML bindings, sections 3.4 and 3.5)."""
 
     REDIRECT = "redirect"
     POST = "post"
 
 
 class Source(StrEnum):
-    """What an attribute can tell of a person."""
+    """The data about a person that an attribute can have."""
 
     EMAIL = "email"
     ID = "id"
@@ -67,29 +67,29 @@ DEFAULT_ATTRIBUTES: Final[Mapping[str, str]] = {Source.EMAIL.value: "email", Sou
 
 
 class AcsEndpoint(Frozen):
-    """Where the service provider takes assertions, by its metadata."""
+    """An address at which the service provider accepts assertions, by its metadata."""
 
     index: int
     url: str
     is_default: bool | None = None
-    """None: the metadata do not say. It is kept as False, since only a new upload chooses a default."""
+    """None when the metadata do not say. It is stored as False, since only a new upload chooses a default."""
 
 
 class Configuration(Frozen, kw_only=True):
-    """Who the service provider is, and what it is sent."""
+    """The service provider, and what we send to it."""
 
     service: ServiceId
     enabled: bool = False
     entity_id: str | None = None
-    """The service provider's, and not ours."""
+    """The service provider's entity id, and not ours."""
     acs_url: str | None = None
-    """Where assertions go, unless a request names another one of `acs_endpoints`."""
+    """The address that assertions go to, unless a request names another one of `acs_endpoints`."""
     slo_url: str | None = None
     slo_response_url: str | None = None
-    """Where answers to a sign-out go, if that is another place."""
+    """The address for answers to a sign-out, if it is another one."""
     slo_binding: SamlBinding | None = None
-    """None: nobody has said it. Then an answer comes as the request did, and a request of ours by redirect, which every service provider
-    takes that says nothing of it.
+    """None when nobody has stated a binding. Then an answer uses the binding of the request. A request of ours uses the redirect binding,
+    which every service provider without a statement accepts.
     """
     name_id_format: str | None = None
     attribute_mapping: Mapping[str, str] | None = None
@@ -98,11 +98,11 @@ class Configuration(Frozen, kw_only=True):
     require_signed_requests: bool = False
     acs_endpoints: Sequence[AcsEndpoint] = ()
     signing_certificates: Sequence[str] = ()
-    """The service provider's, in PEM: any of them may have signed."""
+    """The service provider's certificates, in PEM. A signature of any of them is accepted."""
     encryption_certificate: str | None = None
     metadata_uploaded_at: datetime | None = None
     metadata_fetched_at: datetime | None = None
-    """When somebody last fetched ours."""
+    """When somebody last fetched our metadata."""
     created_at: datetime
     updated_at: datetime
 
@@ -115,7 +115,7 @@ class Configuration(Frozen, kw_only=True):
         return DEFAULT_ATTRIBUTES if self.attribute_mapping is None else self.attribute_mapping
 
     def acs(self, url: str | None, index: int | None) -> str | None:
-        """Where the assertion may go that a request wants at this address, or at the one with this index. None: nowhere."""
+        """The address for the assertion, when a request names this address or this index. None when the request names an unknown one."""
         if url is not None:
             known = {self.acs_url, *(one.url for one in self.acs_endpoints)}
             return url if url in known else None
@@ -125,7 +125,7 @@ class Configuration(Frozen, kw_only=True):
 
 
 class ConfigurationChange(Frozen, kw_only=True):
-    """What is left out stays as it is, and None takes it back."""
+    """A change of the configuration. Fields that are UNCHANGED keep their value, and None removes a value."""
 
     enabled: bool
     entity_id: str | Unchanged | None = UNCHANGED
@@ -139,7 +139,7 @@ class ConfigurationChange(Frozen, kw_only=True):
 
 
 class Understood(Frozen, kw_only=True):
-    """What a service provider's metadata say, as far as we need it."""
+    """The content of a service provider's metadata, as far as we need it."""
 
     entity_id: str
     acs_endpoints: Sequence[AcsEndpoint]
@@ -159,7 +159,7 @@ def unconfigured(service: ServiceId, now: datetime) -> Configuration:
 
 
 def name_id_format(text: str) -> NameIdFormat:
-    """By its URI or the last part of it. Raises `BadRequest`."""
+    """Reads a format by its URI, or by the last part of the URI. Raises `BadRequest`."""
     for one in NameIdFormat:
         if text in {one.value, one.short}:
             return one
@@ -167,7 +167,7 @@ def name_id_format(text: str) -> NameIdFormat:
 
 
 def changed(before: Configuration, change: ConfigurationChange, now: datetime) -> Configuration:
-    """Raises `BadRequest`, also where SAML is enabled and nobody has said for whom."""
+    """The configuration after a change. Raises `BadRequest`, also when SAML is enabled without a service provider."""
     is_another = _names_another(before, change)
     kept = _without_service_provider(before) if is_another else before
     given = {name: getattr(change, name) for name in names_of(ConfigurationChange)}
@@ -183,13 +183,13 @@ def changed(before: Configuration, change: ConfigurationChange, now: datetime) -
 
 
 def _names_another(before: Configuration, change: ConfigurationChange) -> bool:
-    """Whether the change is to another service provider. The first one takes nobody's place."""
+    """Whether the change names another service provider than before. The first service provider replaces none."""
     has_one = before.entity_id is not None or before.metadata_uploaded_at is not None
     return has_one and change.entity_id is not UNCHANGED and change.entity_id != before.entity_id
 
 
 def _without_service_provider(configuration: Configuration) -> Configuration:
-    """Without its keys and addresses, which are not for another one."""
+    """The configuration without the keys and addresses of its service provider, which another one must not inherit."""
     return replace(
         configuration,
         entity_id=None,
@@ -205,7 +205,7 @@ def _without_service_provider(configuration: Configuration) -> Configuration:
 
 
 def checked(configuration: Configuration) -> Configuration:
-    """Raises `BadRequest`."""
+    """Returns the configuration if it is valid. Raises `BadRequest`."""
     if configuration.enabled and not configuration.entity_id:
         raise _missing("entity_id")
     if configuration.enabled and not configuration.acs_url:
@@ -226,14 +226,14 @@ def checked(configuration: Configuration) -> Configuration:
 
 
 def entity_id(text: str) -> str:
-    """Compared letter by letter. Raises `BadRequest`."""
+    """Entity ids are compared letter by letter. Raises `BadRequest`."""
     if not 1 <= len(text) <= LONGEST_ENTITY_ID or _UNSUITABLE.search(text):
         raise BadRequest(f"entity_id: 1 to {LONGEST_ENTITY_ID} characters without spaces or control characters")
     return text
 
 
 def filled(before: Configuration, understood: Understood, now: datetime) -> Configuration:
-    """With what the metadata say. What they do not say anything of stays as it is. Raises `BadRequest`."""
+    """The configuration with the content of the metadata. Anything that the metadata do not mention stays as it is. Raises `BadRequest`."""
     if understood.valid_until is not None and understood.valid_until <= now:
         raise BadRequest("metadata: validUntil has passed. Upload the service provider's current metadata")
     if len(understood.acs_endpoints) > MOST_ENDPOINTS:
@@ -261,7 +261,7 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
             name_id_format=_format_by(understood, before),
             signing_certificates=tuple(understood.signing_certificates),
             encryption_certificate=understood.encryption_certificate,
-            # Metadata never turn this off.
+            # Metadata can turn this on, and never off.
             require_signed_requests=before.require_signed_requests
             or (understood.requests_signed and bool(understood.signing_certificates)),
             sign_assertions=before.sign_assertions or understood.wants_assertions_signed,
@@ -272,8 +272,8 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
 
 
 def _format_by(understood: Understood, before: Configuration) -> str | None:
-    """The one that people are named in, unless the metadata list others alone: they are to keep their names. Nobody has one yet where no
-    service provider is configured; then the first that is listed.
+    """The format in use, unless the metadata list only others: people should keep their names. Without a configured service provider nobody
+    has a name yet, so the first listed format wins.
     """
     known = [text for text in understood.name_id_formats if text in set(NameIdFormat)]
     in_use = before.entity_id is not None or before.name_id_format is not None
@@ -283,7 +283,9 @@ def _format_by(understood: Understood, before: Configuration) -> str | None:
 
 
 def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:
-    """The first that says so, else the first that does not deny it, else the first (SAML metadata, section 2.2.3). Raises `BadRequest`."""
+    """The first endpoint that is marked as the default, else the first that is not marked as no default, else the first (SAML metadata,
+    section 2.2.3). Raises `BadRequest`.
+    """
     if not endpoints:
         raise BadRequest("metadata: there is no AssertionConsumerService with the binding HTTP-POST")
     for wanted in (True, None):
@@ -294,7 +296,7 @@ def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:
 
 
 def configuration_changed(before: Configuration, after: Configuration, service: Service, actor: Actor) -> Event:
-    """Says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values."""
     old, new = _told(before), _told(after)
     details: dict[str, Json] = {"service_slug": service.slug, "enabled": after.enabled}
     for field, value in new.items():
@@ -342,5 +344,5 @@ def _told(configuration: Configuration) -> Mapping[str, Json]:
 
 
 def _fingerprint(pem: str) -> str:
-    """As `openssl x509 -fingerprint -sha256` has it, in lower case and without colons."""
+    """The same as `openssl x509 -fingerprint -sha256`, in lower case and without colons."""
     return sha256(b64decode("".join(line for line in pem.splitlines() if not line.startswith("-----")))).hexdigest()

@@ -1,5 +1,5 @@
-"""The flight recorder: what went back and forth between a service and its service provider, and why an exchange failed. It keeps times, ids
-and reasons, and nothing of what a message says about a person.
+"""The flight recorder: the messages between a service and its service provider, and why an exchange failed. It keeps times, ids and
+reasons, and nothing that a message says about a person.
 """
 
 from datetime import datetime
@@ -30,19 +30,21 @@ class SamlExchange(Frozen, kw_only=True):
     binding: SamlBinding
     succeeded: bool
     status: str = ""
-    """The last part of SAML's own status code, for an answer."""
+    """The last part of SAML's status code, for a response."""
     reason: str = ""
-    """Why it was refused, or ended nothing, in words."""
+    """Why the message was refused, or ended no session, in words."""
     advice: str = ""
-    """What to change."""
+    """The change that would help."""
     message: str = ""
     """The message's id."""
     in_response_to: str = ""
     certificate: SamlCertificateId | None = None
-    """Which one of ours signed it."""
+    """The certificate of ours that signed the message."""
     created_at: datetime
 
 
 def kept_id(text: str) -> str:
-    """As much of an id as is kept: whoever sends one decides how long it is. What is none could say anything about anybody."""
+    """The id as it is stored, cut to a limit: the sender chooses how long it is. A text that is no valid id is not stored, because it could
+    say anything about anybody.
+    """
     return text[:LONGEST_ID] if ID.fullmatch(text) else ""

@@ -1,6 +1,6 @@
-"""A sign-out on its way through the service providers of a session: each is told in turn by the person's browser, and says in turn how it
-went. Our own sessions have ended before the first is told. Nobody but that browser carries what the next one is told: it says where else
-the person is, and by which name, which is no affair of the one before.
+"""A sign-out on its way through the service providers of a session. The person's browser goes to one service provider after the other, and
+brings each answer back. Our own sessions end before the first service provider is told. Only the browser carries the messages: a message
+says which other service the person uses, and under which name, and the previous service provider must not learn this.
 """
 
 import re
@@ -19,38 +19,38 @@ _MESSAGE_ID: Final = re.compile(r"_([0-9a-f]{32})\.([0-9]{1,3})")
 
 
 class Stop(Frozen):
-    """A service provider that is to be told."""
+    """A service provider that the browser still has to tell."""
 
     place: ServiceName
     name_id: NameId
     session_index: str
     audience: str | None = None
-    """The entity id of the one that knows the name. None: it is not known."""
+    """The entity id of the service provider that knows the name. None when it is not known."""
 
 
 class Origin(Frozen):
-    """The service provider that asked for the sign-out, and is answered at the end."""
+    """The service provider that asked for the sign-out. It gets the answer at the end."""
 
     place: ServiceName
     request_id: str
     relay_state: str | None
     binding: SamlBinding = SamlBinding.POST
-    """How it asked. What the release before has begun does not say so, and was answered by a form."""
+    """The binding of its request. A sign-out that the release before began does not have it, and is answered by POST."""
 
 
 class LogoutRoute(Frozen):
-    """How far a sign-out has come."""
+    """The progress of a sign-out."""
 
     stops: Sequence[Stop]
     origin: Origin | None = None
-    """None: the person signed out here."""
+    """None when the person signed out here."""
     done: int = 0
     partial: bool = False
-    """Somebody could not be told, or said that it did not work."""
+    """A service provider could not be told, or reported a failure."""
     people: Sequence[UserId] = ()
-    """Whose browser may carry it on, while it is not known yet which browser that is."""
+    """The people whose browser may continue the sign-out, as long as no browser has claimed it."""
     way_back: str | None = None
-    """Where the application that signed the person out wants them in the end. None: they stay here."""
+    """The address to which the application that began the sign-out wants the person sent at the end. None when the person stays here."""
 
     @property
     def current(self) -> Stop | None:
@@ -64,7 +64,7 @@ class LogoutRoute(Frozen):
         return replace(self, done=self.done + 1, partial=self.partial or not well)
 
     def abandoned(self) -> "LogoutRoute":
-        """Nobody carries it on to those who are left."""
+        """Nobody tells the remaining service providers."""
         return replace(self, stops=self.stops[: self.done], partial=self.partial or self.current is not None)
 
     def stored(self) -> Mapping[str, Json]:
@@ -98,7 +98,7 @@ class LogoutRoute(Frozen):
 
 
 def restored(kept: Mapping[str, Any]) -> LogoutRoute:
-    """What `LogoutRoute.stored` made."""
+    """Reads the form that `LogoutRoute.stored` made."""
     origin = kept["origin"]
     return LogoutRoute(
         stops=tuple(
@@ -126,11 +126,11 @@ def restored(kept: Mapping[str, Any]) -> LogoutRoute:
 
 
 def message_id(flow: FlowId, stop: int) -> str:
-    """Of the request at a stop. Its answer leads back to the flow by it."""
+    """The id of the request to a service provider. The answer repeats the id, and so leads back to the flow."""
     return f"_{flow.hex}.{stop}"
 
 
 def flow_and_stop(text: str | None) -> tuple[FlowId, int] | None:
-    """What `message_id` made. None for anything else."""
+    """Reads an id that `message_id` made. None for any other text."""
     found = _MESSAGE_ID.fullmatch(text or "")
     return None if found is None else (FlowId(UUID(found[1])), int(found[2]))

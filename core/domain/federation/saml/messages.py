@@ -1,5 +1,5 @@
-"""SAML messages as this provider reads and writes them, and the rules for those that come in. Reading XML and checking signatures is an
-adapter's; what a message must say is decided here.
+"""SAML messages, in the form in which this provider reads and writes them, and the rules for incoming ones. An adapter reads XML and checks
+signatures; this module decides what a message must say.
 """
 
 import re
@@ -16,23 +16,25 @@ from core.domain.identifiers import SamlRequestId
 from core.frozen import Frozen
 
 LONGEST_MESSAGE: Final = 64 << 10
-"""In bytes, unpacked."""
+"""In bytes, after unpacking."""
 LONGEST_RELAY_STATE: Final = 4096
-"""The standard says 80 bytes; service providers in the field keep whole addresses in it."""
-# How old a request may be, and how far the clocks may differ.
+"""The standard says 80 bytes, but real service providers put whole addresses into it."""
+# The first limits the age of a request, the second the difference of the clocks.
 PATIENCE: Final = timedelta(minutes=10)
 SKEW: Final = timedelta(minutes=5)
-# Ids are remembered until a repeated request is too old anyway.
+# An id is remembered until a repeated request would be too old anyway.
 REMEMBERED: Final = PATIENCE + SKEW + timedelta(minutes=5)
 ASSERTION_LIFETIME: Final = timedelta(minutes=5)
 
-# xs:ID, as far as anybody uses it. Ids go into answers, logs and look-ups.
+# The part of xs:ID that service providers use. Ids go into answers, logs and look-ups.
 ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 LONGEST_ID: Final = 256
 
 
 class MessageRefused(BadRequest):
-    """For the person: who sent the message is not certain, or it is none. `reason` and `advice` go to the flight recorder."""
+    """A refusal for the person: the sender of the message is not certain, or the message cannot be read. `reason` and `advice` go to the
+    flight recorder.
+    """
 
     text = "This SAML message cannot be taken"
 
@@ -43,7 +45,7 @@ class MessageRefused(BadRequest):
 
 
 class Status(StrEnum):
-    """SAML core, section 3.2.2.2: the second level, under `Requester` or `Responder`."""
+    """The status codes of the second level, under `Requester` or `Responder` (SAML core, section 3.2.2.2)."""
 
     SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success"
     REQUESTER = "urn:oasis:names:tc:SAML:2.0:status:Requester"
@@ -70,7 +72,7 @@ _OF_REQUESTER: Final = frozenset({Status.INVALID_NAME_ID_POLICY, Status.UNSUPPOR
 
 
 class RequestDeclined(BadRequest):
-    """For the service provider: it is told by a status."""
+    """A refusal for the service provider, which gets a status."""
 
     text = "The SAML request is declined"
 
@@ -88,28 +90,28 @@ class ContextComparison(StrEnum):
 
 
 class Envelope(Frozen):
-    """A message as it arrived: still packed."""
+    """A message as it arrived, still packed."""
 
     binding: SamlBinding
     packed: str
-    """The parameter, in base64."""
+    """The value of the parameter, in base64."""
     relay_state: str | None = None
     signature: str | None = None
-    """In the address, with the redirect binding."""
+    """The signature in the address, for the redirect binding."""
     algorithm: str | None = None
     signed_octets: bytes = b""
-    """What the signature in the address is over: the parameters exactly as they were encoded."""
+    """The octets that the signature in the address covers: the parameters exactly as they were encoded."""
     came_by_form: bool = False
-    """It came in a form of another site, and we have led it back by an address."""
+    """The message came in a form of another site, and we have redirected the browser so that it comes in an address."""
 
     @property
     def sent_by(self) -> SamlBinding:
-        """How its sender has sent it."""
+        """The binding that the sender used."""
         return SamlBinding.POST if self.came_by_form else self.binding
 
 
 class MessageHead(Frozen, kw_only=True):
-    """What all messages have."""
+    """The parts that all messages have."""
 
     id: str
     version: str
@@ -117,13 +119,13 @@ class MessageHead(Frozen, kw_only=True):
     destination: str | None
     issuer: str
     signed: bool
-    """A signature was there, and one of the service provider's certificates verifies it."""
+    """The message had a signature, and one of the service provider's certificates verifies it."""
     unverified: bool = False
-    """A signature was there, and nobody has given us a certificate."""
+    """The message had a signature, and we have no certificate to verify it with."""
 
 
 class RequestedContext(Frozen, kw_only=True):
-    """What kind of sign-in is asked for."""
+    """The strength of sign-in that the service provider asks for."""
 
     classes: Sequence[str]
     comparison: str = ContextComparison.EXACT.value
@@ -142,12 +144,12 @@ class AuthnRequest(Frozen, kw_only=True):
     subject_qualifier: str | None = None
     """The service provider that knows the subject by this name."""
     unreadable_subject: bool = False
-    """The subject is named by something else than a NameID."""
+    """The request names the subject by something else than a NameID."""
     context: RequestedContext | None = None
 
 
 class RememberedRequest(Frozen):
-    """Of a request, so that it counts once: a digest of its id."""
+    """The stored digest of a request's id. It makes a request work only once."""
 
     id: SamlRequestId
     digest: bytes
@@ -175,7 +177,7 @@ class LogoutResponse(Frozen, kw_only=True):
     in_response_to: str | None
     status: str
     partial: bool = False
-    """It worked, but not everywhere: that is said below the status (SAML core, section 3.2.2.2)."""
+    """The sign-out worked, but not everywhere. The second status level says so (SAML core, section 3.2.2.2)."""
 
     @property
     def well(self) -> bool:
@@ -188,7 +190,7 @@ class NameId(Frozen, kw_only=True):
 
 
 class SamlAssertion(Frozen, kw_only=True):
-    """What is said of a person who has signed in."""
+    """The statement about a person who has signed in."""
 
     id: str
     name_id: NameId
@@ -203,7 +205,7 @@ class SamlAssertion(Frozen, kw_only=True):
 
 
 class Response(Frozen, kw_only=True):
-    """An answer to a request, or one that nobody asked for."""
+    """An answer to a request, or an answer that nobody asked for."""
 
     id: str
     issuer: str
@@ -223,7 +225,7 @@ class OurLogoutRequest(Frozen, kw_only=True):
     name_id: NameId
     session_index: str
     audience: str | None = None
-    """The service provider's entity id, which the assertion's name was for."""
+    """The entity id of the service provider that knows the person by this name."""
 
 
 class OurLogoutResponse(Frozen, kw_only=True):
@@ -247,7 +249,7 @@ class OurMetadata(Frozen, kw_only=True):
 
 
 def require_taken(head: MessageHead, configuration: Configuration, destination: str, now: datetime) -> None:
-    """What every message must say, whatever it is about. Raises `MessageRefused`."""
+    """The checks of every message, whatever its kind. Raises `MessageRefused`."""
     if head.issuer != configuration.entity_id:
         raise MessageRefused(
             "its Issuer is another one than the entity id that is configured", "Set entity_id to what the service provider sends as Issuer"
@@ -264,7 +266,7 @@ def require_taken(head: MessageHead, configuration: Configuration, destination: 
 
 
 def require_signature(head: MessageHead, configuration: Configuration) -> None:
-    """Where the configuration wants requests to be signed. Raises `MessageRefused`."""
+    """Checks that the request is signed, if the configuration demands it. Raises `MessageRefused`."""
     if configuration.require_signed_requests and not head.signed:
         raise MessageRefused(
             "it is not signed, and the configuration requires it",
@@ -283,7 +285,7 @@ def require_recent(issue_instant: str, now: datetime) -> None:
 
 
 def require_acs(request: AuthnRequest, configuration: Configuration) -> str:
-    """Where the answer goes: an address that the configuration names. Raises `MessageRefused`, since nobody else may be answered."""
+    """The address for the answer, which the configuration must know. Raises `MessageRefused`, since no other address may get an answer."""
     index: int | None = None
     if request.acs_index is not None and request.acs_url is None:
         if not (request.acs_index.isascii() and request.acs_index.isdigit() and len(request.acs_index) <= 5):
@@ -299,11 +301,11 @@ def require_acs(request: AuthnRequest, configuration: Configuration) -> str:
 
 
 def require_unexpired(not_on_or_after: str | None, now: datetime) -> None:
-    """Of a logout request. Raises `MessageRefused`."""
+    """Checks the end of a logout request. Raises `MessageRefused`."""
     if not_on_or_after is None:
         return
     at = moment(not_on_or_after)
-    # There is no time after the last one, which some platforms send for “never”.
+    # Some platforms send the last possible time for “never”. `at + SKEW` would overflow, so SKEW is subtracted from now.
     if at is None or at <= now - SKEW:
         raise MessageRefused("its NotOnOrAfter has passed", "Set the service provider's clock")
 
@@ -312,7 +314,7 @@ _MOMENT: Final = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}
 
 
 def moment(text: str) -> datetime | None:
-    """A time in UTC (SAML core, section 1.3.3). None for anything else."""
+    """A time in UTC (SAML core, section 1.3.3). None for any other text."""
     found = _MOMENT.fullmatch(text)
     if found is None or not text.isascii():
         return None
@@ -323,7 +325,7 @@ def moment(text: str) -> datetime | None:
 
 
 def relay_state(text: str | None) -> str | None:
-    """As it came, and kept whole. Raises `MessageRefused` for one that is too long."""
+    """The RelayState, unchanged. Raises `MessageRefused` when it is too long."""
     if text is not None and len(text.encode("utf-8", "replace")) > LONGEST_RELAY_STATE:
         raise MessageRefused(f"its RelayState has more than {LONGEST_RELAY_STATE} bytes", "Keep it, and send a name for it")
     return text

@@ -1,5 +1,5 @@
-"""What stands between a SAML request and its assertion: the same steps as for any application, in other words; and what the assertion says
-of the person.
+"""The way from a SAML request to its assertion: the same steps as for any application, in other words. Also the content
+of the assertion.
 """
 
 import hmac
@@ -39,7 +39,7 @@ UNSPECIFIED_CLASS: Final = "urn:oasis:names:tc:SAML:2.0:ac:classes:unspecified"
 PASSWORD_CLASS: Final = "urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"  # noqa: S105 - a name
 MULTI_FACTOR_CLASS: Final = "https://refeds.org/profile/mfa"
 
-# How strong a sign-in of each class is: by one factor, or by two. The last of a strength is what we say if nobody asks for another.
+# The number of factors of each class of sign-in. The last class with one or two factors is our answer when a request asks for no class.
 _STRENGTHS: Final[Mapping[str, int]] = {
     UNSPECIFIED_CLASS: 1,
     "urn:oasis:names:tc:SAML:2.0:ac:classes:Password": 1,
@@ -57,11 +57,11 @@ _TRANSIENT: Final = re.compile("_[0-9a-f]{40}")
 
 
 class SamlRequest(Frozen, kw_only=True):
-    """A request that was taken, in the form that a flow keeps."""
+    """An accepted request, in the form that a flow stores."""
 
     acs_url: str
     request_id: str | None
-    """None: nobody has asked, and the person comes from here."""
+    """None when no service provider has asked, and the person starts here."""
     relay_state: str | None
     force: bool = False
     passive: bool = False
@@ -69,9 +69,9 @@ class SamlRequest(Frozen, kw_only=True):
     subject: str | None = None
     context: RequestedContext | None = None
     next_certificate: bool = False
-    """To try the certificate that is to follow."""
+    """Signs with the next certificate, to try it before it becomes active."""
     audience: str | None = None
-    """The entity id of who has asked, or of whom the answer is for. None: kept by a process of the release before."""
+    """The entity id of the service provider that gets the answer. None when a process of the release before stored the request."""
 
     def stored(self) -> Mapping[str, Json]:
         return {
@@ -90,7 +90,7 @@ class SamlRequest(Frozen, kw_only=True):
 
 
 def restored(kept: Mapping[str, Any]) -> SamlRequest:
-    """What `stored` made."""
+    """Reads the form that `stored` made."""
     return SamlRequest(
         acs_url=kept["acs_url"],
         request_id=kept["request_id"],
@@ -106,23 +106,25 @@ def restored(kept: Mapping[str, Any]) -> SamlRequest:
 
 
 class SamlSubject(Frozen, kw_only=True):
-    """What may be said of the person to the service provider."""
+    """The data about the person that the service provider may get."""
 
     user: UserId
     email: str
     role: str
-    """In the organization of the service; empty for a person who is no member."""
+    """The person's role in the organization of the service. Empty for a person who is no member."""
     allowed: str | None = None
-    """The service provider that they let learn who they are, by its entity id. None: none of this service's."""
+    """The entity id of the service provider that the person has allowed to learn who they are. None when the person has allowed none of
+    this service.
+    """
 
 
 class Meeting(Frozen, kw_only=True):
-    """A service as somebody meets it who comes from its service provider, and the person if there is one."""
+    """A service, for a browser that comes from its service provider, and the person who is signed in there, if there is one."""
 
     application: RequestingApplication
     configuration: Configuration
     signer: Signer | None
-    """With the active certificate. None: there is none yet, and nobody can be answered."""
+    """The active certificate and its key. None when there is none yet: then nobody can get an answer."""
     next_signer: Signer | None
     signed_in: SignedInPerson | None
     subject: SamlSubject | None
@@ -130,7 +132,7 @@ class Meeting(Frozen, kw_only=True):
 
 
 def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, relay_state: str | None) -> SamlRequest:
-    """Raises `RequestDeclined`: from here on it is known whom to answer."""
+    """Raises `RequestDeclined`: from here on we know the receiver of an answer."""
     if request.protocol_binding not in {None, HTTP_POST}:
         raise RequestDeclined(Status.UNSUPPORTED_BINDING, "Answers go by HTTP-POST alone")
     if request.name_qualifier not in {None, "", configuration.entity_id}:
@@ -161,7 +163,7 @@ def asked(request: AuthnRequest, configuration: Configuration, acs_url: str, rel
 
 
 def unasked(configuration: Configuration, relay_state: str | None, *, next_certificate: bool) -> SamlRequest:
-    """A sign-in that the person begins here."""
+    """A sign-in that the person starts here, without a request."""
     assert configuration.acs_url is not None  # noqa: S101 - an enabled configuration has one
     return SamlRequest(
         acs_url=configuration.acs_url,
@@ -173,8 +175,8 @@ def unasked(configuration: Configuration, relay_state: str | None, *, next_certi
 
 
 def as_authorization(request: SamlRequest, application: RequestingApplication) -> AuthorizationRequest:
-    """The same question in OpenID Connect's words, for the one function that decides what comes next. It always asks for consent: there
-    are no scopes to compare, and `Progress` says what is allowed.
+    """The same question in OpenID Connect's words, for the one function that decides the next step. It always asks for consent, because
+    there are no scopes to compare; `Progress` says whether the person has consented.
     """
     prompts = {AuthorizationPrompt.CONSENT, AuthorizationPrompt.LOGIN} if request.force else {AuthorizationPrompt.CONSENT}
     return AuthorizationRequest(
@@ -187,8 +189,8 @@ def as_authorization(request: SamlRequest, application: RequestingApplication) -
 
 
 def has_allowed(meeting: Meeting) -> bool:
-    """Whether the service provider may learn who is signed in. A person has said so of this very service provider, or belongs to the
-    service's organization by their own act. An organization can list anybody as its member, and anybody can lead a browser here.
+    """Whether the service provider may learn who is signed in: the person has allowed this very service provider, or is a member of the
+    service's organization by their own act. An organization can list anybody as its member, and anybody can send a browser here.
     """
     if meeting.signed_in is None or meeting.subject is None:
         return False
@@ -197,16 +199,18 @@ def has_allowed(meeting: Meeting) -> bool:
 
 
 def require_askable(request: SamlRequest, meeting: Meeting) -> None:
-    """Raises `RequestDeclined` where nobody may be asked and somebody would have to be. It comes before all that depends on the person, and
-    says the same when nobody is signed in: otherwise anybody could ask, of everybody who comes by, whether they are a certain person.
+    """Raises `RequestDeclined` when the request forbids questions and the person would have to answer one. This check comes before
+    everything that depends on the person, and answers the same when nobody is signed in. Otherwise anybody could find out whether a visitor
+    is a certain person.
     """
     if request.passive and not has_allowed(meeting):
         raise RequestDeclined(Status.NO_PASSIVE, "Somebody would have to sign in, or to allow it")
 
 
 def told(meeting: Meeting) -> Sequence[str]:
-    """What the service provider may learn of the person, in the words of OpenID Connect's scopes: people read the same sentences. A request
-    may ask for the address as a name at any time, whatever the configuration says. The organization's own name says nothing of them.
+    """The data that the service provider may get, as scopes of OpenID Connect: people read the same sentences for both. A request may ask
+    for the address as a name at any time, whatever the configuration says, so EMAIL is always there. The organization's own name says
+    nothing about the person.
     """
     assert meeting.subject is not None  # noqa: S101 - for the type checker: nobody else is asked
     said = _known(meeting.application, meeting.subject)
@@ -218,7 +222,7 @@ _OF_ORGANIZATION: Final = frozenset({Source.ROLE, Source.GROUPS})
 
 
 def declined(refusal: AuthorizationRefused, *, passive: bool) -> RequestDeclined:
-    """A refusal in OpenID Connect's words, in those of SAML."""
+    """Translates a refusal of OpenID Connect into SAML."""
     status = _STATUSES.get(refusal.word, Status.NO_PASSIVE if passive else Status.AUTHN_FAILED)
     return RequestDeclined(status, refusal.message)
 
@@ -230,7 +234,7 @@ _STATUSES: Final = {
 
 
 def needed_factors(context: RequestedContext) -> int:
-    """How many factors the least of the accepted sign-ins has. Raises `RequestDeclined` when none of them is known here."""
+    """The least number of factors that the request accepts. Raises `RequestDeclined` when we know none of its classes."""
     strengths = [_STRENGTHS[one] for one in context.classes if one in _STRENGTHS]
     if not strengths or context.comparison not in set(ContextComparison):
         raise RequestDeclined(Status.NO_AUTHN_CONTEXT, "None of the requested kinds of sign-in is known here")
@@ -247,14 +251,14 @@ def needed_factors(context: RequestedContext) -> int:
 
 
 def stated_class(methods: Sequence[str], context: RequestedContext | None) -> str:
-    """The class of a sign-in by these methods: the requested one that it meets, or what it is."""
+    """The class of a sign-in by these methods: a requested class that the sign-in meets, or the class that fits best."""
     factors = 2 if context_class(methods) != ONE_FACTOR else 1
     if context is not None and context.comparison == ContextComparison.EXACT:
         known = [one for one in context.classes if one in _STRENGTHS and _STRENGTHS[one] <= factors]
         if known:
             return known[0]
     if context is not None and context.comparison == ContextComparison.MAXIMUM:
-        # Not stronger than the strongest of them.
+        # The stated class must not be stronger than the strongest requested one.
         factors = min(factors, max(_STRENGTHS.get(one, 1) for one in context.classes))
     if factors == 2:
         return MULTI_FACTOR_CLASS
@@ -262,22 +266,24 @@ def stated_class(methods: Sequence[str], context: RequestedContext | None) -> st
 
 
 def session_end(application: RequestingApplication, signed_in: SignedInPerson, session_ends_at: datetime) -> datetime:
-    """When the service provider's session must have ended: with ours, or when the organization wants another sign-in, if that is sooner."""
+    """When the service provider's session must have ended: with ours, or, if that is sooner, when the organization
+    wants another sign-in.
+    """
     lifetime = application.session_lifetime
     return session_ends_at if lifetime is None else min(session_ends_at, signed_in.proved_at + lifetime)
 
 
 def require_subject(request: SamlRequest, subject: SamlSubject, service: ServiceId, key: bytes) -> None:
-    """Raises `RequestDeclined` when the request is about somebody else, by address or by persistent name. Another name for a person, such
-    as a transient one, is of no use here.
+    """Raises `RequestDeclined` when the request names another person, by address or by persistent name. Another form of name, such as a
+    transient one, cannot be used here.
     """
     if request.subject is not None and not goes_by(request.subject, subject.user, subject.email, service, key):
         raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Somebody else has signed in than the request names")
 
 
 def named(format_: NameIdFormat, subject: SamlSubject, service: ServiceId, key: bytes, transient: str) -> NameId:
-    """How the service provider knows the person. A persistent name is the same at each sign-in, another one for each service, and says
-    nothing without `key`; `transient` is another one each time.
+    """The name by which the service provider knows the person. A persistent name is the same at each sign-in and differs between services;
+    without `key` it says nothing. `transient` is new at each sign-in.
     """
     match format_:
         case NameIdFormat.PERSISTENT:
@@ -294,24 +300,24 @@ def _persistent(user: UserId, service: ServiceId, key: bytes) -> str:
 
 
 def goes_by(name: str, user: UserId, email: str, service: ServiceId, key: bytes) -> bool:
-    """Whether this is the person's address, or their persistent name at the service."""
+    """Whether the name is the person's address, or the person's persistent name at the service."""
     if name.casefold() == email.casefold():
         return True
     return may_be_persistent(name) and hmac.compare_digest(name, _persistent(user, service, key))
 
 
 def may_be_persistent(name: str) -> bool:
-    """Whether it has the form of our persistent names."""
+    """Whether the text has the form of our persistent names."""
     return _PERSISTENT.fullmatch(name) is not None
 
 
 def may_be_transient(name: str) -> bool:
-    """Whether it has the form of our transient names. Only the latest of a session is kept."""
+    """Whether the text has the form of our transient names. Only the latest transient name of a session is stored."""
     return _TRANSIENT.fullmatch(name) is not None
 
 
 def attributes(configuration: Configuration, application: RequestingApplication, subject: SamlSubject) -> Mapping[str, Sequence[str]]:
-    """By the configuration's mapping. What is not known of the person is left out."""
+    """The attributes of the configuration's mapping. Attributes without a value are left out."""
     known = _known(application, subject)
     said: dict[str, list[str]] = {}
     for source, name in configuration.attributes.items():
@@ -321,7 +327,7 @@ def attributes(configuration: Configuration, application: RequestingApplication,
 
 
 def _known(application: RequestingApplication, subject: SamlSubject) -> Mapping[str, Sequence[str]]:
-    """Accounts keep no names today. What is added here is also to be said in `told`."""
+    """Accounts have no names today. An addition here also needs one in `told`."""
     return {
         Source.EMAIL: [subject.email],
         Source.ID: [str(subject.user)],

@@ -1,4 +1,4 @@
-"""Refusals in the words of SCIM (RFC 7644 section 3.12): each names what was wrong with the request by its `scimType`."""
+"""Refusals in the words of SCIM (RFC 7644 section 3.12). Each names the fault of the request by its `scimType`."""
 
 from typing import ClassVar
 

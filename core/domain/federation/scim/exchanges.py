@@ -1,5 +1,5 @@
 """The flight recorder of directories: the last requests of an organization's SCIM tokens, each with its outcome, and with the reason of a
-refusal in words. What requests say about people is left out before anything is kept: a text becomes `…`, unless it is a word of SCIM.
+refusal in words. Everything about people is removed before a request is stored: a text becomes `…`, unless it is a word of SCIM.
 """
 
 import re
@@ -13,19 +13,19 @@ from core.frozen import Frozen
 
 KEPT_FOR: Final = timedelta(days=7)
 MOST_KEPT: Final = 1000
-"""Of one organization; the oldest go first."""
+"""The limit of one organization. The oldest exchanges are deleted first."""
 REDACTED: Final = "…"
 _LONGEST_PATH: Final = 200
 _LONGEST_QUERY: Final = 2000
-# Of a path or filter in a body, which may have many of them.
+# The limit of a path or filter in a body, which may have many of them.
 _LONGEST_TEXT: Final = 500
 _LONGEST_REASON: Final = 500
-# Of a list, and of the attributes of an object: enough to see its form.
+# The limit of list entries, and of an object's attributes: enough to show the structure.
 _MOST_SHOWN: Final = 10
 _DEEPEST: Final = 8
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _ID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-# What may be shown of texts: words of the protocol, and truth values as some directories write them.
+# Texts that may be shown: words of the protocol, and truth values as some directories write them.
 _WORDS: Final = frozenset({"add", "replace", "remove", "true", "false", "work", "home", "other", "user", "group", ""})
 _SHOWN_AS_THEY_ARE: Final = frozenset({"schemas", "sortby", "sortorder"})
 _NUMBERS: Final = frozenset({"startindex", "count"})
@@ -36,7 +36,7 @@ _NAME: Final = re.compile(r"[A-Za-z$][A-Za-z0-9_.:$-]{0,99}")
 
 
 class ScimExchange(Frozen, kw_only=True):
-    """One request and what became of it. `request` is the form of its body; None if it had none that could be read."""
+    """One request and its outcome. `request` shows the structure of the body. None when the body could not be read, or there was none."""
 
     id: ScimExchangeId
     organization: OrganizationId
@@ -53,20 +53,20 @@ class ScimExchange(Frozen, kw_only=True):
 
 
 def shown_path(path: str) -> str:
-    """Ids say which resource it was. Anything else in place of one may say who it was about."""
+    """Ids say which resource the request was about. Any other text in place of an id may be about a person."""
     segments = [segment if _is_word(segment) or _ID.fullmatch(segment) else REDACTED for segment in path.split("/")]
     return "/".join(segments)[:_LONGEST_PATH]
 
 
 def shown_query(pairs: Mapping[str, str]) -> str | None:
-    """`pairs` are decoded."""
+    """The query without personal data. `pairs` are decoded."""
     if not pairs:
         return None
     return "&".join(f"{_shown_name(name)}={_shown_value(name.lower(), value)}" for name, value in pairs.items())[:_LONGEST_QUERY]
 
 
 def shown_body(value: Json, name: str = "", depth: int = 0) -> Json:
-    """The form of a body: its attributes, and of its values those that say nothing about a person."""
+    """The structure of a body: all attributes, and only the values that say nothing about a person."""
     if depth > _DEEPEST:
         return REDACTED
     if isinstance(value, str):
@@ -84,7 +84,7 @@ def shown_body(value: Json, name: str = "", depth: int = 0) -> Json:
 
 
 def shown_reason(reason: str) -> str:
-    """It may quote what a directory has sent in place of an attribute."""
+    """The reason without addresses: a reason may quote a directory's text."""
     return _WITH_ADDRESS.sub(REDACTED, reason)[:_LONGEST_REASON]
 
 
@@ -105,7 +105,7 @@ def _shown_value(name: str, value: str) -> str:
 
 
 def _without_texts(text: str) -> str:
-    """A filter or path with its values left out, but for words of the protocol and ids."""
+    """A filter or path without its values. Words of the protocol and ids stay."""
 
     def shown(found: re.Match[str]) -> str:
         inner = found[0].strip('"')
@@ -119,7 +119,7 @@ def _without_texts(text: str) -> str:
 
 
 def _shown_name(name: str) -> str:
-    """Some directories name attributes by paths with filters."""
+    """An attribute's name. Some directories use paths with filters as names, so filters lose their values here too."""
     return name if _NAME.fullmatch(name) else _without_texts(name)[:_LONGEST_PATH] if "[" in name else REDACTED
 
 

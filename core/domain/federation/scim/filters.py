@@ -1,5 +1,5 @@
-"""Filters of SCIM (RFC 7644 section 3.4.2.2), as far as there is something to compare: they are read into a tree, and refused where they
-compare what is not kept. Nothing of a filter is ever skipped.
+"""Filters of SCIM (RFC 7644 section 3.4.2.2). A filter is parsed into a tree, and refused if it compares an attribute that we do not keep.
+No part of a filter is ever ignored.
 """
 
 import json
@@ -17,7 +17,7 @@ _DEEPEST: Final = 20
 
 
 class FilterField(StrEnum):
-    """What a filter can compare, by the name of the attribute."""
+    """The attributes that a filter can compare, by name."""
 
     ID = "id"
     EXTERNAL_ID = "externalId"
@@ -60,7 +60,7 @@ _TEXT: Final = frozenset(Operator)
 
 
 class Comparable(Frozen):
-    """The attributes of a resource that a filter may name, in lower case, and what each may be compared by."""
+    """The attributes of a resource that a filter may name, in lower case, and the operators that each supports."""
 
     schema: str
     fields: Mapping[str, FilterField]
@@ -98,7 +98,7 @@ OF_GROUPS: Final = Comparable(
     {FilterField.ID: _EQUALS, FilterField.EXTERNAL_ID: _EQUALS, FilterField.DISPLAY_NAME: _EQUALS, FilterField.MEMBER: _EQUALS},
 )
 
-# A text in quotes, a parenthesis, or a word: an attribute may have a part in brackets.
+# A token is a text in quotes, a parenthesis, or a word. A word may have a part in brackets, as attributes do.
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<mark>[()])|(?P<word>[^\s()"\[\]]+(?:\[[^\[\]]*\](?:\.[A-Za-z]+)?)?))""", re.DOTALL
 )
@@ -121,8 +121,8 @@ def comparisons(one: Filter) -> tuple[FilterComparison, ...]:
 
 
 def pins(one: Filter) -> tuple[FilterComparison, ...] | None:
-    """Comparisons of which at least one is true of whatever the filter finds, each of one value that an index knows. None: it may find
-    anything, and everything has to be looked at.
+    """Comparisons with one value each that an index can find. At least one of them is true of everything that the filter finds. None when
+    there are no such comparisons: then every resource must be checked.
     """
     match one:
         case FilterComparison(field=FilterField.ID | FilterField.EXTERNAL_ID | FilterField.USER_NAME, operator=Operator.EQUALS):
@@ -138,7 +138,7 @@ def pins(one: Filter) -> tuple[FilterComparison, ...] | None:
 
 
 def holds(one: Filter, values: Mapping[FilterField, Collection[str | bool]]) -> bool:
-    """Whether it is true of something with these values, which are compared exactly; case is for the caller to fold."""
+    """Whether the filter is true of a resource with these values. Values are compared exactly; the caller folds their case."""
     if isinstance(one, FilterComparison):
         return one.value in values.get(one.field, ())
     if isinstance(one, Not):
@@ -162,7 +162,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 class _Reader:
-    """`or` binds less than `and`, and `and` less than `not`."""
+    """Parses a filter. `or` binds less than `and`, and `and` less than `not`."""
 
     def __init__(self, tokens: list[tuple[str, str]], comparable: Comparable) -> None:
         self._tokens = tokens
@@ -245,7 +245,7 @@ class _Reader:
 
 
 def _value(field: FilterField, kind: str, text: str) -> str | bool:
-    """A text in quotes. Some directories write truth values in quotes, and capitalised."""
+    """The value of a comparison: a text in quotes, or a truth value. Some directories write truth values in quotes, and capitalised."""
     if kind == "text":
         try:
             text = json.loads(text, strict=False)

@@ -1,4 +1,4 @@
-"""The one group of a directory: the organization. What a change of its members asks for."""
+"""The one group of a directory: the organization. Requests that change the group's members."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,14 +19,14 @@ from core.frozen import Frozen
 
 GROUP_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 MOST_MEMBERS: Final = 20_000
-"""Named in one request."""
-# Directories write the id in quotes, and some documents leave them out.
+"""The limit of people whom one request may name."""
+# Directories write the id in quotes, though some documentation leaves the quotes out.
 _MEMBER: Final = re.compile(r"\s*value\s+eq\s+(?:\"([^\"]*)\"|([^\s\"]+))\s*", re.IGNORECASE)
 _OR: Final = re.compile(r"\s+or\s+", re.IGNORECASE)
 
 
 class Group(Frozen, kw_only=True):
-    """`state` changes with everything that the group shows."""
+    """A group. `state` changes with everything that the group shows."""
 
     organization: OrganizationId
     name: str
@@ -38,14 +38,16 @@ class Group(Frozen, kw_only=True):
 
 @dataclass(slots=True)
 class GroupChange:
-    """Who is to be in the group: `plus`, and of those who are in it now all but `minus`; none of them if it is `replaced`."""
+    """The members after a change: everybody in `plus`, and the present members without `minus`. If `replaced` is True, no present member
+    stays unless `plus` has them.
+    """
 
     replaced: bool = False
     plus: dict[UserId, None] = field(default_factory=dict)
     minus: dict[UserId, None] = field(default_factory=dict)
     external_id: str | Unchanged | None = UNCHANGED
     told: list[tuple[str, Any]] = field(default_factory=list)
-    """What is said of attributes that a directory cannot change, and may send back."""
+    """Values for attributes that a directory cannot change, but may send back."""
 
     def add(self, users: Sequence[UserId]) -> None:
         for user in users:
@@ -62,7 +64,9 @@ class GroupChange:
 
 
 class Moves(Frozen):
-    """What becomes of the people whom a change concerns. Those who are deactivated are in the group, or not, without being members."""
+    """The effects of a change on people. Deactivated people can be in the group (`listed`), or leave it (`unlisted`),
+    without being members.
+    """
 
     entering: Sequence[HeldUser]
     leaving: Sequence[HeldUser]
@@ -87,7 +91,7 @@ def moves(change: GroupChange, people: Iterable[HeldUser]) -> Moves:
 
 
 def group_change(operations: Sequence[PatchOperation]) -> GroupChange:
-    """What the operations ask for, all of them together, or a refusal. It does not depend on the group."""
+    """The change that all operations together ask for, or a refusal. It does not depend on the group."""
     require_operations(operations)
     change = GroupChange()
     for operation in operations:
@@ -105,7 +109,9 @@ def group_change(operations: Sequence[PatchOperation]) -> GroupChange:
 
 
 def whole_group(members: Sequence[Any], external_id: str | None) -> GroupChange:
-    """What a whole resource states. The name is the organization's, and what is said of it is passed over, as of everything read-only."""
+    """The change that a whole resource asks for. The name is the organization's; like everything read-only, the directory's value for it is
+    ignored.
+    """
     if len(members) > MOST_MEMBERS:
         raise InvalidValue(f"members: at most {MOST_MEMBERS} in one request")
     change = GroupChange(external_id=text_of("externalId", external_id))
@@ -114,7 +120,7 @@ def whole_group(members: Sequence[Any], external_id: str | None) -> GroupChange:
 
 
 def members_of(value: Any) -> list[UserId]:
-    """Raises `InvalidValue`."""
+    """The users of a list of members. Raises `InvalidValue`."""
     listed = [value] if isinstance(value, Mapping) else value
     if isinstance(listed, str) or not isinstance(listed, Sequence):
         raise InvalidValue("members: a list of objects with a value")
@@ -132,7 +138,7 @@ def _member(one: Any) -> UserId:
 
 
 def user_id(value: Any) -> UserId:
-    """Raises `InvalidValue`."""
+    """The id in a member's `value`. Raises `InvalidValue`."""
     try:
         return UserId(UUID(value))
     except (ValueError, TypeError, AttributeError):
@@ -174,7 +180,9 @@ def _selected(part: str) -> UserId:
 
 
 def require_same(change: GroupChange, group: Group) -> None:
-    """Directories send back what they read. The name is that of the organization. Raises `Mutability`."""
+    """Checks read-only attributes: directories send back what they have read, and the group's name is the
+    organization's. Raises `Mutability`.
+    """
     for attribute, value in change.told:
         if attribute == "displayname" and value == group.name:
             continue

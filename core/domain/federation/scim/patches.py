@@ -1,4 +1,6 @@
-"""What is common to all changes by PATCH (RFC 7644 section 3.5.2): operations, paths, and values, in the dialects of large directories."""
+"""The common parts of all changes by PATCH (RFC 7644 section 3.5.2): operations, paths, and values, in the dialects of
+large directories.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,10 +12,10 @@ from core.frozen import Frozen
 
 MOST_OPERATIONS: Final = 1000
 LONGEST_TEXT: Final = 256
-# In the value of one operation without a path: so many operations with so many attributes are still done in a moment.
+# The limit of attributes in one operation without a path: the greatest request is still done in a moment.
 _MOST_ATTRIBUTES: Final = 50
 _LONGEST_PATH: Final = 500
-# Of Unicode's categories Cc and Cs.
+# The Unicode categories Cc and Cs.
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _PATH: Final = re.compile(r"\s*(?P<attribute>[A-Za-z][\w-]*)\s*(?:\[(?P<filter>[^\[\]]*)\])?(?:\.(?P<part>[A-Za-z$][\w-]*))?\s*")
 
@@ -25,7 +27,7 @@ class Verb(StrEnum):
 
 
 class PatchOperation(Frozen):
-    """`path` is None where the value names the attributes. Verbs come in any case."""
+    """An operation. `path` is None when the value names the attributes. Verbs may have capital letters."""
 
     op: str
     path: str | None
@@ -41,7 +43,7 @@ class PatchOperation(Frozen):
 
 
 class Path(Frozen):
-    """In lower case, but for the filter, which is as it was sent."""
+    """A path in lower case. Only the filter is unchanged."""
 
     attribute: str
     filter: str | None
@@ -49,7 +51,7 @@ class Path(Frozen):
 
 
 def parse_path(text: str, schema: str) -> Path:
-    """A path in a resource of this schema, whose name may stand before it. Raises `InvalidPath`."""
+    """A path in a resource of this schema. The name of the schema may precede the path. Raises `InvalidPath`."""
     if text.lower().startswith(f"{schema.lower()}:"):
         text = text[len(schema) + 1 :]
     found = _PATH.fullmatch(text) if len(text) <= _LONGEST_PATH else None
@@ -65,7 +67,7 @@ def require_operations(operations: Sequence[PatchOperation]) -> None:
 
 
 def truth(value: Any) -> bool:
-    """Some directories write it as a text, and capitalised. Raises `InvalidValue`."""
+    """A truth value. Some directories write it as a text, and capitalised. Raises `InvalidValue`."""
     if isinstance(value, bool):
         return value
     word = value.lower() if isinstance(value, str) else ""
@@ -75,7 +77,7 @@ def truth(value: Any) -> bool:
 
 
 def text_of(name: str, value: Any) -> str | None:
-    """None for nothing, which is also written as an empty text. Raises `InvalidValue`."""
+    """A text. None when there is none, or when it is empty. Raises `InvalidValue`."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -88,7 +90,7 @@ def text_of(name: str, value: Any) -> str | None:
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:
-    """What an operation without a path sets. Raises `InvalidValue`."""
+    """The attributes that an operation without a path sets. Raises `InvalidValue`."""
     if not isinstance(value, Mapping) or not value:
         raise InvalidValue("value: without a path, it names the attributes to set")
     if len(value) > _MOST_ATTRIBUTES:

@@ -1,6 +1,4 @@
-"""How people and the group look on the wire: as JSON, with a version that changes with what they show, and with the attributes that were
-asked for.
-"""
+"""The JSON of people and of the group. It has the attributes that the request asks for, and a version that changes with every attribute."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -17,20 +15,20 @@ from core.frozen import Frozen
 BASE_PATH: Final = "/scim/v2"
 _VERSION_LETTERS: Final = 32
 _MOST_NAMES: Final = 100
-# Never left out (RFC 7643 section 7, `returned`).
+# Attributes that no request can leave out (RFC 7643 section 7, `returned`).
 _ALWAYS: Final = ("schemas", "id")
 
 Resource = dict[str, Any]
 
 
 class WantedAttributes(Frozen):
-    """Which attributes an answer has, in lower case: only some, or all but some."""
+    """The attributes of an answer, in lower case: only these, or all without these."""
 
     only: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
 
     def has(self, attribute: str) -> bool:
-        """Whether any of the attribute is wanted: for what is expensive to look up."""
+        """Whether the answer has any part of the attribute. If not, an expensive look-up can be saved."""
         name = attribute.lower()
         if self.only:
             return any(one == name or one.startswith(f"{name}.") for one in self.only)
@@ -38,7 +36,7 @@ class WantedAttributes(Frozen):
 
 
 def wanted(attributes: str | Sequence[str] | None, excluded: str | Sequence[str] | None) -> WantedAttributes:
-    """Raises `InvalidValue` for both at once."""
+    """The attributes that a request asks for. Raises `InvalidValue` when the request uses both parameters."""
     if attributes and excluded:
         raise InvalidValue("attributes and excludedAttributes: not both")
     return WantedAttributes(_names(attributes), _names(excluded))
@@ -58,7 +56,7 @@ def projected(resource: Resource, want: WantedAttributes) -> Resource:
 
 
 def _parts(name: str, want: WantedAttributes) -> frozenset[str]:
-    """Those of the attribute that are named, by their own names. None are if the whole of it is."""
+    """The parts of the attribute that the request names. Empty when the request names the whole attribute."""
     named = want.only or want.without
     return frozenset() if name in named else frozenset(one.partition(".")[2] for one in named if one.startswith(f"{name}."))
 
@@ -104,7 +102,7 @@ def user_resource(user: ProvisionedUser, base_url: str) -> Resource:
 
 
 def group_resource(group: Group, base_url: str, members: Any) -> Resource:
-    """`members` as they are on the wire; None leaves them out."""
+    """`members` is in the form of the JSON. None leaves them out."""
     resource: Resource = {
         "schemas": [GROUP_SCHEMA],
         "id": str(group.organization),
@@ -143,18 +141,18 @@ def group_version(group: Group) -> str:
 
 
 def require_version(stated: str | None, current: str) -> None:
-    """What `If-Match` says. Raises `PreconditionFailed`."""
+    """Checks `If-Match`. Raises `PreconditionFailed`."""
     if stated is not None and not _names_version(stated, current):
         raise PreconditionFailed
 
 
 def is_known(stated: str | None, current: str) -> bool:
-    """What `If-None-Match` says: whether the caller has this version already."""
+    """Whether the caller already has this version, by `If-None-Match`."""
     return stated is not None and _names_version(stated, current)
 
 
 def _names_version(stated: str, current: str) -> bool:
-    """Compared weakly (RFC 9110 section 8.8.3.2): a version says what is shown, not in which order its bytes come."""
+    """Compares weakly (RFC 9110 section 8.8.3.2): a version stands for the content, and not for the order of its bytes."""
     return stated.strip() == "*" or current.removeprefix("W/") in {one.strip().removeprefix("W/") for one in stated.split(",")}
 
 
@@ -182,8 +180,8 @@ def list_response(resources: Collection[Any], total: int, start: int) -> Resourc
     }
 
 
-# What clients read to learn what is offered here (RFC 7643 sections 5 to 7, RFC 7644 section 4). Nothing is promised that is not done: what
-# does not appear in these documents is refused or not kept.
+# These documents tell clients what we support (RFC 7643 sections 5 to 7, RFC 7644 section 4). They promise nothing that we do not do:
+# anything else is refused or not stored.
 MOST_LISTED: Final = 1000
 DEFAULT_COUNT: Final = 100
 _META: Final = "urn:ietf:params:scim:schemas:core:2.0"

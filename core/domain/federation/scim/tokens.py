@@ -1,4 +1,4 @@
-"""SCIM tokens: a directory manages the people of one organization with one."""
+"""SCIM tokens: with such a token, a directory manages the people of one organization."""
 
 from datetime import datetime
 from typing import Final
@@ -11,11 +11,11 @@ from core.frozen import Frozen
 
 KIND: Final = "scim_live"
 MOST_TOKENS: Final = 50
-"""Tokens of one organization, expired ones included: they stay until they are deleted."""
+"""The limit for one organization. Expired tokens count too, because they stay until somebody deletes them."""
 
 
 class ScimToken(Frozen, kw_only=True):
-    """What is kept of a token. The token itself is only in the answer that creates it. `prefix` is how it begins."""
+    """The stored data of a token. The token itself is only in the answer that creates it. `prefix` is its beginning."""
 
     id: ScimTokenId
     organization: OrganizationId
@@ -28,7 +28,7 @@ class ScimToken(Frozen, kw_only=True):
 
 
 class ScimHolder(Frozen):
-    """The directory behind a valid token of an active organization."""
+    """The directory that holds a valid token of an active organization."""
 
     token: ScimTokenId
     name: str

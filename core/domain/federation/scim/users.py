@@ -1,7 +1,7 @@
-"""People as a directory sees them: what it may say of them, and how a change of its becomes what is kept.
+"""People as a directory sees them: the data that a directory may state, and how its changes are applied.
 
-A person has one address, which they sign in with: it is the `userName`. A directory may state another one as the work address; that is
-only data, and mail does not go there.
+A person has one address, for signing in: the `userName`. A directory may state another address for work. That address is only data, and
+gets no mail.
 """
 
 import re
@@ -26,18 +26,18 @@ from core.frozen import Frozen, replace
 USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 WORK: Final = "work"
 _LONGEST_EMAIL: Final = 254
-# One is kept.
+# The limit of addresses in one request. Only one of them is stored.
 _MOST_EMAILS: Final = 50
-# By operations with a path and by those without.
+# The limit of changes, by operations with a path and without one.
 _MOST_CHANGES: Final = 1000
-# For each organization: each addition sends a mail to an address that a directory typed.
+# For each organization. Each addition sends a mail to an address that somebody typed in the directory.
 ADDITIONS: Final = RateLimit("scim_additions", burst=20_000, seconds_per_request=2)
-# Stands where the way to sign in would stand if the person had registered.
+# The provider in the event of an account that a directory made. A registered account has its way to sign in there.
 THROUGH_SCIM: Final = "scim"
 
 
 class ScimProfile(Frozen, kw_only=True):
-    """What a directory says of somebody. `work_email` is None where it is the address that they sign in with."""
+    """A directory's data about a person. `work_email` is None when it is the address that the person signs in with."""
 
     user_name: str
     work_email: str | None = None
@@ -54,7 +54,7 @@ class ScimProfile(Frozen, kw_only=True):
 
 
 class ProvisionedUser(Frozen, kw_only=True):
-    """Somebody whom the directory of an organization knows: a member, or one who no longer is."""
+    """A person whom the directory of an organization knows: a member, or a former member."""
 
     id: UserId
     profile: ScimProfile
@@ -63,22 +63,24 @@ class ProvisionedUser(Frozen, kw_only=True):
 
 
 class HeldUser(Frozen, kw_only=True):
-    """The same, with what decides what may be done to them. All of it stays as it is until the unit of work ends."""
+    """A provisioned user, with the data that decide what the directory may do. The rows are locked until the unit of work ends."""
 
     user: ProvisionedUser
     account: Account
     role: str
-    """Empty for those who are not members."""
+    """Empty for people who are not members."""
     capabilities: frozenset[Capability]
     is_deactivated: bool
     in_group: bool
-    """Counts for those who are deactivated; a member is in the group."""
+    """Counts only for deactivated people; every member is in the group."""
     is_own: bool
-    """The account came to be through this organization's directory, and nothing of anybody else holds it."""
+    """The account was created through this organization's directory, and nothing else uses the account."""
 
     @property
     def is_unclaimed(self) -> bool:
-        """It may be moved and deleted. An address that its owner has proved holds the account for them, whoever made it."""
+        """The directory may change the address of this account, and delete the account. If the owner of an address has proved it, the
+        account is the owner's, whoever created it.
+        """
         return self.is_own and self.account.email_verified_at is None
 
     @property
@@ -87,17 +89,19 @@ class HeldUser(Frozen, kw_only=True):
 
     @property
     def is_listed(self) -> bool:
-        """Whether the group has them."""
+        """Whether the group has the person."""
         return self.is_member or (self.is_deactivated and self.in_group)
 
     def require_activable(self) -> None:
-        """Nobody is told that they are active while the platform keeps them out. Raises `Mutability`."""
+        """Refuses to activate a person whom the platform has deactivated: the directory would show somebody as active who cannot sign in.
+        Raises `Mutability`.
+        """
         if self.account.is_the_platforms_to_open:
             raise Mutability("active: this person cannot sign in, and only the operator of the platform can change that")
 
     def require_ordinary(self) -> None:
-        """Whoever may make a token may do little else. So no directory decides about those who may do more than a plain member, whatever
-        their role is called. Raises `Forbidden`.
+        """Refuses people who may do more than a plain member, whatever their role is called. A token must not give its maker power over
+        them, because somebody who may make tokens may have few other rights. Raises `Forbidden`.
         """
         if not self.capabilities <= BuiltInRole.MEMBER.capabilities:
             raise Forbidden(
@@ -106,13 +110,13 @@ class HeldUser(Frozen, kw_only=True):
             )
 
     def require_movable(self) -> None:
-        """Raises `Mutability`."""
+        """Refuses to change the address of an account that is not the directory's alone. Raises `Mutability`."""
         if not self.is_unclaimed:
             raise Mutability("userName: the person has proved this address, or uses the account elsewhere too: only they can change it")
 
 
 class ReasonForLeaving(StrEnum):
-    """Why somebody is no longer a member."""
+    """The reason why a person is no longer a member."""
 
     DEACTIVATED = "deactivated"
     LEFT_GROUP = "left_group"
@@ -120,7 +124,7 @@ class ReasonForLeaving(StrEnum):
 
 
 class ProvisionedFate(StrEnum):
-    """What became of the account."""
+    """The effect of a change on the account."""
 
     CREATED = "created"
     KEPT = "kept"
@@ -130,7 +134,7 @@ class ProvisionedFate(StrEnum):
 
 
 def patched(before: ScimProfile, user: str, operations: Sequence[PatchOperation]) -> ScimProfile:
-    """The profile after these operations on the resource with this id, or a refusal, and then none of them has happened."""
+    """The profile after these operations on the resource with this id. A refused operation leaves the whole profile unchanged."""
     require_operations(operations)
     draft = _Draft(before, user)
     for operation in operations:
@@ -152,7 +156,7 @@ class Stated(Frozen, kw_only=True):
 
 
 def stated_profile(stated: Stated, before: ScimProfile | None = None) -> ScimProfile:
-    """The profile that a whole resource states. What it leaves out is taken away, but whether somebody is active is only ever said."""
+    """The profile that a whole resource states. Attributes that the resource leaves out are removed; only `active` keeps its value."""
     if not stated.user_name.strip():
         raise InvalidValue("userName: required")
     if len(stated.emails) > _MOST_EMAILS:
@@ -184,7 +188,7 @@ _READ_ONLY: Final = frozenset({"id", "meta", "schemas", "groups"})
 
 
 class _Draft:
-    """The operations, one after the other."""
+    """Applies the operations, one after the other."""
 
     def __init__(self, before: ScimProfile, user: str) -> None:
         self._before = before
@@ -206,7 +210,7 @@ class _Draft:
                 self._change(verb, parse_path(name, USER_SCHEMA), value)
 
     def profile(self) -> ScimProfile:
-        """Where only the address or only the work address is stated, both are meant, unless they differed before."""
+        """The new profile. If only one of the two addresses is stated, both get it, unless the two differed before."""
         before, now, email = self._before, self._now, self._email
         if self._user_name is not None:
             now = replace(now, user_name=self._user_name)
@@ -283,7 +287,7 @@ class _Draft:
         raise InvalidPath(f"path: emails.{part} is not kept here")
 
     def _require_same(self, attribute: str, value: Any) -> None:
-        """Some directories send back what they read."""
+        """Some directories send back what they have read, so the same value is accepted."""
         if attribute == "id" and value == self._user:
             return
         if attribute == "schemas" and isinstance(value, Sequence) and USER_SCHEMA in value:
@@ -292,13 +296,13 @@ class _Draft:
 
 
 def _require_stated(verb: Verb, name: str) -> None:
-    """Nothing required can be removed (RFC 7644 section 3.5.2.2). Raises `Mutability`."""
+    """Refuses to remove a required attribute (RFC 7644 section 3.5.2.2). Raises `Mutability`."""
     if verb is Verb.REMOVE:
         raise Mutability(f"{name}: required")
 
 
 def _one_address(value: Any) -> str:
-    """Raises `InvalidValue`."""
+    """The one address of a value. Raises `InvalidValue`."""
     if isinstance(value, str):
         return _address("emails", value)
     listed = [value] if isinstance(value, Mapping) else value
@@ -312,13 +316,13 @@ def _one_address(value: Any) -> str:
 
 
 def _chosen(emails: Sequence[Mapping[str, Any]]) -> str:
-    """Of one or more, that which is meant for work, else the primary one, else the first."""
+    """The address of the type work, else the primary address, else the first."""
     chosen = min(emails, key=lambda one: (str(one.get("type") or "").lower() != WORK, one.get("primary") is not True))
     return _address("emails", chosen.get("value"))
 
 
 def _address(name: str, value: Any) -> str:
-    """Raises `InvalidValue`. Whether mail could reach it is asked of the address that somebody signs in with."""
+    """An address that could exist. Raises `InvalidValue`. The address for signing in is checked more strictly elsewhere."""
     text = value.strip() if isinstance(value, str) else ""
     if not 3 <= len(text) <= _LONGEST_EMAIL or "@" not in text[1:-1] or text_of(name, text) is None:
         raise InvalidValue(f"{name}: not an e-mail address")
@@ -330,7 +334,7 @@ def _are_same(one: str, other: str) -> bool:
 
 
 def user_signed_up(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
-    """Only the directory has acted."""
+    """The event of an account that a directory made. The actor is the directory alone."""
     return Event(
         "user.signup.success",
         actor,
@@ -349,7 +353,7 @@ def user_left(held: HeldUser, why: ReasonForLeaving, account: ProvisionedFate, h
 
 
 def user_listed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
-    """Somebody who has an account is known to the directory now, and is no member."""
+    """The directory now knows a person with an account, who is not a member."""
     return _event("user.profile.updated", user, holder, actor, {"changed": ["active"]})
 
 
@@ -358,13 +362,13 @@ def email_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
 
 
 def profile_changed(user: UserId, before: ScimProfile, after: ScimProfile, holder: ScimHolder, actor: Actor) -> Event:
-    """Which attributes changed, and not what they say."""
+    """The event names the changed attributes, without their values."""
     changed: list[Json] = [name for field, name in _TOLD.items() if getattr(before, field) != getattr(after, field)]
     return _event("user.profile.updated", user, holder, actor, {"changed": changed})
 
 
 def listing_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
-    """Somebody who is deactivated came into the group, or left it."""
+    """A deactivated person came into the group, or left it."""
     return _event("user.profile.updated", user, holder, actor, {"changed": ["groups"]})
 
 
