@@ -1,4 +1,4 @@
-"""Access, explained: what a person may do in an organization, and which relation allows it."""
+"""Access, explained: the actions that a person may take in an organization, and the relations that allow them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,14 +10,14 @@ from core.frozen import Frozen
 
 
 class Related(Frozen):
-    """One relation between a person and an organization. The person stands in it directly, or through the role with this slug."""
+    """One relation between a person and an organization. The person has it directly, or through the role with this slug."""
 
     relation: str
     by_role: str = ""
 
 
 class Accessor(Frozen):
-    """A person, an organization, and what relates them. `role` is empty for people who are not members."""
+    """A person, an organization, and the relations between them. `role` is empty for people who are not members."""
 
     email: Email
     is_active: bool
@@ -26,19 +26,19 @@ class Accessor(Frozen):
     role: str
     related: Sequence[Related]
     second_factor_due: datetime | None = None
-    """When a member has to have the second factor that the organization requires, and that they lack."""
+    """The end of the grace period of a member without the second factor that the organization requires."""
     owes_second_factor: bool = False
-    """That moment has passed."""
+    """The grace period is over."""
 
     @property
     def gets_in(self) -> bool:
-        """What the check of every request sees once the person is signed in."""
+        """The result of the check at every request of the signed-in person."""
         belongs = bool(self.role and self.related) and not self.owes_second_factor
         return self.is_active and belongs and self.organization_status is OrganizationStatus.ACTIVE
 
     @property
     def capabilities(self) -> Mapping[Capability, Sequence[Related]]:
-        """The capabilities that the person has, in the order of the interface, each with all relations that give it."""
+        """The person's capabilities, in the order of the interface, each with all relations that give it."""
         given = {one: capabilities_of([one.relation]) for one in self.related}
         found = {capability: [one for one, gives in given.items() if capability in gives] for capability in Capability}
         return {capability: by for capability, by in found.items() if by}

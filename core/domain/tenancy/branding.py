@@ -1,4 +1,4 @@
-"""What an organization sets of its looks: the address of its logo, which is fetched and kept, and its colour."""
+"""The looks that an organization sets: the address of its logo, which we fetch and store, and its colour."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,7 +15,7 @@ from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
 LARGEST_LOGO: Final = 256 << 10
-# A picture of a few kilobytes may claim to be as large as a house, and a browser would make room for it.
+# A picture of a few kilobytes may claim a huge size, and a browser would reserve memory for it.
 MOST_PIXELS: Final = 4096
 _MOST_SEGMENTS: Final = 500
 TIMEOUT: Final = timedelta(seconds=10)
@@ -27,7 +27,7 @@ class OrganizationLook(Frozen):
 
 
 class Logo(Frozen):
-    """What pages show."""
+    """The picture that pages show."""
 
     media_type: str
     content: bytes
@@ -38,7 +38,7 @@ class Logo(Frozen):
 
 
 class LookChange(Frozen):
-    """A field that is None is unset."""
+    """A change of the looks. None removes a value."""
 
     logo_url: str | Unchanged | None
     primary_color: str | Unchanged | None
@@ -64,7 +64,7 @@ def logo_destination(text: str) -> OutboundDestination:
 
 
 def logo_of(status: int, content: bytes) -> Logo:
-    """Of the answer to our request for it. Raises `BadRequest`."""
+    """The logo in the answer to our request. Raises `BadRequest`."""
     if status != 200:
         raise BadRequest(f"logo_url: the server answered {status} in place of a picture; redirects are not followed")
     if len(content) > LARGEST_LOGO:
@@ -102,7 +102,7 @@ def _color(text: str | None) -> str | None:
     return color
 
 
-# The kind of a picture is what its bytes say, whatever its server calls it. An SVG is none of them: it is a document, with scripts.
+# The bytes of a picture decide its kind, whatever its server calls it. SVG is not accepted, because an SVG is a document with scripts.
 def _png(content: bytes) -> Sequence[int] | None:
     if not content.startswith(b"\x89PNG\r\n\x1a\n") or content[12:16] != b"IHDR":
         return None
@@ -126,11 +126,11 @@ def _webp(content: bytes) -> Sequence[int] | None:
 
 
 def _jpeg(content: bytes) -> Sequence[int] | None:
-    """Goes from segment to segment until one tells the size."""
+    """Goes from segment to segment until one contains the size."""
     if not content.startswith(b"\xff\xd8\xff"):
         return None
     at = 2
-    # A camera writes a few dozen of them. More would be there to keep us busy.
+    # A camera writes a few dozen segments. More would only cost processor time.
     for _ in range(_MOST_SEGMENTS):
         if at + 9 > len(content) or content[at] != 0xFF:
             break

@@ -1,5 +1,5 @@
-"""Domain routes: an organization proves that a mail domain is its own, and says where the people of that domain sign in, and whether they
-become its members by it. Until the domain is proved, a route does nothing.
+"""Domain routes: an organization proves that it owns a mail domain. It says where the people of this domain sign in, and whether they
+become its members by signing in. Until the domain is proved, its route does nothing.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ MOST_ROUTES: Final = 100
 
 
 class JoinPolicy(StrEnum):
-    """What becomes of people of the domain who sign in and are no members yet."""
+    """The consequence for people of the domain who sign in and are no members yet."""
 
     OFF = "off"
     ASK = "ask"
@@ -31,7 +31,9 @@ class JoinPolicy(StrEnum):
 
 
 class DomainRoute(Domain, kw_only=True):
-    """`shared_provider` is one that all organizations use, `own_provider` one of the organization's own; at most one of them is set."""
+    """`shared_provider` is a provider that all organizations use, `own_provider` one of the organization's own; at most
+    one of them is set.
+    """
 
     shared_provider: Provider | None = None
     own_provider: UpstreamProviderId | None = None
@@ -41,14 +43,16 @@ class DomainRoute(Domain, kw_only=True):
 
     @property
     def provider(self) -> str | None:
-        """As requests name it."""
+        """The provider's name in requests."""
         if self.own_provider is not None:
             return str(self.own_provider)
         return None if self.shared_provider is None else self.shared_provider.value
 
 
 class DomainRouteChange(Frozen, kw_only=True):
-    """What is `UNCHANGED` or None stays as it is. A provider of None: there is none from now on."""
+    """A change of a route. Fields that are `UNCHANGED`, and policies that are None, keep their value. A `provider` of
+    None removes the provider.
+    """
 
     provider: str | Unchanged | None = UNCHANGED
     login_policy: LoginPolicy | None = None
@@ -56,11 +60,11 @@ class DomainRouteChange(Frozen, kw_only=True):
 
     @property
     def named_provider(self) -> "NamedProvider":
-        """Raises `BadRequest` for what can be none."""
+        """Raises `BadRequest` for a text that cannot name a provider."""
         return NO_PROVIDER if isinstance(self.provider, Unchanged) else named(self.provider)
 
     def applied(self, before: DomainRoute, now: datetime) -> DomainRoute:
-        """`before` itself when nothing changes. Raises `BadRequest`."""
+        """The route after the change; `before` itself when nothing changes. Raises `BadRequest`."""
         if self == DomainRouteChange():
             raise BadRequest("Send at least one of upstream_provider_id, login_policy and join_policy")
         shared, own = (before.shared_provider, before.own_provider) if isinstance(self.provider, Unchanged) else self.named_provider
@@ -76,7 +80,7 @@ class DomainRouteChange(Frozen, kw_only=True):
 
 
 def route_domain(text: str) -> str:
-    """Raises `BadRequest`."""
+    """The name of the domain. Raises `BadRequest`."""
     name = domain_name(text)
     if name in FREE_MAIL:
         raise BadRequest("domain: anybody can have an address there, so it cannot be an organization's own")
@@ -89,7 +93,7 @@ NO_PROVIDER: Final[NamedProvider] = (None, None)
 
 
 def named(provider: str | None) -> NamedProvider:
-    """Raises `BadRequest` for what can be neither."""
+    """Raises `BadRequest` for a text that names no provider of either kind."""
     if provider is None:
         return NO_PROVIDER
     if provider in tuple(Provider):
@@ -117,7 +121,7 @@ def route_created(route: DomainRoute, actor: Actor) -> Event:
 
 
 def route_updated(before: DomainRoute, after: DomainRoute, actor: Actor) -> Event:
-    """Says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values."""
     old, new = _told(before), _told(after)
     changed = [field for field in new if old[field] != new[field]]
     return _event(

@@ -1,4 +1,4 @@
-"""The domain of an organization, and the proof that it owns it: a text that only the owner of the domain can publish there."""
+"""The domain of an organization, and the proof of its ownership: a text that only the owner of the domain can publish there."""
 
 import re
 from datetime import datetime, timedelta
@@ -11,23 +11,23 @@ from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.frozen import Frozen
 
 RECHECKED_EVERY: Final = timedelta(days=7)
-# A name server that is down for an hour is no lost proof: so many checks in a row must miss it, a day apart.
+# A name server that is down for an hour does not end a proof. Only this many failed checks in a row do, a day apart.
 MOST_MISSES: Final = 3
 RECHECKED_AFTER_MISS: Final = timedelta(days=1)
-# While one process checks, no other does. If it dies, the check is made up for after this long.
+# While one process checks a domain, no other process does. If the process dies, another one repeats the check after this time.
 LEASE: Final = timedelta(hours=1)
-# Of each place where the proof may be. All of them together stay within the time that a request has.
+# The limit for each place where the proof may be. All of them together stay within the time that a request has.
 TIMEOUT: Final = timedelta(seconds=7)
 LONGEST_PROOF: Final = 1024
 _RECORD: Final = "_postern-verification"
 _FILE: Final = "/.well-known/postern-verification.txt"
-# Underscores are for records, not for hosts.
+# Host names have no underscores; only other records do.
 _LABELS: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _LONGEST: Final = 253 - len(_RECORD) - 1
 
 
 class Domain(Frozen, kw_only=True):
-    """A domain and its proof. `misses`: checks in a row, the last ones, that found none."""
+    """A domain and its proof. `misses` counts the latest checks in a row without a proof."""
 
     id: DomainId
     organization: OrganizationId
@@ -49,7 +49,7 @@ class Domain(Frozen, kw_only=True):
 
     @property
     def files(self) -> tuple[OutboundDestination, ...]:
-        """Where the file may be. Over plain HTTP as well: a domain that is about to be used may have no certificate yet."""
+        """The addresses where the file may be. Plain HTTP counts too: a domain that is new may have no certificate yet."""
         return tuple(destination(f"{scheme}://{self.name}{_FILE}") for scheme in ("https", "http"))
 
     @property
@@ -61,7 +61,7 @@ class Domain(Frozen, kw_only=True):
 
 
 def domain_name(text: str) -> str:
-    """In lower case, without a dot at its end. Raises `BadRequest`."""
+    """The name in lower case, without a dot at its end. Raises `BadRequest`."""
     try:
         name = host(text.strip().removesuffix("."))
     except NotADestination:

@@ -1,5 +1,5 @@
-"""Mail domains where anybody can have a mailbox. Their owners do not use Postern to tell their customers where to sign in, and who shows a
-proof there has found a hole in them. The list need not be complete: it is a second fence behind the proof.
+"""Mail domains where anybody can have a mailbox. Their owners do not use Postern to tell their customers where to sign in, so anybody who
+can publish a proof there has found a security hole of the domain. The list need not be complete: the proof is the main protection.
 """
 
 from typing import Final

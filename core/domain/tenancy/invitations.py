@@ -21,12 +21,13 @@ from core.domain.tenancy.tiers import UserLimit
 from core.frozen import Frozen, replace
 
 LIFETIME: Final = timedelta(days=7)
-# From one organization to one address. Inviting and cancelling in turn must not flood a mailbox.
+# The limit from one organization to one address. Inviting and cancelling in turn must not flood a mailbox.
 MOST_TO_ONE_ADDRESS: Final = 5
-# From one organization to all addresses. Enough to invite a large company in a day, too few for a list of addresses that somebody bought.
+# The limit from one organization to all addresses. Enough to invite a large company in a day, too few for a list of addresses that somebody
+# bought.
 MOST_IN_ALL: Final = 1000
 WITHIN: Final = timedelta(hours=1)
-# In a person's own list. Only the newest are shown.
+# The limit of a person's own list, which shows the newest.
 MOST_LISTED: Final = 100
 
 UNKNOWN: Final = "This invitation is not valid"
@@ -65,11 +66,11 @@ class Invitation(Frozen, kw_only=True):
     expires_at: datetime
     created_at: datetime
     mailed_digest: bytes | None = None
-    """Of the token in the mail, which is another one: who comes with it has read the mail, and is not the inviter."""
+    """The digest of the token in the mail. The inviter gets another token, so the mailed one proves that its holder has read the mail."""
     closed_at: datetime | None = None
 
     def has_just_become(self, status: InvitationStatus, now: datetime) -> bool:
-        """Perhaps by the first of two equal forms."""
+        """The invitation got this status a moment ago, perhaps by the first of two equal forms."""
         return self.status is status and is_just_past(self.closed_at, now)
 
     def is_overdue(self, now: datetime) -> bool:
@@ -84,7 +85,7 @@ class Invitation(Frozen, kw_only=True):
 
 
 class Lapsed(Frozen):
-    """What the record says about an invitation when it is closed because its time has passed."""
+    """The data of an invitation for the audit log, when its time has passed and it is closed."""
 
     id: InvitationId
     organization: OrganizationId
@@ -105,29 +106,33 @@ class Prospect(Frozen):
     branding: Branding
     inviter: Inviter
     capabilities: frozenset[Capability]
-    """What the inviter may do, read while the organization is held."""
+    """The inviter's capabilities, read while the organization's row is locked."""
     is_member: bool
     language: Language | None
-    """What the invited person has chosen, if there is an account."""
+    """The language that the invited person has chosen. None when there is no account, or no choice."""
     lapsed: Lapsed | None
     """An earlier invitation to the same address whose time has passed."""
     to_address: datetime | None
-    """When the organization sent this address the `MOST_TO_ONE_ADDRESS`th invitation, counted back from now."""
+    """The time of the `MOST_TO_ONE_ADDRESS`th invitation from the organization to this address, counted back from now. None when there are
+    fewer, or when it is too long ago to count.
+    """
     to_anybody: datetime | None
-    """When it sent anybody the `MOST_IN_ALL`th invitation, counted back from now. None when that is too long ago to count."""
+    """The time of the organization's `MOST_IN_ALL`th invitation to anybody, counted back from now. None when there are fewer, or when it is
+    too long ago to count.
+    """
     domains: Sequence[str] = ()
-    """Those that the organization sends invitations to. Empty: any."""
+    """The domains that the organization sends invitations to. Empty when it sends them to any domain."""
     has_mail_server: bool = False
     """Whether the organization's mails go through a server of its own."""
 
     def seconds_to_wait(self, now: datetime) -> float:
-        """0 when the next invitation may follow at once."""
+        """0 when the next invitation may be sent at once."""
         counting = [earlier for earlier in (self.to_address, self.to_anybody) if earlier is not None]
         return max((0.0, *((earlier + WITHIN - now).total_seconds() for earlier in counting)))
 
 
 class InvitationOffer(Frozen):
-    """An invitation, with everything that decides what becomes of it."""
+    """An invitation, with all data that decide whether it can be accepted."""
 
     invitation: Invitation
     organization_slug: str
@@ -136,24 +141,26 @@ class InvitationOffer(Frozen):
     member_count: int
     user_limit: UserLimit
     capabilities: frozenset[Capability]
-    """What the offered role permits."""
+    """The capabilities of the offered role."""
     account: Account | None
     """The account that has the invited address."""
     is_member: bool
     backing: frozenset[Capability]
-    """What the person behind the invitation may do now: the manager who answers for the invited person, otherwise the inviter. Empty when
-    that person has left or is deactivated.
+    """The present capabilities of the person behind the invitation: the manager who answers for the invited person, otherwise the inviter.
+    Empty when that person has left or is deactivated.
     """
     domains: Sequence[str] = ()
-    """Those that the organization sends invitations to. Empty: any."""
+    """The domains that the organization sends invitations to. Empty when it sends them to any domain."""
     by_mail: bool = False
-    """It was presented with the token that was mailed."""
+    """The invitation was presented with the mailed token."""
     role_name: str = ""
-    """Of a role of the organization's own."""
+    """The name of the role, if it is one of the organization's own."""
 
     @property
     def opens_account(self) -> bool:
-        """Somebody's directory has switched it off, and whoever accepts has read the mail that our own server sent to its address."""
+        """Accepting activates the account. A directory has deactivated it, and the person who accepts has read the mail that our own server
+        sent to its address.
+        """
         return self.by_mail and self.account is not None and self.account.opens_by_proof
 
     @property
@@ -161,13 +168,13 @@ class InvitationOffer(Frozen):
         return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities)
 
     def require_backed(self) -> None:
-        """An inviter who may no longer give the role cannot bring anybody in with it. Otherwise a former admin could come back by an
-        invitation sent to themselves. Raises `BadRequest`.
+        """An inviter who may no longer give the role cannot bring in anybody with it. Otherwise a former admin could come back by an
+        invitation to their own address. Raises `BadRequest`.
         """
         try:
             require_may_offer(self.offered, self.backing)
         except Forbidden:
-            # Holding the link does not entitle anybody to learn what became of the inviter.
+            # The holder of the link must not learn why the inviter lost the right.
             raise BadRequest(
                 "This invitation is no longer valid", words="invitation_unbacked", detail="whoever invited may not give this role any more"
             ) from None
@@ -180,22 +187,22 @@ class InvitationOffer(Frozen):
             raise BadRequest("The invited person is already a member", words="invitation_to_member")
         require_invitable(self.invitation.email, self.domains)
         if self.account is not None and self.account.deactivated_at is not None and not self.opens_account:
-            # The organization must not learn what became of an account.
+            # The organization must not learn that the account is deactivated.
             raise BadRequest("This invitation cannot be accepted", words="invitation_unacceptable", detail="the account is deactivated")
         if self.member_count >= self.user_limit.max_users:
             raise TeamLimitExceeded
 
 
 def require_invitable(email: Email, domains: Sequence[str]) -> None:
-    """Raises `BadRequest` for an address of a domain that the organization's sign-in rules leave out."""
+    """Raises `BadRequest` for an address whose domain the organization's sign-in rules do not allow."""
     if not is_invitable(email, domains):
         message = f"email: this organization invites only addresses of {', '.join(domains)}"
         raise BadRequest(message, words="invitation_domain", values={"domains": ", ".join(domains)})
 
 
 def require_may_offer(role: Assignable, held: frozenset[Capability]) -> None:
-    """Managing members is enough to bring in plain members. Other roles take the right to manage roles, and nobody gives what they do not
-    hold.
+    """The right to manage members is enough to bring in plain members. Other roles need the right to manage roles. Nobody can give
+    capabilities that they do not have.
     """
     if Capability.MEMBERS_MANAGE not in held or (role.slug != BuiltInRole.MEMBER and Capability.ROLES_MANAGE not in held):
         raise Forbidden
@@ -203,12 +210,12 @@ def require_may_offer(role: Assignable, held: frozenset[Capability]) -> None:
 
 
 def require_may_admit(held: frozenset[Capability]) -> None:
-    """For whatever else than an invitation makes plain members of people: by a request, a domain or a directory. Raises `Forbidden`."""
+    """The right to add plain members in another way than by an invitation: by a request, a domain or a directory. Raises `Forbidden`."""
     require_may_offer(Assignable(BuiltInRole.MEMBER, None, BuiltInRole.MEMBER.capabilities), held)
 
 
 def require_pending(invitation: Invitation) -> None:
-    """Raises `BadRequest`, or `InvitationExpired` if it was closed as expired."""
+    """Raises `BadRequest`, or `InvitationExpired` if the invitation was closed as expired."""
     if invitation.status is InvitationStatus.EXPIRED:
         raise InvitationExpired
     if invitation.status is not InvitationStatus.PENDING:
@@ -226,11 +233,11 @@ class OwnInvitation(Frozen):
     expires_at: datetime
     created_at: datetime
     role_name: str = ""
-    """Of a role of the organization's own."""
+    """The name of the role, if it is one of the organization's own."""
 
 
 class Way(StrEnum):
-    """How an invitation was answered, for the audit log. A link alone does not prove who answered: the inviter was given one too."""
+    """The way in which an invitation was answered, for the audit log. A link alone does not prove who answered: the inviter has one too."""
 
     LINK = "link"
     OWN_LIST = "own_list"
@@ -251,7 +258,7 @@ def joined(invitation: Invitation, user: UserId, actor: Actor) -> Event:
 
 
 def accepted(invitation: Invitation, user: UserId, way: Way, actor: Actor) -> Event:
-    # The event is about this person, even where nobody knows who answered.
+    # The event is about this person, even when nobody knows who answered.
     return replace(_about("invitation.accepted", invitation, actor, user_id=str(user), way=way.value), person=user)
 
 
@@ -264,7 +271,7 @@ def revoked(invitation: Invitation, actor: Actor) -> Event:
 
 
 def expired(lapsed: Lapsed) -> Event:
-    """Time ended it, and the first request or job to notice only records that. So the actor is the system."""
+    """The time ended the invitation, and the first request or job that notices it only records that. So the actor is the system."""
     return _about("invitation.expired", lapsed, SYSTEM)
 
 

@@ -1,4 +1,4 @@
-"""Becoming a member by the domain of one's address: at once, or by a request that somebody who manages the members answers."""
+"""Joining an organization by the domain of one's address: at once, or by a request that a manager of the members answers."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum, auto
@@ -15,9 +15,9 @@ from core.domain.tenancy.domain_routes import JoinPolicy
 from core.domain.tenancy.tiers import UserLimit
 from core.frozen import Frozen
 
-# Of the requests of a day, the first is mailed: on the morning when a company comes to Postern, its administrators need one mail.
+# Only the first request in this time causes a mail: when a whole company begins with Postern, its administrators need one mail.
 TOLD_EVERY: Final = timedelta(days=1)
-# In a person's own list. Few domains are anybody's.
+# The limit of a person's own list. A person's addresses have few domains.
 MOST_LISTED: Final = 20
 _CANNOT_BE_APPROVED: Final = "This request cannot be approved"
 
@@ -31,8 +31,8 @@ class JoinRequestStatus(StrEnum):
 
 
 class JoinRequest(Frozen, kw_only=True):
-    """`email` is the address by which the person could ask; after the answer, their account may have another. `decided_by` is None while
-    nobody has answered, when they became a member otherwise, and when the account of whoever answered is gone.
+    """`email` is the address by which the person could ask; after the answer, the account may have another. `decided_by` is None while the
+    request is pending, when the person became a member otherwise, and when the account of the deciding manager is deleted.
     """
 
     id: JoinRequestId
@@ -46,16 +46,16 @@ class JoinRequest(Frozen, kw_only=True):
 
 
 class Joined(StrEnum):
-    """What a sign-in came to. A closed list, because it is the label of a metric."""
+    """The result of a sign-in for the membership. A closed list, because it is the label of a metric."""
 
     MEMBER = auto()
     ASKED = auto()
     FULL = auto()
-    """The organization has no room: the person has asked instead."""
+    """The organization has no room for a member, so a request is made instead."""
 
 
 class JoinCandidate(Frozen, kw_only=True):
-    """Somebody who has signed in, and the active organization that has proved the domain of their address."""
+    """A person who has signed in, and the active organization that has proved the domain of the person's address."""
 
     account: Account
     organization: OrganizationId
@@ -66,21 +66,21 @@ class JoinCandidate(Frozen, kw_only=True):
     user_limit: UserLimit
     is_member: bool
     was_turned_away: bool
-    """They were removed by a member who may, or declined, by this account or by one that has had its address. They come back by an
-    invitation only.
+    """A manager has removed the person or declined the request, for this account or one that has had its address. The person can come back
+    by an invitation only.
     """
     awaits_role: bool
-    """An invitation waits for them that offers more than the domain does."""
+    """An invitation waits for the person. It offers more than the domain does."""
     request: JoinRequest | None
     told_at: datetime | None
-    """When somebody asked last."""
+    """The time of the latest request by anybody."""
 
     def owns(self, email: Email) -> bool:
-        """Whether it is known that the address is theirs."""
+        """Whether the account has proved that the address is its own."""
         return _has_proved(self.account, email)
 
     def outcome(self) -> Joined | None:
-        """None: nothing happens. No organization makes an owner of the platform its member."""
+        """The result of this sign-in. None when nothing happens. No organization can make a platform owner its member in this way."""
         if self.is_member or self.was_turned_away or self.awaits_role:
             return None
         if self.account.is_platform_owner or self.account.deactivated_at is not None:
@@ -98,7 +98,7 @@ class JoinCandidate(Frozen, kw_only=True):
 
 
 class Asking(Frozen, kw_only=True):
-    """A request, with everything that decides what becomes of it."""
+    """A request, with all data that decide whether it can be approved."""
 
     request: JoinRequest
     account: Account
@@ -106,7 +106,7 @@ class Asking(Frozen, kw_only=True):
     member_count: int
     user_limit: UserLimit
     awaits_role: bool
-    """An invitation waits for the person that offers more."""
+    """An invitation waits for the person. It offers more than the request does."""
 
     def require_pending(self) -> None:
         """Raises `BadRequest`."""
@@ -115,13 +115,13 @@ class Asking(Frozen, kw_only=True):
 
     def require_approvable(self) -> None:
         """The request must be pending. Raises `BadRequest`, `TeamLimitExceeded`."""
-        # The organization must not learn what became of an account.
+        # The organization must not learn that the account is deactivated.
         if self.account.deactivated_at is not None:
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is deactivated")
         if self.account.is_platform_owner:
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is a platform owner's by now")
         if not _has_proved(self.account, self.request.email):
-            # Somebody else may have the account by now: a service or a directory that made it has moved it.
+            # The account may belong to somebody else by now: the service or directory that made it can change its address.
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account has not proved the address of the request any more")
         if self.awaits_role:
             raise BadRequest("This person has a pending invitation with another role: let them accept it, or revoke it first")
@@ -130,7 +130,7 @@ class Asking(Frozen, kw_only=True):
 
 
 class OwnJoinRequest(Frozen):
-    """A pending request as the person sees it who asked."""
+    """A pending request, as the requesting person sees it."""
 
     organization_name: str
     created_at: datetime
@@ -163,7 +163,9 @@ def _has_proved(account: Account, email: Email) -> bool:
 
 
 def _themselves(user: UserId) -> Actor:
-    """Without the place and the device of their sign-in, which may have led somewhere that is none of the organization's business."""
+    """The actor without the address and the client of the sign-in. The sign-in may have led to a place that is none of the organization's
+    business.
+    """
     return Actor(user)
 
 

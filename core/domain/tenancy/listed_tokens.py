@@ -11,13 +11,13 @@ from core.domain.identifiers import InvitationId, SessionId, UserId
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
-# People answer soon after they have looked at the list. If they take longer, they can list again.
+# People answer soon after they have looked at the list. After this time they can open the list again.
 LISTED_TOKEN_LIFETIME: Final = timedelta(minutes=15)
 
 
 class ListedToken(Frozen):
-    """What such a token says: it is for this invitation and this person, it lasts as long as their session and no longer than `expires_at`,
-    and this impersonator asked for it, if one did.
+    """The content of such a token. It is for this invitation and this person, and works as long as their session lives, until `expires_at`.
+    `impersonator` is None when no impersonator asked for it.
     """
 
     invitation: InvitationId
@@ -27,7 +27,7 @@ class ListedToken(Frozen):
     expires_at: datetime
 
     def signed(self, key: bytes) -> Token:
-        """Nothing is stored: the key is all that is needed to check one."""
+        """The token is checked with the key alone, so nothing is stored."""
         said = b"".join(
             (
                 self.invitation.bytes,
@@ -47,7 +47,7 @@ _LENGTH: Final = -(-(_SAID + sha256().digest_size) * 4 // 3)
 
 
 def read_listed_token(token: Token, key: bytes) -> ListedToken | None:
-    """None when we did not sign it. It may then be a token that was mailed. The caller checks the expiry."""
+    """None when we did not sign the token; then it may be a mailed token. The caller checks the expiry."""
     text = token.reveal()
     if len(text) != _LENGTH or not text.isascii():
         return None

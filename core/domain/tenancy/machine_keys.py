@@ -1,5 +1,5 @@
-"""Machine keys: a program shows one to act without a person. Services have API keys, and directories have SCIM tokens. Each kind says to
-whom a key belongs and what its holder may do; all of them are made, named, found and marked as used in one way.
+"""Machine keys: a program shows such a key to act without a person. Services have API keys, and directories have SCIM tokens. Each kind
+says to whom a key belongs and what its holder may do. All of them are made, named, found and marked as used in one way.
 """
 
 import hmac
@@ -18,14 +18,14 @@ Holder = TypeVar("Holder")
 
 
 class NewMachineKey(Frozen, Generic[Key]):
-    """The only moment at which the text of a key is known. `key` is what is kept of it."""
+    """A new key, at the only moment at which its text is known. `key` is the stored part."""
 
     key: Key
     text: Token
 
 
 class KnownKey(Frozen, Generic[Holder]):
-    """A key as the database knows it for this request. What it belongs to exists."""
+    """A key as the database knows it for this request. The owner of the key exists."""
 
     holder: Holder
     digest: bytes
@@ -37,11 +37,11 @@ class KnownKey(Frozen, Generic[Holder]):
 
 
 def holder_of(known: KnownKey[Holder] | None, shown: Token, now: datetime, refusal: str) -> Holder:
-    """Whose key was shown. Raises `Unauthorized` with this refusal when there is no such key or it has expired, and
+    """The holder of the shown key. Raises `Unauthorized` with this refusal when there is no such key or it has expired, and
     `OrganizationNotActive`.
     """
     if known is None or not hmac.compare_digest(known.digest, shown.digest()) or known.is_expired(now):
-        # One answer for both cases: only the holder of a good key may learn more.
+        # An unknown and an expired key get the same answer: only the holder of a good key may learn more.
         raise Unauthorized(refusal)
     if not known.organization_is_active:
         raise OrganizationNotActive
@@ -49,7 +49,7 @@ def holder_of(known: KnownKey[Holder] | None, shown: Token, now: datetime, refus
 
 
 def key_name(text: str) -> str:
-    """The name as it is kept. Raises `BadRequest`."""
+    """The name as it is stored. Raises `BadRequest`."""
     name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
@@ -57,5 +57,5 @@ def key_name(text: str) -> str:
 
 
 def prefix_of(text: Token) -> str:
-    """How the key begins: the part that is no secret, by which people tell keys apart."""
+    """The beginning of the key, which is no secret. People tell their keys apart by it."""
     return text.reveal().rpartition("_")[0]

@@ -1,8 +1,8 @@
-"""The mail server of an organization: where its own mails are handed in, and what happens while that fails.
+"""The mail server of an organization, and the fallback while this server fails.
 
-An organization's mails are those that it sends: invitations, and what we tell its owners about its settings. Mails about a person's account
-are not among them, whatever organization they are in the name of. Their links open the account, which may belong to others as well, and
-whoever runs a mail server can read what goes through it.
+The organization's mails are those that it sends: invitations, and our mails to its owners about its settings. Mails about a person's
+account are not among them, whatever organization's name they show. Their links open the account, which other organizations may use as well,
+and the operator of a mail server can read the mails.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 
 ORGANIZATION_MAIL_JOB: Final = "mail.organization"
-# After so long without a success, the installation's server does the work.
+# After so long without a success, the installation's server takes over.
 PATIENCE: Final = timedelta(hours=1)
-# After a failure nothing is tried for so long, so that a server that hangs holds a hand only now and then.
+# After a failure the server is not tried for so long. So a server that hangs keeps a worker busy only now and then.
 REST: Final = timedelta(seconds=30)
 LONG_REST: Final = timedelta(minutes=10)
 LONGEST_USERNAME: Final = 320
@@ -33,7 +33,7 @@ LONGEST_FROM_NAME: Final = 100
 
 
 class MailServer(Frozen, kw_only=True):
-    """`failing_since`: the first failure after the last success. `fallen_back_at`: since when the installation's server does its work."""
+    """`failing_since` is the first failure after the last success. `fallen_back_at` is when the installation's server took over."""
 
     id: MailServerId
     organization: OrganizationId
@@ -49,12 +49,12 @@ class MailServer(Frozen, kw_only=True):
     updated_at: datetime
 
     def rests(self, now: datetime) -> timedelta | None:
-        """For how long nothing is tried. None when it may be tried now."""
+        """The time until the server may be tried again. None when it may be tried now."""
         return self.rests_until - now if self.rests_until is not None and self.rests_until > now else None
 
     @property
     def rest(self) -> timedelta:
-        """After its next failure."""
+        """The pause after the server's next failure."""
         return REST if self.fallen_back_at is None else LONG_REST
 
 
@@ -93,7 +93,7 @@ def mail_port(number: int) -> int:
 
 
 def mail_username(text: str) -> str:
-    # It becomes a part of a command.
+    # The name becomes part of an SMTP command.
     if not 1 <= len(text) <= LONGEST_USERNAME or not text.isprintable():
         raise BadRequest(f"username: 1 to {LONGEST_USERNAME} visible characters")
     return text
@@ -109,7 +109,7 @@ def sender_name(text: str | None) -> str | None:
     if text is None:
         return None
     name = typed_line("from_name", text)
-    # How an encoded word begins (RFC 2047). It would be decoded when the header is written.
+    # “=?” begins an encoded word (RFC 2047), which would be decoded when the header is written.
     if len(name) > LONGEST_FROM_NAME or "=?" in name:
         raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters")
     return name or None

@@ -19,23 +19,23 @@ IN_A_SERVICE: Final = "This cannot be done with a token for a service"
 
 
 class CameBy(StrEnum):
-    """How somebody became a member. It tells a story and decides nothing: `Membership.own_since` does."""
+    """The way in which a person became a member. It is for display only: decisions use `Membership.own_since`."""
 
     FOUNDED = "founded"
     ACCEPTED = "accepted"
-    """They accepted an invitation, with the token that was mailed or in their own list."""
+    """The person accepted an invitation, with the mailed token or in their own list."""
     CREATED = "created"
-    """The account came to be with the membership."""
+    """The account was created together with the membership."""
     ADDED = "added"
-    """By others, or nobody knows."""
+    """Others added the person, or nobody knows the way."""
 
 
 class Membership(Frozen):
     """`role` is the role's slug. `role_id` names the role if it is one of the organization's own.
 
-    A membership is a tie, as the use of a service is. A tie is the person's *own* once they made or confirmed it themselves; until then an
-    organization has merely *listed* them, which it can do to anybody. Inside the organization and its services both count alike. Elsewhere
-    only own ties count: a listed one is no consent, sets no rule, and opens no news of the person.
+    A membership is a tie, as the use of a service is. A tie is the person's *own* once the person has made or confirmed it. Until then an
+    organization has merely *listed* the person, which it can do to anybody. Inside the organization and its services both kinds count
+    alike. Elsewhere only own ties count: a listed one is no consent, sets no rule, and gives the organization no news about the person.
     """
 
     id: MembershipId
@@ -45,9 +45,11 @@ class Membership(Frozen):
     created_at: datetime
     role_id: RoleId | None = None
     came_by: CameBy = CameBy.ADDED
-    """Of a new one. Where memberships are read, nobody asks for it."""
+    """Set for a new membership. Queries do not read it."""
     own_since: datetime | None = None
-    """When the person founded the organization, accepted the invitation, or confirmed the membership. None: they are merely listed."""
+    """The time when the person founded the organization, accepted the invitation, or confirmed the membership. None when the person is
+    merely listed.
+    """
 
     @property
     def is_own(self) -> bool:
@@ -55,31 +57,31 @@ class Membership(Frozen):
 
 
 class Adding(StrEnum):
-    """How somebody came to be listed as a member, as the page says that asks them."""
+    """The way in which a person was listed as a member, for the page that asks the person about it."""
 
     DIRECTORY = "directory"
-    """The organization's directory did it."""
+    """The organization's directory listed the person."""
     DOMAIN = "domain"
-    """The organization has proved the domain of their address."""
+    """The organization has proved the domain of the person's address."""
     OTHERS = "others"
 
 
 class ListedMembership(Frozen):
-    """A membership that others have made, as its person meets it, who is asked whether they belong there."""
+    """A membership that others have made, for the page that asks the person whether it is right."""
 
     organization: OrganizationId
     organization_slug: str
     organization_name: str
     role: str
     role_name: str
-    """Of a role of the organization's own."""
+    """The name of the role, if it is one of the organization's own."""
     since: datetime
     adding: Adding
     made_the_account: bool = False
-    """The account came to be with it."""
+    """The account was created together with the membership."""
 
 
-# On one page. Anybody can be listed by many organizations; a person's own list has the others.
+# The limit of one page. Many organizations can list the same person; the person's own list has the others.
 MOST_ASKED: Final = 20
 
 
@@ -110,7 +112,7 @@ class Member(Frozen):
 
 
 class OrganizationStanding(Frozen):
-    """How a person stands to an organization. The relations decide; the membership only names the role."""
+    """A person's relation to an organization. The relations decide; the membership only names the role."""
 
     organization: OrganizationId
     organization_slug: str
@@ -119,22 +121,22 @@ class OrganizationStanding(Frozen):
     """Empty for people who are not members."""
     relations: frozenset[str]
     second_factor_due: datetime | None = None
-    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     outlasted: timedelta | None = None
-    """How long the organization lets sessions last, if the person signed in to this one longer ago."""
+    """The time that the organization lets sessions last, if this session is older. Otherwise None."""
 
 
 class Entry(Frozen):
-    """What is known about an organization when somebody wants a session in it. `membership` is None for people who are not members."""
+    """The data about an organization that somebody wants a session in. `membership` is None for people who are not members."""
 
     organization: OrganizationId
     organization_slug: str
     organization_is_active: bool
     membership: Membership | None
     second_factor_due: datetime | None = None
-    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     session_lifetime: timedelta | None = None
-    """How long the organization lets sessions last from the sign-in on. None: as long as any."""
+    """How long the organization lets sessions last after the sign-in. None when the organization sets no limit."""
 
 
 class ListedMember(Frozen):
@@ -144,7 +146,7 @@ class ListedMember(Frozen):
 
 
 class MemberList(Frozen):
-    """One page of members, with their number in all and the number allowed."""
+    """One page of members, with the number of all members and the number allowed."""
 
     members: Sequence[ListedMember]
     total: int
@@ -170,7 +172,7 @@ def ownership_transferred(organization: OrganizationId, old: UserId, new: UserId
 
 
 def session_opened(member: Membership, session: SessionId, actor: Actor) -> Event:
-    # This is not a sign-in. Without this event the session would begin unnoticed.
+    # Opening such a session is not a sign-in. Without this event nobody would notice the session.
     return Event("security.session.opened", actor, _person(member), member.organization, {"session_id": str(session)})
 
 

@@ -1,4 +1,6 @@
-"""What an organization's sign-in through an upstream provider is done with: its own client there, in place of the installation's."""
+"""OAuth credentials: an organization's own client at an upstream provider. It replaces the installation's client in the
+organization's sign-ins.
+"""
 
 from datetime import datetime
 from typing import Final
@@ -14,7 +16,7 @@ LONGEST: Final = 500
 
 
 class OAuthCredentials(Frozen, kw_only=True):
-    """Without the secret, which is only ever opened to be used."""
+    """The credentials without the secret, which is opened only for use."""
 
     id: OAuthCredentialId
     organization: OrganizationId
@@ -37,13 +39,14 @@ def client_secret(text: str) -> Secret:
 
 
 def _visible(field: str, text: str) -> str:
-    # Both go into requests to the provider, and providers give out nothing else (RFC 6749, appendix A).
+    # Both values go into requests to the provider. Providers issue only such characters (RFC 6749, appendix A).
     if not 1 <= len(text) <= LONGEST or not text.isascii() or not text.isprintable():
         raise BadRequest(f"{field}: 1 to {LONGEST} visible ASCII characters")
     return text
 
 
-# The API has one name for it, which speaks of services: theirs is the sign-in that these are for. They are the organization's all the same.
+# The API's event names speak of services, because these credentials are for sign-ins to services. The credentials belong to the
+# organization all the same.
 def credentials_updated(credentials: OAuthCredentials, actor: Actor) -> Event:
     return _event("service.oauth_credentials.updated", credentials, actor)
 

@@ -21,16 +21,16 @@ SHORTEST_SLUG: Final = 3
 LONGEST_SLUG: Final = 50
 SHORTEST_NAME: Final = 2
 LONGEST_NAME: Final = 100
-# Pending organizations that one person may have founded. The queue of approvals must stay readable.
+# The limit of pending organizations that one person has founded. The queue of approvals must stay readable.
 MOST_WAITING: Final = 100
-# Organizations that one person may have founded, in any state. Where nobody has to approve, nothing else stops a loop.
+# The limit of organizations that one person has founded, in any state. If nobody has to approve them, nothing else stops a loop.
 MOST_OWNED: Final = 1000
-# In a person's own list. Anybody can be made a member of many organizations.
+# The limit of a person's own list. Many organizations can make the same person a member.
 MOST_LISTED: Final = 1000
 PURGE_JOB: Final = "organization.purge"
 
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
-# Words that stand in our own paths, hosts and tokens, or that people would take for us.
+# Words that occur in our own paths, hosts and tokens, or that people would mistake for us.
 RESERVED_SLUGS: Final = frozenset(
     {
         *("about", "account", "accounts", "admin", "administrator", "api", "app", "assets", "auth", "billing", "blog", "cdn", "dashboard"),
@@ -83,9 +83,9 @@ class OrganizationOverview(Frozen):
     service_count: int
     tier: Tier
     second_factor_due: datetime | None = None
-    """When the grace period ends of a member who has to set up a second factor. None: nothing is asked of them."""
+    """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     role_name: str = ""
-    """Of a role of the organization's own."""
+    """The name of the role, if it is one of the organization's own."""
 
 
 def organization_slug(text: str) -> str:
@@ -99,7 +99,7 @@ def organization_slug(text: str) -> str:
 
 
 def organization_name(text: str) -> str:
-    """The name as it is kept. Raises `BadRequest`."""
+    """The name as it is stored. Raises `BadRequest`."""
     name = typed_line("name", text)
     if not SHORTEST_NAME <= len(name) <= LONGEST_NAME:
         message = f"name: {SHORTEST_NAME} to {LONGEST_NAME} characters"
@@ -117,7 +117,7 @@ def organization_renamed(organization: Organization, name: str, actor: Actor) ->
 
 
 def organization_deleted(organization: Organization, actor: Actor) -> Sequence[Event]:
-    """For the organization's own log, which only auditors of the installation still read, and for the platform's log."""
+    """One event for the organization's own log, which only auditors of the installation can still read, and one for the platform's log."""
     details = {"slug": organization.slug, "name": organization.name}
     target = Target("organization", str(organization.id))
     return [Event("organization.deleted", actor, target, of, details) for of in (organization.id, None)]

@@ -1,4 +1,6 @@
-"""Roles: what people may do in an organization. Three are built in. An organization can add its own, each with a set of capabilities."""
+"""Roles: the capabilities of people in an organization. Three roles are built in. An organization can add its own, each with a set of
+capabilities.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +17,7 @@ from core.frozen import Frozen
 
 
 class Capability(StrEnum):
-    """What a role permits in its organization."""
+    """The actions that a role permits in its organization."""
 
     SETTINGS_MANAGE = "org.settings.manage"
     MEMBERS_VIEW = "org.members.view"
@@ -35,7 +37,7 @@ class Capability(StrEnum):
 
 
 class BuiltInRole(StrEnum):
-    """From the one that permits most to the one that permits least."""
+    """The role that permits most comes first."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -49,20 +51,20 @@ class BuiltInRole(StrEnum):
 _ALL: Final = frozenset(Capability)
 _VIEWS: Final = frozenset({Capability.MEMBERS_VIEW, Capability.SERVICES_VIEW, Capability.END_USERS_VIEW})
 
-# How the members who have one of the organization's own roles stand to that role.
+# The relation of members to their role, if it is one of the organization's own.
 HOLDER: Final = "holder"
 
-# What comes with a capability, whether or not the role names it. Nobody gives what they do not hold, so whoever manages members must hold
-# what a plain member does.
+# Capabilities that come with another one, whether or not the role names them. Nobody can give capabilities that they do not have, so a
+# manager of members needs the capabilities of a plain member.
 _INCLUDED: Final[Mapping[Capability, frozenset[Capability]]] = {Capability.MEMBERS_MANAGE: _VIEWS}
 
 _BY_NAME: Final = {capability.value: frozenset({capability}) | _INCLUDED.get(capability, frozenset()) for capability in Capability} | {
     role.value: role.capabilities for role in BuiltInRole
 }
 
-# Roles of one organization. A list shows all of them at once.
+# The limit for one organization. A list shows all of its roles at once.
 MOST_ROLES: Final = 100
-# Words in one list of permissions. There are far fewer capabilities, but a list may repeat one.
+# The limit of words in one list of permissions. There are far fewer capabilities, but a list may repeat one.
 MOST_NAMED: Final = 100
 LONGEST_SLUG: Final = 50
 LONGEST_NAME: Final = 100
@@ -71,7 +73,9 @@ _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
 
 
 class Role(Frozen):
-    """One of the organization's own roles. `permissions` is what it names; `capabilities_of` tells what comes with that."""
+    """One of the organization's own roles. `permissions` are the capabilities that it names; `capabilities_of` adds
+    those that come with them.
+    """
 
     id: RoleId
     organization: OrganizationId
@@ -84,7 +88,7 @@ class Role(Frozen):
 
 
 class Assignable(Frozen):
-    """A role that is given to somebody, with all that it permits. `id` is None for a built-in role."""
+    """A role that is given to somebody, with all its capabilities. `id` is None for a built-in role."""
 
     slug: str
     id: RoleId | None
@@ -92,12 +96,12 @@ class Assignable(Frozen):
 
 
 def capabilities_of(relations: Iterable[str]) -> frozenset[Capability]:
-    """What a person may do who stands in these relations to the organization. Relations that give no capability are ignored."""
+    """The capabilities of a person with these relations to the organization. Relations that give no capability are ignored."""
     return frozenset().union(*(_BY_NAME.get(relation, frozenset()) for relation in relations))
 
 
 def beyond_a_member() -> Collection[str]:
-    """The relations of which each permits something that a plain member may not do."""
+    """The relations that permit something that a plain member may not do."""
     return [name for name, capabilities in _BY_NAME.items() if not capabilities <= _VIEWS]
 
 
@@ -111,21 +115,21 @@ def built_in(slug: str) -> Assignable | None:
 
 
 def require_grantable(wanted: Collection[Capability], held: Collection[Capability]) -> None:
-    """Nobody gives what they do not hold."""
+    """Nobody can give capabilities that they do not have. Raises `Forbidden`."""
     missing = sorted(set(wanted) - set(held))
     if missing:
         raise Forbidden(f"You cannot grant what you do not hold: {', '.join(missing)}")
 
 
 def require_no_more(theirs: Collection[Capability], held: Collection[Capability]) -> None:
-    """Nobody changes or removes a role, or a person, that may do more than they may."""
+    """Nobody can change or remove a role or a person with more capabilities than their own. Raises `Forbidden`."""
     more = sorted(set(theirs) - set(held))
     if more:
         raise Forbidden(f"Only somebody who also holds these may do this: {', '.join(more)}")
 
 
 def kept_permissions(names: Collection[str]) -> frozenset[Capability]:
-    """What a role names. Words of a later release are ignored."""
+    """The capabilities in a stored role. Words of a later release are ignored."""
     return frozenset(capability for capability in Capability if capability.value in names)
 
 
@@ -167,7 +171,7 @@ def role_created(role: Role, actor: Actor) -> Event:
 
 
 def role_updated(before: Role, after: Role, actor: Actor) -> Event:
-    """Says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values."""
     details: dict[str, Json] = {"role_slug": after.slug}
     if before.name != after.name:
         details |= {"old_name": before.name, "new_name": after.name}

@@ -1,4 +1,4 @@
-"""SIEM configurations: where an organization has its audit log and its sign-ins sent, in whose form, and with which credentials."""
+"""SIEM configurations: the receiver of an organization's audit log and sign-ins, the form of the data, and the credentials."""
 
 import json
 import re
@@ -24,8 +24,8 @@ MOST_IN_A_BATCH: Final = 1000
 
 _FIELD_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FIELD_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
-# The request is framed, described and addressed by us, and what speaks to the next hop, or holds the request up, is not for whom
-# credentials are (RFC 9110, sections 7.6, 7.8, 10.1.1, 13 and 14).
+# Headers that credentials must not use. We write those that frame, describe or address the request. The others speak to the next hop, or
+# hold the request up (RFC 9110, sections 7.6, 7.8, 10.1.1, 13 and 14).
 _OURS: Final = frozenset(
     {
         *("host", "date", "user-agent", "accept-encoding", "content-length", "content-type", "content-encoding", "content-range"),
@@ -43,7 +43,7 @@ class SiemProvider(StrEnum):
     GENERIC = "generic"
 
 
-# Other names for the same forms, among them such as name the form and no maker.
+# Other names for the same forms. Some of them name the form and no vendor.
 _NAMES: Final[Mapping[SiemProvider, tuple[str, ...]]] = {
     SiemProvider.SPLUNK_HEC: ("splunk", "hec", "event_collector", "http_event_collector"),
     SiemProvider.DATADOG: ("datadog_logs", "log_intake", "logs_intake", "http_log_intake"),
@@ -54,8 +54,8 @@ _BY_NAME: Final = {name: provider for provider, names in _NAMES.items() for name
 
 
 class SiemCredentials(Frozen):
-    """`auth_header` is the value of `Authorization`, or `Name: value`. With an `api_key` it may be the name of the header that carries
-    this.
+    """`auth_header` is the value of `Authorization`, or `Name: value`. With an `api_key`, it may also be the name of
+    the header for the key.
     """
 
     api_key: Secret | None = None
@@ -65,7 +65,7 @@ class SiemCredentials(Frozen):
         return self.api_key is not None or self.auth_header is not None
 
     def text(self) -> bytes:
-        """What is sealed."""
+        """The text that is sealed."""
         return json.dumps(
             {
                 "api_key": None if self.api_key is None else self.api_key.reveal(),
@@ -80,7 +80,7 @@ class SiemCredentials(Frozen):
 
 
 class SiemConfiguration(Frozen, kw_only=True):
-    """Its id names the export, whose chains begin at its first entry."""
+    """The configuration's id names the export. The chains of an export begin with its first entry."""
 
     id: SiemId
     organization: OrganizationId
@@ -95,7 +95,7 @@ class SiemConfiguration(Frozen, kw_only=True):
 
 
 class SiemHealth(Frozen):
-    """`lag` counts entries that have not been received, and `lag_seconds` is the age of the oldest of them."""
+    """`lag` counts the entries that the receiver has not confirmed, and `lag_seconds` is the age of the oldest of them."""
 
     last_delivered_at: datetime | None = None
     last_error: str | None = None
@@ -133,7 +133,7 @@ def siem_batch_size(size: int) -> int:
 
 
 def credential(field: str, text: str | None) -> Secret | None:
-    """None when there is none. Raises `BadRequest`, also for what could not stand in a header."""
+    """None when there is none. Raises `BadRequest`, also for a text that cannot be in a header."""
     if not text:
         return None
     if len(text) > LONGEST_CREDENTIAL or _FIELD_VALUE.fullmatch(text) is None:
@@ -142,7 +142,7 @@ def credential(field: str, text: str | None) -> Secret | None:
 
 
 def require_usable(credentials: SiemCredentials) -> None:
-    """Raises `BadRequest` for a header that is ours to write, or to leave out."""
+    """Raises `BadRequest` for a header that only we may write, or that must be missing."""
     if any(name.lower() in _OURS for name in authentication(SiemProvider.GENERIC, credentials)):
         raise BadRequest("auth_header: this header is not for credentials")
 
@@ -173,8 +173,8 @@ def _usual(provider: SiemProvider, key: str) -> Mapping[str, str]:
 
 
 def keeps_credentials(before: SiemConfiguration, provider: SiemProvider, to: OutboundDestination) -> bool:
-    """Whether credentials that nobody sends again stay: only for whom they were given to. Or somebody who does not know them could have
-    them sent to a place of their own.
+    """Whether a change without new credentials may keep the old ones: only for the receiver that they were given for. Otherwise a member
+    who does not know them could have them sent to a server of their own.
     """
     there = siem_destination(before.endpoint_url)
     return before.provider is provider and (there.scheme, there.host, there.port) == (to.scheme, to.host, to.port)
@@ -193,7 +193,7 @@ def siem_tested(configuration: SiemConfiguration, actor: Actor) -> Event:
 
 
 def _event(name: str, configuration: SiemConfiguration, actor: Actor) -> Event:
-    """Without the URL, which may hold a token of the receiver's."""
+    """The event has no URL, because the URL may contain a token of the receiver."""
     details: Mapping[str, Json] = {
         "name": configuration.name,
         "provider_type": configuration.provider.value,

@@ -1,8 +1,8 @@
-"""What leaves for a SIEM: numbered entries in a chain that anybody can verify without a key of ours, in the form of each provider.
+"""The data for a SIEM, in the form of each provider: numbered entries in a chain that anybody can verify without a key of ours.
 
-The digest of each entry covers the one before, and the end of each batch is signed. What may be forgotten of an entry is not covered
-itself: the chain covers a commitment to it, a salted digest. So it may be missing, and the chain still holds.
-`docs/guides/verify-audit-offline.md` is the other side of this file.
+The digest of each entry covers the entry before, and the end of each batch is signed. The chain does not cover the part of an entry that
+may be forgotten, but a commitment to this part, a salted digest. So the part may be missing, and the chain still holds.
+`docs/guides/verify-audit-offline.md` tells how to verify it.
 """
 
 import json
@@ -19,25 +19,25 @@ from core.domain.record.deliveries import rest_asked
 from core.domain.tenancy.siem import SiemProvider
 from core.frozen import Frozen
 
-# What one batch weighs, give or take an entry. Receivers take at least this much.
+# The size of one batch in bytes; the last entry may go beyond it. All receivers accept at least this much.
 MOST_BYTES: Final = 1 << 20
 _FIRST_PAUSE: Final = timedelta(seconds=5)
 _LONGEST_PAUSE: Final = timedelta(minutes=10)
 _LONGEST_ERROR: Final = 300
 _ALREADY_THERE: Final = 409
-# Datadog takes a thousand items at once, of which the head is one, and indexes none whose time is more than 18 hours ago.
+# Datadog accepts a thousand items at once, the head included. It does not index items whose time is more than 18 hours ago.
 _MOST_ITEMS_OF_DATADOG: Final = 1000
 _OLDEST_OF_DATADOG: Final = timedelta(hours=17)
 
 
 class Stream(StrEnum):
-    """Each has a sequence, a chain and a cursor of its own."""
+    """Each stream has a sequence, a chain and a cursor of its own."""
 
     AUDIT = "audit"
     SIGN_IN = "sign_in"
 
 
-# The personal part of an entry is a list in the order of these.
+# The personal part of an entry is a list in this order.
 PERSONAL_FIELDS: Final[Mapping[Stream, Sequence[str]]] = {
     Stream.AUDIT: ("address", "user_agent", "details"),
     Stream.SIGN_IN: ("user_id", "address", "user_agent", "country", "city", "device_id"),
@@ -45,15 +45,15 @@ PERSONAL_FIELDS: Final[Mapping[Stream, Sequence[str]]] = {
 
 
 class Cursor(Frozen):
-    """The last entry that was received, and the digest of the chain there."""
+    """The last entry that the receiver has confirmed, and the digest of the chain there."""
 
     sequence: int = 0
     digest: bytes = bytes(32)
 
 
 class Numbered(Frozen):
-    """An entry in its place. `entry` is None when it is missing: somebody removed it. `personal` is the text that the commitment was made
-    of, after the salt; None when there is none, or when it was forgotten.
+    """An entry in its place. `entry` is None when somebody has removed the entry. `personal` is the text behind the commitment, after the
+    salt. It is None when there is none, or when it was forgotten.
     """
 
     sequence: int
@@ -73,12 +73,12 @@ class ExportIdentity(Frozen):
 
 
 def canonical(value: Mapping[str, Json]) -> bytes:
-    """Keys in order, no spaces, UTF-8: the one text of a JSON value that both sides compute."""
+    """The one text of a JSON value that both sides compute: keys in order, no spaces, UTF-8."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def record_of(export: ExportIdentity, stream: Stream, before: Cursor, one: Numbered) -> tuple[Mapping[str, Json], Cursor]:
-    """The entry as it leaves, and the end of the chain with it."""
+    """The entry as it is sent, and the end of the chain with it."""
     covered: dict[str, Json] = {
         **export.place(stream, one.sequence),
         "previous": before.digest.hex(),
@@ -97,12 +97,12 @@ def _personal(stream: Stream, one: Numbered) -> Mapping[str, Json] | None:
 
 
 def head_claims(export: ExportIdentity, stream: Stream, end: Cursor, now: datetime, issuer: str) -> Mapping[str, Json]:
-    """What the signature of a head says."""
+    """The claims of a signed head."""
     return {"iss": issuer, "iat": int(now.timestamp()), **export.place(stream, end.sequence), "digest": end.digest.hex()}
 
 
 class Batch:
-    """Entries that leave together, one after the other."""
+    """Entries that are sent together, in order."""
 
     def __init__(self, provider: SiemProvider, export: ExportIdentity, stream: Stream, after: Cursor, now: datetime) -> None:
         self._provider = provider
@@ -122,24 +122,26 @@ class Batch:
         self.oldest = self.oldest or one.at
 
     def body(self, head: str, now: datetime) -> bytes:
-        """With the signed head of the chain as its last item."""
+        """The body. The signed head of the chain is its last item."""
         record = {**self._export.place(self._stream, self.end.sequence), "head": head}
         return joined(self._provider, [*self._items, _wrapped(self._provider, record, now)])
 
 
 def test_body(provider: SiemProvider, export: ExportIdentity, now: datetime) -> bytes:
-    """Of no sequence, and in no chain."""
+    """A test message. It belongs to no sequence and no chain."""
     record = {**export.place("test", 0), "message": "Postern can send here"}
     return joined(provider, [_wrapped(provider, record, now)])
 
 
 def _shown_time(provider: SiemProvider, at: datetime | None, now: datetime) -> datetime | None:
-    """None where the receiver would throw the entry away for its age, and so takes the time of arrival. The record has the entry's own."""
+    """The time that the receiver should show. None when the receiver would reject the entry for its age: then it shows the time of arrival.
+    The record has the entry's own time.
+    """
     return None if provider is SiemProvider.DATADOG and at is not None and now - at > _OLDEST_OF_DATADOG else at
 
 
 def _wrapped(provider: SiemProvider, record: Mapping[str, Json], at: datetime | None) -> bytes:
-    """In the provider's form, with its time where the provider looks for it."""
+    """A record in the provider's form, with the time in the field that the provider reads."""
     when = None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
     match provider:
         case SiemProvider.SPLUNK_HEC:
@@ -153,7 +155,7 @@ def _wrapped(provider: SiemProvider, record: Mapping[str, Json], at: datetime | 
             message = f"postern {record['stream']} {record['sequence']}"
             return canonical({**told, "ddsource": "postern", "service": "postern", "ddtags": tags, "message": message, "postern": record})
         case SiemProvider.ELASTIC:
-            # https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-bulk: one that is there already is not written again.
+            # https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-bulk: `create` does not write an existing entry again.
             kind = "-head" if "head" in record else ""
             identity = f"{record['export_id']}-{record['stream']}-{record['sequence']}{kind}"
             action = {} if record["stream"] == "test" else {"_id": identity}
@@ -179,7 +181,9 @@ def headers_of(provider: SiemProvider, authentication: Mapping[str, str]) -> Map
 
 
 def asked_of(provider: SiemProvider, to: OutboundDestination) -> OutboundDestination:
-    """Elastic's answer tells what became of each item, and is asked to tell no more than that: only the beginning of an answer is read."""
+    """The address for a batch. Elastic's answer says for each item what happened. We ask for no other fields, because we read only the
+    beginning of an answer.
+    """
     if provider is not SiemProvider.ELASTIC or "filter_path=" in to.target:
         return to
     mark = "&" if "?" in to.target else "?"
@@ -187,12 +191,12 @@ def asked_of(provider: SiemProvider, to: OutboundDestination) -> OutboundDestina
 
 
 def refusal(provider: SiemProvider, status: int, body: bytes) -> str | None:
-    """Why the batch does not count as received. None: it does."""
+    """The reason why the batch does not count as received. None when it does."""
     if not 200 <= status < 300:
         return f"answered {status}"
     if provider is not SiemProvider.ELASTIC or not body.strip():
         return None
-    # Answers 200 also when it has refused some of the items, or all.
+    # Elastic answers 200 even when it has refused some or all items.
     try:
         told: Any = json.loads(body)
         items = [item for one in told["items"] for item in one.values()] if told["errors"] else None
@@ -200,7 +204,7 @@ def refusal(provider: SiemProvider, status: int, body: bytes) -> str | None:
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return f"answered {status}, but not as a bulk interface does"
     if items == []:
-        # The configured address may ask for less of an answer. What was refused must show.
+        # The configured address may filter the fields of the answer. Refused items must still be visible.
         return f"answered {status}, but not which entries it refused"
     if not failed:
         return None
@@ -210,7 +214,7 @@ def refusal(provider: SiemProvider, status: int, body: bytes) -> str | None:
 
 
 def _word(kind: Any) -> str:
-    """What a member may be shown, and a log may hold."""
+    """The error type without characters that must not be shown to a member or logged."""
     return "".join(letter for letter in kind[:_LONGEST_ERROR] if " " <= letter <= "~") if isinstance(kind, str) else ""
 
 
@@ -220,8 +224,8 @@ def _failed(item: Mapping[str, Any]) -> bool:
 
 
 def pause_after(failures: int, spread: float, retry_after: str | None, now: datetime) -> timedelta:
-    """Until the next attempt; `failures` are those before this one. Longer each time, and up to a tenth more, so that what failed together
-    does not return together. There is no last attempt: nothing may be left out.
+    """The pause before the next attempt. `failures` counts the failures before this one. The pause grows each time, and is up to a tenth
+    longer, so that exports that failed together do not return together. There is no last attempt: no entry may be left out.
     """
     pause: timedelta = min(_FIRST_PAUSE * (1 << min(failures, 10)), _LONGEST_PAUSE) * (1 + spread / 10)
     rest = rest_asked(retry_after, now)
@@ -229,6 +233,6 @@ def pause_after(failures: int, spread: float, retry_after: str | None, now: date
 
 
 def most_of_a_batch(provider: SiemProvider, batch_size: int, failures: int) -> int:
-    """Fewer after each failure, since the size may be what the receiver refuses."""
+    """The number of entries in a batch. It shrinks after each failure, since the receiver may refuse the batch for its size."""
     most = min(batch_size, _MOST_ITEMS_OF_DATADOG - 1) if provider is SiemProvider.DATADOG else batch_size
     return max(1, most >> min(failures, 10))

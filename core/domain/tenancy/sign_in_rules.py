@@ -1,5 +1,5 @@
-"""Sign-in rules: what an organization asks of those who work in it. Whether its members need a second factor, how long a device is trusted
-to do without it, how long sessions last, to whom invitations go, and whether its members may sign in by a mailed link.
+"""Sign-in rules: an organization's demands on people who work in it. Whether its members need a second factor, how long a device is trusted
+without one, how long sessions last, which addresses get invitations, and whether its members may sign in by a mailed link.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from core.frozen import Frozen, replace
 
 DEFAULT_GRACE_DAYS: Final = 7
 LONGEST_GRACE_DAYS: Final = 90
-# Ninety days, as sessions last at most unless the operator says otherwise.
+# Ninety days. Sessions last at most so long, unless the operator configures otherwise.
 LONGEST_SESSION_HOURS: Final = 90 * 24
 MOST_DOMAINS: Final = 50
 
@@ -32,14 +32,14 @@ class MfaPolicy(StrEnum):
 
 class SignInRules(Frozen, kw_only=True):
     mfa_required_since: datetime | None = None
-    """None: members need no second factor."""
+    """None when members need no second factor."""
     mfa_grace_days: int = DEFAULT_GRACE_DAYS
-    """How long a member has to set one up, from the rule on or from joining, whichever is later."""
+    """How long a member has to set up a second factor. The time begins with the rule or with joining, whichever is later."""
     device_trust_days: int = DEFAULT_TRUST_DAYS
     session_hours: int | None = None
-    """From the sign-in on. None: as long as any session of the installation."""
+    """The lifetime of sessions after the sign-in. None for the installation's own limit."""
     invitation_domains: tuple[str, ...] = ()
-    """Those that compare as an address does. Empty: invitations go to any address."""
+    """The domains in the form in which addresses compare. Empty when invitations may go to any address."""
     sign_in_links: bool = True
     """Whether members may sign in by a mailed link."""
 
@@ -49,7 +49,9 @@ class SignInRules(Frozen, kw_only=True):
 
 
 class SignInRulesChange(Frozen, kw_only=True):
-    """What is None stays as it is; a session lifetime of None is that of the installation."""
+    """A change of the rules. Fields that are None or UNCHANGED keep their value. A `session_hours` of None sets the
+    installation's own limit.
+    """
 
     mfa_policy: MfaPolicy | None = None
     mfa_grace_days: int | None = None
@@ -59,7 +61,7 @@ class SignInRulesChange(Frozen, kw_only=True):
     sign_in_links: bool | None = None
 
     def require_allowed(self) -> None:
-        """Raises `BadRequest`, which names the field."""
+        """Raises `BadRequest`, with the name of the field."""
         _require_within("mfa_grace_days", self.mfa_grace_days, 0, LONGEST_GRACE_DAYS)
         _require_within("device_trust_days", self.device_trust_days, 0, LONGEST_TRUST_DAYS)
         if not isinstance(self.session_hours, Unchanged):
@@ -70,7 +72,7 @@ class SignInRulesChange(Frozen, kw_only=True):
             raise BadRequest("Send at least one of the rules")
 
     def applied(self, before: SignInRules, now: datetime) -> SignInRules:
-        """A rule that stands already keeps its beginning, and so the grace period of everybody."""
+        """The rules after the change. A rule that already stands keeps its beginning, and so everybody keeps their grace period."""
         since = before.mfa_required_since
         if self.mfa_policy is MfaPolicy.OPTIONAL:
             since = None
@@ -93,8 +95,8 @@ def _require_within(name: str, number: int | None, least: int, most: int) -> Non
 
 
 def grace_is_over(due: datetime | None, now: datetime) -> bool:
-    """`due` is when the grace period of a member ends who has no second factor. None: nothing is asked of them. Statements decide it by the
-    fragment of the same name in `adapters/postgres/identity/factors/mfa.py`.
+    """`due` is the end of the grace period of a member without a second factor. It is None when the organization asks nothing of the
+    member. SQL statements use the fragment of the same name in `adapters/postgres/identity/factors/mfa.py`.
     """
     return due is not None and due <= now
 
@@ -106,15 +108,15 @@ def require_second_factor(due: datetime | None, now: datetime) -> None:
 
 
 def outlasted(lifetime: timedelta) -> ReauthenticationRequired:
-    """Asks for another sign-in: the session goes on elsewhere, and is too old for this organization. A code of the second factor is not
-    enough, since enabling one is a proof, too, and whoever has taken over a session could keep it by that.
+    """Asks for another sign-in, because the session is too old for this organization; elsewhere it stays valid. A code of the second factor
+    is not enough: enabling a second factor is a proof too, so the thief of a session could keep the session by enabling one.
     """
     message = "This organization asks for a more recent sign-in: send your password to POST /api/auth/reauthenticate, or sign in again"
     return ReauthenticationRequired(message, max_age=lifetime, words="password_needed_again")
 
 
 def is_invitable(email: Email, domains: Sequence[str]) -> bool:
-    """A domain stands for itself alone, and for none below it."""
+    """A domain in the list allows no subdomains."""
     return not domains or email.domain in domains
 
 
@@ -123,7 +125,7 @@ def session_lifetime(hours: int | None) -> timedelta | None:
 
 
 def sign_in_rules_updated(organization: OrganizationId, before: SignInRules, after: SignInRules, actor: Actor) -> Event:
-    """Says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values."""
     old, new = _told(before), _told(after)
     changed = [rule for rule in new if old[rule] != new[rule]]
     details: dict[str, Json] = {f"old_{rule}": old[rule] for rule in changed} | {f"new_{rule}": new[rule] for rule in changed}

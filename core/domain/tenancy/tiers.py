@@ -1,4 +1,4 @@
-"""Tiers: how much an organization gets. Two are shipped."""
+"""Tiers: the limits and the price of an organization. Two tiers are built in."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -23,12 +23,12 @@ class Tier(Frozen):
 
 
 def largest(tiers: Iterable[Tier]) -> Tier:
-    """The one with the most services; of several, with the most members, and then the dearest."""
+    """The tier with the most services; of several, the one with the most members, and then the dearest."""
     return max(tiers, key=lambda tier: (tier.default_max_services, tier.default_max_users, tier.price_cents, str(tier.id)))
 
 
 class LimitSource(StrEnum):
-    """Where the limit of an organization comes from."""
+    """The source of an organization's limit."""
 
     CUSTOM = "custom"
     TIER = "tier"
@@ -41,7 +41,7 @@ class UserLimit(Frozen):
 
 
 def user_limit(custom: int | None, tier: int | None) -> UserLimit:
-    """How many members an organization may have: its own number, otherwise its tier's, otherwise a small default."""
+    """The number of members that an organization may have: its own number, otherwise its tier's, otherwise a small default."""
     if custom is not None:
         return UserLimit(custom, LimitSource.CUSTOM)
     if tier is not None:

@@ -1,4 +1,6 @@
-"""Upstream providers of an organization's own: any that speaks OpenID Connect, by its issuer, with the organization's client there."""
+"""Upstream providers of an organization's own: any provider that speaks OpenID Connect, known by its issuer, with the
+organization's client there.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +15,7 @@ from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
-# Each is a button on the organization's sign-in page.
+# Each provider is a button on the organization's sign-in page.
 MOST_PROVIDERS: Final = 20
 LONGEST_NAME: Final = 100
 LONGEST_ISSUER: Final = 500
@@ -24,7 +26,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class UpstreamProvider(Frozen, kw_only=True):
-    """Without the secret, which is only ever opened to be used."""
+    """The provider without the client's secret, which is opened only for use."""
 
     id: UpstreamProviderId
     organization: OrganizationId
@@ -32,7 +34,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     issuer: str
     client_id: str
     scopes: tuple[str, ...]
-    """Beside those that say who somebody is."""
+    """Scopes to ask for, besides those that identify a person."""
     enabled: bool
     created_at: datetime
     updated_at: datetime
@@ -50,7 +52,7 @@ def provider_name(text: str) -> str:
 
 
 def issuer(text: str) -> str:
-    """Byte for byte as its tokens say it (OpenID Connect Core, section 2). Raises `BadRequest`."""
+    """The issuer, byte for byte as the provider's tokens have it (OpenID Connect Core, section 2). Raises `BadRequest`."""
     try:
         destination(text)
     except NotADestination as refusal:
@@ -76,7 +78,7 @@ def provider_created(provider: UpstreamProvider, actor: Actor) -> Event:
 
 
 def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: Actor, *, secret: bool) -> Event:
-    """Says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values."""
     old, new = _told(before), _told(after)
     details: dict[str, Json] = {"name": after.name}
     for field, value in new.items():

@@ -1,6 +1,7 @@
-"""Deliveries to webhooks: one event on its way to one webhook. What is sent, how it is signed, and when it is tried again.
+"""Deliveries to webhooks: one event on its way to one webhook. The content, the signature, and the times of the attempts.
 
-The signature is that of Standard Webhooks (https://www.standardwebhooks.com), and beside it a hex form for receivers that know no other.
+The signature is that of Standard Webhooks (https://www.standardwebhooks.com). A second signature in hex is for receivers that do not know
+this standard.
 """
 
 import hmac
@@ -24,12 +25,12 @@ RULES: Final = DeliveryRules(
     received=range(200, 300),
     longest_kept_answer=2_000,
 )
-# Events that one replay queues.
+# The number of events that one replay queues.
 MOST_REPLAYED: Final = 10_000
 
 
 class Happened(Frozen, kw_only=True):
-    """The event, as the organization may know it."""
+    """The event, with the data that the organization may know."""
 
     id: EventId
     name: str
@@ -55,7 +56,7 @@ class Happened(Frozen, kw_only=True):
 
 
 class Delivery(Frozen, kw_only=True):
-    """As its organization sees it. `attempts` counts those that have ended."""
+    """A delivery, as its organization sees it. `attempts` counts the attempts that have ended."""
 
     id: WebhookDeliveryId
     webhook: WebhookId
@@ -72,14 +73,14 @@ class Delivery(Frozen, kw_only=True):
 
 
 class DueEvent(DueDelivery):
-    """`waited`: for how long it has been due."""
+    """A delivery that is due. `waited` is the time since it became due."""
 
     happened: Happened
     waited: timedelta
 
 
 class Replayed(Frozen):
-    """`continue_from` is where the next replay begins, when there were more events than one may queue."""
+    """The result of a replay. `continue_from` is where the next replay begins, when there were more events than one replay may queue."""
 
     queued: int
     continue_from: datetime | None
@@ -90,7 +91,7 @@ def body_of(happened: Happened) -> bytes:
 
 
 def headers_of(delivery: UUID, happened: Happened, body: bytes, secrets: Sequence[Secret], now: datetime) -> Mapping[str, str]:
-    """`secrets`: the current one first, then the one before it while that still signs."""
+    """`secrets` has the current secret first, then the previous one while it still signs."""
     seconds = str(int(now.timestamp()))
     signed = f"{happened.id}.{seconds}.".encode() + body
     signatures = [b64encode(hmac.digest(key_of(secret), signed, sha256)).decode() for secret in secrets]

@@ -1,4 +1,4 @@
-"""Webhooks: where an organization wants to hear of what happens in it, of what, and the secret that proves that it hears it from us."""
+"""Webhooks: an organization's address for events, the events that it wants, and the secret that proves that they come from us."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
@@ -15,12 +15,12 @@ from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
-# Each event is one more row and one more call for each of them.
+# Each event costs one more row and one more call for each webhook.
 MOST_WEBHOOKS: Final = 50
 LONGEST_NAME: Final = 100
-# After a rotation, the secret before still signs for as long as this.
+# After a rotation, the previous secret still signs for so long.
 OVERLAP: Final = timedelta(hours=24)
-# A webhook that has only failed for this long is paused.
+# A webhook that has only failed for so long is paused.
 PATIENCE: Final = timedelta(days=5)
 
 SECRET_BYTES: Final = 32
@@ -29,7 +29,9 @@ _SUBSCRIBABLE: Final = tuple(one.name for one in WEBHOOK_EVENTS)
 
 
 class Webhook(Frozen, kw_only=True):
-    """`paused_at`: we have disabled it, since it failed for days. None when a person has, or nobody."""
+    """`paused_at` is set when we have disabled the webhook, because it failed for days. None when a person has disabled
+    it, or nobody has.
+    """
 
     id: WebhookId
     organization: OrganizationId
@@ -43,7 +45,7 @@ class Webhook(Frozen, kw_only=True):
 
 
 def secret_of(random: bytes) -> Secret:
-    """In the form of Standard Webhooks."""
+    """A secret in the form of Standard Webhooks."""
     return Secret(_KIND + b64encode(random).decode())
 
 
@@ -68,7 +70,7 @@ def webhook_destination(text: str) -> OutboundDestination:
 
 
 def subscription(names: Collection[str]) -> tuple[str, ...]:
-    """Each once, in the order of the catalogue. Raises `BadRequest`."""
+    """The subscribed events, each once, in the order of the catalogue. Raises `BadRequest`."""
     if not names:
         raise BadRequest("events: name at least one")
     if len(names) > len(_SUBSCRIBABLE) or not set(names) <= set(_SUBSCRIBABLE):
@@ -91,7 +93,7 @@ def webhook_created(webhook: Webhook, actor: Actor) -> Event:
 
 
 def webhook_updated(before: Webhook, after: Webhook, actor: Actor) -> Event:
-    """Says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values."""
     old, new = _told(before), _told(after)
     details: dict[str, Json] = {"name": after.name}
     for field, value in new.items():
@@ -119,7 +121,7 @@ def webhook_paused(webhook: Webhook, failing_since: datetime) -> Event:
 
 
 def _told(webhook: Webhook) -> Mapping[str, Json]:
-    """Without the URL, which may hold a token of the receiver's."""
+    """The event has no URL, because the URL may contain a token of the receiver."""
     return {
         "name": webhook.name,
         "host": webhook_destination(webhook.url).host,
