@@ -1,4 +1,4 @@
-"""API keys: a service's own servers call us with them. Each key has the permissions that it was given."""
+"""API keys: a service's own servers use them to call us. Each key has its own permissions."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -15,13 +15,13 @@ from core.frozen import Frozen, replace
 
 KIND: Final = "sk"
 LONGEST_LIFE: Final = 3650
-"""In days. For a longer time, a key without an end is the honest choice."""
+"""In days. A key for a longer time should rather be one without an end."""
 MOST_KEYS: Final = 1000
-"""Keys of one service, expired ones included: they stay until they are deleted."""
+"""The limit for one service. Expired keys count too, because they stay until somebody deletes them."""
 
 
 class Permission(StrEnum):
-    """What an API key may do with its service."""
+    """The actions that an API key may take for its service."""
 
     READ_USERS = "read:users"
     WRITE_USERS = "write:users"
@@ -35,7 +35,7 @@ class Permission(StrEnum):
 
     @property
     def capability(self) -> Capability:
-        """What a person must be able to do before they may let a key do it."""
+        """The capability that people need before they may give this permission to a key."""
         return _CAPABILITIES[self]
 
 
@@ -54,7 +54,7 @@ _BY_WORD: Final = {permission.value: permission for permission in Permission}
 
 
 class ApiKey(Frozen, kw_only=True):
-    """What is kept of a key. The key itself is only in the answer that creates it. `prefix` is how it begins."""
+    """The stored data of a key. The key itself is only in the answer that creates it. `prefix` is its beginning."""
 
     id: ApiKeyId
     service: ServiceId
@@ -99,19 +99,19 @@ class KeyHolder(Frozen):
 
 
 def key_permissions(wanted: Collection[Permission]) -> tuple[Permission, ...]:
-    """Each permission once, in the order given. Raises `BadRequest` for an empty list."""
+    """Each permission once, in the order of the request. Raises `BadRequest` for an empty list."""
     if not wanted:
         raise BadRequest("permissions: at least one is required")
     return tuple(dict.fromkeys(wanted))
 
 
 def known_permissions(words: Iterable[str]) -> tuple[Permission, ...]:
-    """The stored permissions. A word that this version does not know permits nothing."""
+    """The stored permissions. Words that this release does not know permit nothing."""
     return tuple(_BY_WORD[word] for word in words if word in _BY_WORD)
 
 
 def key_expiry(days: int | None, now: datetime) -> datetime | None:
-    """None when the key does not expire. Raises `BadRequest`."""
+    """The end of a key's life. None when the key does not expire. Raises `BadRequest`."""
     if days is None:
         return None
     if not 1 <= days <= LONGEST_LIFE:
@@ -120,7 +120,7 @@ def key_expiry(days: int | None, now: datetime) -> datetime | None:
 
 
 def require_grantable(permissions: Iterable[Permission], held: Collection[Capability]) -> None:
-    """Nobody lets a key do what they may not do themselves."""
+    """Nobody can give a key permissions for actions that they may not take themselves. Raises `Forbidden`."""
     missing = [permission for permission in permissions if permission.capability not in held]
     if missing:
         needed = ", ".join(f"{permission} (needs {permission.capability})" for permission in missing)
@@ -137,7 +137,7 @@ def api_key_created(placed: PlacedKey, actor: Actor) -> Event:
 
 
 def api_key_deleted(placed: PlacedKey, actor: Actor, operator: str = "") -> Event:
-    """`operator` is the name of the person at the command line. It stands apart, so that it can be forgotten."""
+    """`operator` is the name of the person at the command line. It is kept apart, so that it can be forgotten."""
     return replace(_event("api_key.deleted", placed, actor), personal={"operator": operator} if operator else {})
 
 

@@ -1,8 +1,8 @@
-"""Billing: what the payment provider's news add up to, in whatever order and however often they arrive.
+"""Billing: the state of subscriptions, from the payment provider's news. The news may arrive in any order, and more than once.
 
-Of each subscription at the provider we keep a few *facets*. Each facet is the greatest of all that was heard of it, by the time at the
-provider, then by precedence, then by id. The greatest of a set does not depend on the order in which one looks at it, nor on how often. The
-state of the subscription follows from its facets alone.
+Of each subscription at the provider we store a few *facets*. Each facet is the greatest item of its kind that any news contained: first by
+the time at the provider, then by precedence, then by id. The greatest item of a set depends neither on the order of the items nor on
+repetitions. The state of the subscription follows from its facets alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from core.domain.services.billing_news import Named, News, NewsType, Snapshot
 from core.domain.services.subscriptions import LATEST_END, Subscription, SubscriptionStatus
 from core.frozen import Frozen, replace
 
-# The provider retries for days. What is older than this is told to nobody by mail.
+# The provider retries for days. Nobody gets a mail about news that are older than this.
 LATE: Final = timedelta(days=3)
-# After the end of a period, before we ask: the provider needs an hour or so to bill the next one.
+# How long after the end of a period we ask the provider. The provider needs an hour or so to bill the next period.
 GRACE: Final = timedelta(minutes=15)
-# Between two questions about the same subscription while the answer stays the same.
+# The time between two questions about the same subscription while the answer stays the same.
 AGAIN: Final = timedelta(hours=1)
 SWEEP: Final = timedelta(days=1)
 EVENT_RETENTION: Final = timedelta(days=90)
@@ -34,7 +34,8 @@ _STATUSES: Final[Mapping[str, SubscriptionStatus | None]] = {
     "paused": SubscriptionStatus.EXPIRED,
     "canceled": SubscriptionStatus.CANCELLED,
 }
-# Among news of the same second. A first payment makes `incomplete` `active` within one, and nothing follows the final ones.
+# The order of news of the same second. A first payment turns `incomplete` into `active` within one second, and nothing follows the final
+# states.
 _RANKS: Final[Mapping[str, int]] = {"incomplete": 0, "canceled": 20, "incomplete_expired": 20}
 _RANK: Final = 10
 _MOST_NAMES: Final = 8
@@ -48,11 +49,13 @@ _PRECEDENCES: Final[Mapping[str, int]] = {
 }
 
 Place = tuple[int, int, str]
-"""Where something stands among its like: the time at the provider, the precedence, the id."""
+"""The rank of an item among its kind: the time at the provider, the precedence, the id."""
 
 
 class Seen(Frozen):
-    """`since` is when it began to be so, as far as we know: looking again and finding the same is no news."""
+    """A description of the subscription. `since` is when it began to be true, as far as we know: a new look with the same result does not
+    change it.
+    """
 
     place: Place
     snapshot: Snapshot
@@ -65,14 +68,14 @@ class Paid(Frozen):
 
 
 class Said(Frozen):
-    """Whom and what the metadata named, and since when."""
+    """The ids that the metadata named, and when it first named them."""
 
     created: int
     names: Named
 
 
 class State(Frozen):
-    """`status` is None for a subscription that has not begun. `news_at` is the time of the newest news."""
+    """The state of a subscription. `status` is None when the subscription has not begun. `news_at` is the time of the newest news."""
 
     status: SubscriptionStatus | None
     end: datetime
@@ -93,10 +96,10 @@ class Facets(Frozen):
     deleted: Place | None = None
     said: Sequence[Said] = ()
     is_doubtful: bool = False
-    """Two different descriptions have the same time, so only the provider can tell which one holds."""
+    """Two different descriptions have the same time, so only the provider can tell which of them is true."""
 
     def after(self, news: News) -> "Facets":
-        """With what this tells. The order in which several are taken makes no difference, nor does taking one twice."""
+        """The facets with these news added. The order of several news makes no difference, and neither does adding the same news twice."""
         kind = news.handled
         place: Place = (news.created, _PRECEDENCES.get(news.type, 0), news.id)
         facets = self
@@ -123,7 +126,7 @@ class Facets(Frozen):
         return replace(self, seen=higher, is_doubtful=doubtful)
 
     def with_names(self, snapshot: Snapshot, created: int) -> "Facets":
-        """The earliest count, as our own checkout wrote the first of them."""
+        """The earliest names win, because our own checkout wrote the first ones."""
         if snapshot.names is None:
             return self
         since = {one.names: one.created for one in self.said}
@@ -132,12 +135,14 @@ class Facets(Frozen):
         return replace(self, said=tuple(said[:_MOST_NAMES]))
 
     def looked(self, snapshot: Snapshot, at: int) -> "Facets":
-        """As we have just seen it at the provider, at this time there. What it says holds against everything that happened before."""
+        """The facets after a look at the provider, at this time of the provider's clock. The description that we saw overrides everything
+        that happened before.
+        """
         known = self.seen
         same = known is not None and known.snapshot == snapshot and self.deleted is None and not self._has_newer_invoice(known)
         place: Place = (at, _RANKS.get(snapshot.status, _RANK) + _PRECEDENCES[_LOOK], _LOOK)
         if known is not None and (known.place[0], known.place[2]) > (at, _LOOK):
-            # The provider itself has told of this very second, or of a later one.
+            # The provider itself has sent news of this very second, or of a later one.
             return replace(self, is_doubtful=self.is_doubtful or (known.place[0] == at and known.snapshot != snapshot))
         return replace(self, seen=Seen(place, snapshot, known.since if same and known is not None else at), is_doubtful=False).with_names(
             snapshot, at
@@ -148,11 +153,11 @@ class Facets(Frozen):
         return any(place[0] > seen.place[0] for place in invoices)
 
     def state(self) -> State | None:
-        """None while nobody has described the subscription itself."""
+        """None while no news have described the subscription itself."""
         if self.seen is None:
             return None
         snapshot, seen_at = self.seen.snapshot, self.seen.place[0]
-        # A word that is new to us ends nothing.
+        # A status that we do not know does not end the subscription.
         status = _STATUSES.get(snapshot.status, SubscriptionStatus.PAST_DUE)
         is_over = self.deleted is not None or snapshot.is_over
         end = snapshot.end
@@ -171,7 +176,9 @@ class Facets(Frozen):
         return State(status, _moment(end or snapshot.started), _moment(snapshot.started), snapshot, max(times), is_over)
 
     def _by_invoices(self, status: SubscriptionStatus, seen_at: int) -> SubscriptionStatus:
-        """The description of the subscription holds, unless an invoice was paid or failed later. Paid and failed in one second is paid."""
+        """The status in the subscription's description, unless an invoice was paid or failed later. If one was paid and one failed in the
+        same second, the subscription counts as paid.
+        """
         paid = self.paid.place[0] if self.paid is not None and self.paid.place[0] > seen_at else 0
         failed = self.failed[0] if self.failed is not None and self.failed[0] > seen_at else 0
         if not paid and not failed:
@@ -225,7 +232,7 @@ def _moment(seconds: int) -> datetime:
 
 
 class Buyer(Frozen):
-    """Whose subscription it is, and to which service of which organization."""
+    """The person who subscribes, and the service and organization of the subscription."""
 
     organization: OrganizationId
     service: ServiceId
@@ -234,7 +241,7 @@ class Buyer(Frozen):
 
 
 class OfferedPlan(Frozen):
-    """A plan of the service, which may have been deleted since somebody bought it."""
+    """A plan of the service. It may have been deleted after somebody bought it."""
 
     id: PlanId
     name: str
@@ -243,7 +250,7 @@ class OfferedPlan(Frozen):
 
 
 class Managed(Frozen):
-    """A subscription at the provider, beside our own record of it. `plan` is the one that it was last found to be for."""
+    """A subscription at the provider, with our own record of it. `plan` is the plan that it was for when we last determined it."""
 
     external_id: str
     facets: Facets
@@ -255,7 +262,7 @@ class Managed(Frozen):
 
 
 class WantedSubscription(Frozen):
-    """How our own record should be. `id` is None for one that is not there yet."""
+    """Our own record as it should be. `id` is None when there is no record yet."""
 
     of: Managed
     id: SubscriptionId | None
@@ -267,8 +274,8 @@ class WantedSubscription(Frozen):
 
 
 def chosen_plan(plans: Sequence[OfferedPlan], facets: Facets) -> OfferedPlan | None:
-    """What is paid for decides, and then what the metadata names: a subscriber may have moved to another plan at the provider, and the
-    price of a plan may have been replaced since. None when the metadata never named a plan of the service.
+    """The plan whose price is paid; after that, the plan that the metadata names. A subscriber may have changed the plan at the provider,
+    and a plan may have got a new price since. None when the metadata has never named a plan of the service.
     """
     if facets.seen is None:
         return None
@@ -287,13 +294,13 @@ def _age(plan: OfferedPlan) -> tuple[datetime, str]:
 
 
 def leading(managed: Sequence[Managed]) -> Managed | None:
-    """Of several that live, the one that counts: the youngest. Nobody should have two, but people find ways."""
+    """The subscription that counts among several living ones: the youngest. Nobody should have two, but it happens."""
     living = [(state.started, one.external_id, one) for one in managed if (state := one.facets.state()) is not None and state.lives]
     return max(living, key=lambda found: found[:2])[2] if living else None
 
 
 def wanted_of(one: Managed, plan: OfferedPlan, leader: Managed | None) -> WantedSubscription | None:
-    """None when it has not begun. A second living one is told as expired, until the one that counts is over."""
+    """None when the subscription has not begun. A second living subscription counts as expired, until the one that counts is over."""
     state = one.facets.state()
     if state is None or state.status is None:
         return None
@@ -303,7 +310,7 @@ def wanted_of(one: Managed, plan: OfferedPlan, leader: Managed | None) -> Wanted
 
 
 def override_holds(one: Managed, before: Facets) -> bool:
-    """What somebody set through the API stays until there is newer news: news that has just come, and is not older than that."""
+    """Whether a status that was set through the API still holds. It holds until news arrive that are newer."""
     state = one.facets.state()
     if one.overridden_at is None or state is None:
         return False
@@ -311,16 +318,16 @@ def override_holds(one: Managed, before: Facets) -> bool:
 
 
 def kept_by_override(overridden: Sequence[Managed], leader: Managed | None) -> set[str]:
-    """The ids of those whose record stays as somebody set it through the API. Where the provider's word makes another one live, none stays
-    that was kept alive by hand: only one lives.
+    """The ids of the subscriptions whose record stays as it was set through the API. If by the provider's news another subscription lives,
+    no record that is alive by hand stays: only one subscription lives.
     """
     one_lives = leader is not None and leader.external_id not in {one.external_id for one in overridden}
     return {one.external_id for one in overridden if not one_lives or one.record is None or not one.record.status.lives}
 
 
 def next_check(facets: Facets, now: datetime, *, told: bool) -> datetime | None:
-    """When to ask the provider about this one by itself. None when the daily look at all of them is enough. `told` is False after we have
-    just asked.
+    """When to ask the provider about this subscription alone. None when the daily look at all subscriptions is enough. `told` is False
+    after we have just asked.
     """
     state = facets.state()
     if state is None or facets.is_doubtful:
@@ -340,6 +347,6 @@ def is_late(news: News, now: datetime) -> bool:
 
 
 def still_asks(news: News, facets: Facets) -> bool:
-    """Whether an unfinished payment is still unfinished."""
+    """Whether a payment that needed the person's action still needs it."""
     state = facets.state()
     return state is not None and not state.is_over and (facets.paid is None or facets.paid.place[0] < news.created)

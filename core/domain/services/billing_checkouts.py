@@ -1,4 +1,4 @@
-"""Hosted checkout: who buys what, where they come back to, and when a repeated request is the same checkout."""
+"""Hosted checkout: a person buys a plan on the provider's page. The addresses to return to, and the rule for repeated requests."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from core.domain.errors import BadRequest
 from core.domain.services.redirect_uris import web_page
 
-# The provider takes no less than half an hour.
+# The provider accepts no less than half an hour.
 LIFETIME: Final = timedelta(hours=1)
-# Until then, the same wish gets the same checkout. What is left of its hour is enough to pay.
+# For so long, an equal request gets the same checkout. The rest of the checkout's hour is enough to pay.
 REPEATED_WITHIN: Final = timedelta(minutes=25)
 # The provider forgets idempotency keys after a day.
 KEY_LIFETIME: Final = timedelta(hours=20)
@@ -19,7 +19,9 @@ _SESSION: Final = "{CHECKOUT_SESSION_ID}"
 
 
 def return_address(text: str, field: str, redirect_uris: Iterable[str], *, names_session: bool = False) -> str:
-    """The address, unchanged. It must be on an origin to which somebody is sent anyway. Raises `BadRequest`, which names the field."""
+    """The address, unchanged. It must be on the origin of one of the service's redirect URIs, to which people are sent anyway. Raises
+    `BadRequest`, which names the field.
+    """
     read = web_page(text.replace(_SESSION, "session") if names_session else text, field)
     if _origin(read) not in set(map(_origin, redirect_uris)):
         raise BadRequest(f"{field}: must be on an origin of the service's redirect URIs")
@@ -33,7 +35,7 @@ def _origin(address: str) -> tuple[str, str] | None:
 
 
 def digest_of(*parts: str) -> str:
-    """Tells two wishes apart without keeping them."""
+    """A digest that tells two requests apart without storing them."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

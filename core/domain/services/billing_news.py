@@ -1,8 +1,8 @@
-"""News from the payment provider, in its wire format, reduced to what we need to know. Nothing else of it is kept: no name, no address, no
+"""News from the payment provider, reduced from its wire format to the parts that we need. We store nothing else: no name, no address, no
 card.
 
-Both forms of the provider's objects are read: older ones have the period on the subscription and the subscription on the invoice; newer
-ones have the period on the subscription's items and the subscription in the invoice's `parent`.
+We read both forms of the provider's objects. Older ones have the period on the subscription, and the subscription on the invoice. Newer
+ones have the period on the subscription's items, and the subscription in the invoice's `parent`.
 """
 
 import json
@@ -25,7 +25,7 @@ _FINAL: Final = frozenset({"canceled", "incomplete_expired"})
 
 
 class NewsType(StrEnum):
-    """What is handled. Anything else is taken and has no effect."""
+    """The types that we handle. Other types are accepted and have no effect."""
 
     SUBSCRIPTION_CREATED = "customer.subscription.created"
     SUBSCRIPTION_UPDATED = "customer.subscription.updated"
@@ -50,7 +50,9 @@ _CUSTOMERS: Final = frozenset({NewsType.CUSTOMER_CREATED, NewsType.CUSTOMER_UPDA
 
 
 class Named(Frozen):
-    """Whom and what our own metadata on a subscription names. It counts only where everything belongs together."""
+    """The ids in our own metadata on a subscription. They count only when the organization, the service, the person and
+    the plan belong together.
+    """
 
     organization: OrganizationId
     service: ServiceId
@@ -73,7 +75,7 @@ class Named(Frozen):
 
 class Snapshot(Frozen):
     """A subscription as the provider describes it. Times are in seconds, as the provider gives them. `names` is None when the metadata is
-    not ours, or is no good; `claims` tells the two apart.
+    not ours, or is invalid; `claims` is True in the second case.
     """
 
     status: str
@@ -99,8 +101,8 @@ class Snapshot(Frozen):
 
 
 class News(Frozen):
-    """`subject` is the subscription or the customer that it is about, if any. `key` is the mark that we put on a customer when we asked for
-    it.
+    """`subject` is the id of the subscription or the customer that the news are about, if any. `key` is the mark that we put on a customer
+    when we asked the provider to create it.
     """
 
     id: str
@@ -123,7 +125,7 @@ class News(Frozen):
 
     @property
     def label(self) -> str:
-        """For metrics, whose labels must be few."""
+        """The label for metrics, of which there must be few."""
         return self.type if self.handled is not None else _OTHER
 
     @property
@@ -155,8 +157,8 @@ class News(Frozen):
 
 
 def news_of(body: bytes) -> News:
-    """Of a body whose signature is good. Raises `BadRequest` for what is no event. An event of a type that we do not handle may look like
-    anything.
+    """Reads a body whose signature is good. Raises `BadRequest` when the body is not an event. An event of a type that we do not handle may
+    have any content.
     """
     try:
         event = json.loads(body)
@@ -180,7 +182,7 @@ def news_of(body: bytes) -> News:
 def _read(bare: News, kind: NewsType, thing: Mapping[str, Any]) -> News:
     about: dict[str, Any] = {"customer": _id(thing, "customer")}
     if kind in _SUBSCRIPTIONS:
-        # A deletion says by its type what became of the subscription.
+        # News of a deletion need not contain the status, because their type says it.
         said = {"status": "canceled", **thing} if kind is NewsType.SUBSCRIPTION_DELETED else thing
         about["subject"], about["snapshot"] = subscription_of(said)
     elif kind in _INVOICES:
@@ -210,7 +212,7 @@ def subscription_of(thing: Mapping[str, Any]) -> tuple[str, Snapshot]:
         started=_moment(thing.get("created")) or _moment(thing.get("start_date")) or 0,
         end=max(ends, default=None) if end is None else end,
         ended=_moment(thing.get("ended_at")),
-        # One of several items may be ours, and nobody could tell which.
+        # Only one of several items may be ours, and nobody could tell which.
         price=prices[0] if len(prices) == 1 else None,
         names=_names(metadata),
         claims=any(part in metadata for part in ("org_id", "service_id", "user_id", "plan_id")),
@@ -234,7 +236,7 @@ def _subscription_of_invoice(thing: Mapping[str, Any]) -> str | None:
 
 
 def _paid_until(thing: Mapping[str, Any]) -> int | None:
-    """The end of the longest period that the invoice is for. The invoice's own period is the one before."""
+    """The end of the longest period that the invoice is for. The invoice's own period is the previous one."""
     periods = [line.get("period") for line in _rows(thing.get("lines"))]
     ends = [end for period in periods if isinstance(period, dict) and (end := _moment(period.get("end"))) is not None]
     return max(ends, default=None)
@@ -259,7 +261,7 @@ def _metadata(thing: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _id(thing: Mapping[str, Any], name: str) -> str | None:
-    """An id, or the id of an object that the provider has put in the place of its id."""
+    """The id in this field. The provider may put the whole object in the place of its id."""
     value = thing.get(name)
     if isinstance(value, dict):
         value = value.get("id")

@@ -10,7 +10,7 @@ from core.domain.secrets import Secret
 
 TOLERANCE: Final = timedelta(minutes=5)
 _LONGEST: Final = 4096
-# While secrets are changed, the provider signs with each of them. Nobody has more than a few.
+# During a change of secrets, the provider signs with each of them. Nobody has more than a few.
 _MOST_SIGNATURES: Final = 16
 _DIGITS: Final = 12
 _SCHEME: Final = "v1"
@@ -32,8 +32,8 @@ def require_text(body: bytes) -> None:
 
 
 def require_signature(header: str, body: bytes, secrets: Sequence[Secret], now: datetime) -> None:
-    """Raises `Unauthorized` unless one of the secrets has signed this very body within five minutes of now, before or after: the provider's
-    clock and ours may differ. All of them are compared, so the time tells nothing about which matched.
+    """Raises `Unauthorized` unless one of the secrets has signed this very body within five minutes before or after now: the provider's
+    clock and ours may differ. All signatures are compared with all secrets, so the time that this takes does not tell which one matched.
     """
     stamp, signatures = _parts(header)
     message = stamp.encode() + b"." + body

@@ -1,5 +1,5 @@
-"""The public keys that a service signs its client assertions with (RFC 7523), as a JSON Web Key Set that its makers store here, or publish
-under an address.
+"""The public keys for a service's client assertions (RFC 7523). They are a JSON Web Key Set that the service's owners store here, or
+publish under an address.
 """
 
 import json
@@ -14,19 +14,19 @@ from core.domain.json import Json
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 
 MOST_KEYS: Final = 10
-# Of a published set, which may have keys for other purposes, too.
+# The limit for a published set, which may contain keys for other purposes, too.
 MOST_PUBLISHED: Final = 50
 LARGEST_SET: Final = 64 << 10
-# In which a published set arrives.
+# The time in which a published set must arrive.
 PATIENCE: Final = timedelta(seconds=5)
-# A published set is read again when it is older, and whenever an assertion names a key that it does not have.
+# After this time a published set is read again. It is also read again when an assertion names a key that the set does not have.
 KEYS_LIFETIME: Final = timedelta(hours=1)
 LONGEST_KEY_ID: Final = 200
-# In bytes. A smaller RSA key can be broken; a larger one costs us more than it protects.
+# In bytes. A smaller RSA key can be broken; a larger one costs too much processor time.
 SMALLEST_MODULUS: Final = 256
 LARGEST_MODULUS: Final = 512
 _COORDINATE: Final = 32
-# RFC 7518 section 6: what a private or symmetric key has beside the public half.
+# The additional members of a private or symmetric key (RFC 7518 section 6).
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 # The algorithms that each kind of key may be used with.
@@ -35,7 +35,7 @@ ASSERTION_ALGORITHMS: Final = tuple(one for algorithms in KEY_ALGORITHMS.values(
 
 
 def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
-    """The set as it is kept: of each key only what verifying needs. Raises `BadRequest`."""
+    """The set as it is stored: of each key only the members that verifying needs. Raises `BadRequest`."""
     keys = given.get("keys")
     if not isinstance(keys, list | tuple) or not 1 <= len(keys) <= MOST_KEYS:
         raise BadRequest(f"jwks: an object with `keys`, a list of 1 to {MOST_KEYS} public keys (RFC 7517)")
@@ -47,7 +47,7 @@ def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
 
 
 def keys_destination(url: str) -> OutboundDestination:
-    """Where a set is published. Raises `BadRequest`."""
+    """The address of a published set. Raises `BadRequest`."""
     try:
         return destination(url)
     except NotADestination as refusal:
@@ -55,7 +55,7 @@ def keys_destination(url: str) -> OutboundDestination:
 
 
 def published_keys(status: int, body: bytes) -> Mapping[str, Json]:
-    """Of a published set, the keys that can verify assertions. What is for other purposes is passed over. Raises `BadRequest`."""
+    """The keys of a published set that can verify assertions. Keys for other purposes are ignored. Raises `BadRequest`."""
     if status != 200:
         raise BadRequest(f"jwks_uri: answers with status {status}")
     if len(body) > LARGEST_SET:
@@ -75,7 +75,7 @@ def published_keys(status: int, body: bytes) -> Mapping[str, Json]:
             continue
         kept.setdefault(key.get("kid"), key)
     if len(kept) > 1:
-        # An assertion could not say that it means this one.
+        # If a set has several keys, an assertion cannot name the key without an id.
         kept.pop(None, None)
     if not kept:
         raise BadRequest("jwks_uri: publishes no RSA key of 2048 to 4096 bits, and no EC key on P-256, for signatures")
@@ -107,7 +107,7 @@ def _key(given: Any, field: str) -> dict[str, Json]:
 
 
 def _number(given: Mapping[str, Any], name: str, field: str, least: int, most: int) -> str:
-    """A number as base64url of its bytes (RFC 7518 section 6)."""
+    """A number in base64url (RFC 7518 section 6)."""
     text = given.get(name)
     if isinstance(text, str) and len(text) <= 4 * most and _BASE64URL.fullmatch(text) and len(text) % 4 != 1:
         length = len(urlsafe_b64decode(text + "=" * (-len(text) % 4)).lstrip(b"\0" if name in {"n", "e"} else b""))

@@ -1,5 +1,5 @@
-"""Client secrets: a service that can keep a secret proves itself with one at the token endpoint. Two may be valid at once, so that one can
-replace the other while the service runs.
+"""Client secrets: a service that can keep a secret authenticates itself with one at the token endpoint. Two secrets may be valid at once,
+so that one can replace the other while the service runs.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ KIND: Final = "cs"
 
 
 class ClientSecret(Frozen):
-    """What is kept of a secret. The secret itself is only in the answer that creates it."""
+    """The stored data of a secret. The secret itself is only in the answer that creates it."""
 
     id: ClientSecretId
     service: ServiceId
@@ -38,7 +38,7 @@ def require_room(count: int) -> None:
 
 
 def require_none(count: int) -> None:
-    """Checked before a service changes to a type that cannot keep a secret."""
+    """This check comes before a service changes to a type that cannot keep a secret."""
     if count:
         raise BadRequest("service_type: a service of this type cannot keep a secret; delete its client secrets first")
 

@@ -16,7 +16,7 @@ LONGEST_SEARCH: Final = 320
 
 
 class EndUser(Frozen):
-    """What one organization may know about a person. `last_login_at` and `services` cover its own services only."""
+    """The data about a person that one organization may know. `last_login_at` and `services` cover its own services only."""
 
     id: UserId
     email: Email
@@ -28,7 +28,9 @@ class EndUser(Frozen):
 
 
 class UsedService(Frozen):
-    """`first_login_at` is None for a person who was added by the service and has not signed in since."""
+    """A service that a person uses. `first_login_at` is None when the service has added the person, and the person has
+    not signed in since.
+    """
 
     id: ServiceId
     slug: str
@@ -38,7 +40,7 @@ class UsedService(Frozen):
 
 
 class UsedIdentity(Frozen):
-    """An account at a provider that a person signs in to a service with."""
+    """An account at a provider by which a person signs in to a service."""
 
     provider: str
     subject: str
@@ -47,7 +49,7 @@ class UsedIdentity(Frozen):
 
 
 class EndUserDetail(Frozen):
-    """Nothing here comes from another organization, or from what the person does on the platform."""
+    """An end user in detail. No data comes from another organization, or from the person's use of the platform."""
 
     id: UserId
     email: Email
@@ -57,11 +59,11 @@ class EndUserDetail(Frozen):
     mfa_enabled: bool
     services: Sequence[UsedService]
     identities: Sequence[UsedIdentity]
-    """The accounts at providers that the person uses in the organization's services."""
+    """The accounts at providers by which the person signs in to the organization's services."""
     active_sessions: int
-    """Sessions in the organization's services."""
+    """The number of sessions in the organization's services."""
     last_session_at: datetime | None
-    """When the newest of them began."""
+    """The beginning of the newest of these sessions."""
 
     @property
     def last_login_at(self) -> datetime | None:
@@ -69,7 +71,7 @@ class EndUserDetail(Frozen):
 
 
 def searched(text: str) -> str:
-    """The text to find in the normalized address, so that `ADA@` finds `ada@`. Empty means everybody. Raises `BadRequest`."""
+    """The text to find in normalized addresses, so that `ADA@` finds `ada@`. An empty text finds everybody. Raises `BadRequest`."""
     wanted = Email(text.strip()).key
     if len(wanted) > LONGEST_SEARCH:
         raise BadRequest(f"search: at most {LONGEST_SEARCH} characters")
@@ -77,13 +79,13 @@ def searched(text: str) -> str:
 
 
 def require_reachable(page: Page, search: str) -> None:
-    """Pages this far back are not shown. The reader narrows the search instead. Raises `BadRequest`."""
+    """A search does not show pages this far back. The reader searches for a longer text instead. Raises `BadRequest`."""
     if search and _is_far(page):
         raise BadRequest(f"page: a search ends after {MOST_COUNTED} end users; search for a longer part of the address")
 
 
 def is_dear(page: Page, search: str) -> bool:
-    """Whether this page may need all of the organization's end users to be read."""
+    """Whether the database may have to read all of the organization's end users for this page."""
     return bool(search) or _is_far(page)
 
 

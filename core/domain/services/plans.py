@@ -1,4 +1,4 @@
-"""Plans: what a service offers its users, and for what price."""
+"""Plans: the offers of a service to its users, each with a price."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from core.domain.lines import one_line
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
-# Plans of one service. A list shows all of them at once.
+# The limit for one service. A list shows all of its plans at once.
 MOST_PLANS: Final = 100
 LONGEST_NAME: Final = 100
 LONGEST_FEATURE: Final = 100
 LONGEST_PRICE_ID: Final = 255
-# The largest number that the database's integer holds: more than twenty million of any currency.
+# The largest number of the database's integer type: more than twenty million in any currency.
 HIGHEST_PRICE: Final = 2**31 - 1
-# Every access token of the service carries them as JSON in ASCII, and a token travels in a header, which has 8 KiB for everything.
+# Every access token of the service contains the features as JSON in ASCII. The token travels in a header, and all headers share 8 KiB.
 LARGEST_FEATURES: Final = 2048
 _CURRENCY_LETTERS: Final = 3
 
@@ -74,7 +74,7 @@ def plan_price(cents: int) -> int:
 
 
 def plan_currency(text: str) -> str:
-    """In lower case, however it was given."""
+    """The currency in lower case."""
     currency = text.strip()
     if len(currency) != _CURRENCY_LETTERS or not (currency.isascii() and currency.isalpha()):
         raise BadRequest("currency: three letters, such as usd")
@@ -82,7 +82,7 @@ def plan_currency(text: str) -> str:
 
 
 def plan_features(texts: Sequence[str]) -> tuple[str, ...]:
-    """In the order given."""
+    """The features, in the order of the request."""
     features = tuple(one_line(text) for text in texts)
     if not all(1 <= len(feature) <= LONGEST_FEATURE for feature in features):
         raise BadRequest(f"features: each 1 to {LONGEST_FEATURE} characters")
@@ -105,7 +105,7 @@ def plan_created(plan: Plan, organization: OrganizationId, service_slug: str, ac
 
 
 def plan_updated(before: Plan, after: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:
-    """Says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values."""
     old, new = _terms(before), _terms(after)
     changed = [term for term in new if old[term] != new[term]]
     details: dict[str, Json] = {"service_slug": service_slug, "name": after.name}

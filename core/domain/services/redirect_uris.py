@@ -1,5 +1,5 @@
-"""Where a service may send its users back to. Addresses are compared byte for byte. So an address is only registered if every browser reads
-it exactly as it is written.
+"""Redirect URIs: the addresses to which a service may send its users back. They are compared byte for byte. So an address is registered
+only if every browser reads it exactly as it is written.
 """
 
 import re
@@ -10,26 +10,26 @@ from core.domain.errors import BadRequest
 
 LONGEST_URI: Final = 2000
 
-# RFC 3986 section 2, without the characters that look like wildcards. There are no wildcards.
+# RFC 3986 section 2, without the characters that look like wildcards. We have no wildcards.
 _CHARACTERS: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()+,;=:@/?\[\]-]|%[0-9A-Fa-f]{2})*")
 _URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?://(?P<authority>[^/?]*))?(?P<path>[^?]*)(?P<query>\?.*)?")
 _AUTHORITY: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>[1-9][0-9]{0,4}))?")
 _NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
 )
-# Browsers read a name that ends like this as an IPv4 address in an odd notation (WHATWG URL, "ends in a number").
+# Browsers read a host name with such an end as an IPv4 address in an odd notation (WHATWG URL, "ends in a number").
 _LIKE_A_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _LARGEST_PORT: Final = 65_535
 _ENCODED_CONTROL: Final = re.compile(r"%(?:[01][0-9A-Fa-f]|7[Ff])")
 _DOT_SEGMENT: Final = re.compile(r"(?:\.|%2[Ee]){1,2}")
-# RFC 8252 section 7.1: a domain name of the application's maker, reversed. Section 8.4: a scheme without a dot belongs to nobody.
+# The reversed domain name of the application's maker (RFC 8252 section 7.1). A scheme without a dot has no owner (section 8.4).
 _PRIVATE_USE: Final = re.compile(r"[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+")
 
 
 def redirect_uri(text: str, field: str, *, private_use: bool) -> str:
-    """The address, unchanged. It must be https, http on this very machine, or with `private_use` a scheme of the application's own. Raises
-    `BadRequest`, which names the field.
+    """The address, unchanged. Its scheme must be https, http on this very machine, or with `private_use` a scheme of the application's own.
+    Raises `BadRequest`, which names the field.
     """
     scheme, authority, path = _parts(text, field)
     if scheme in {"https", "http"}:
@@ -46,12 +46,12 @@ def redirect_uri(text: str, field: str, *, private_use: bool) -> str:
 
 
 def web_page(text: str, field: str) -> str:
-    """The address, unchanged. It must be https, or http on this very machine. Raises `BadRequest`, which names the field."""
+    """The address, unchanged. Its scheme must be https, or http on this very machine. Raises `BadRequest`, which names the field."""
     return redirect_uri(text, field, private_use=False)
 
 
 def _parts(text: str, field: str) -> tuple[str, str | None, str]:
-    """Scheme, authority if there is one, and path."""
+    """Scheme, authority and path. The authority is None when there is none."""
     if len(text) > LONGEST_URI:
         raise BadRequest(f"{field}: at most {LONGEST_URI} characters")
     if "#" in text:

@@ -1,4 +1,4 @@
-"""What a service may know about how much it is used."""
+"""The numbers that a service may know about its use."""
 
 from datetime import timedelta
 from typing import Final

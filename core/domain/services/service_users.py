@@ -1,5 +1,5 @@
-"""Users of a service: people who signed in to it, and people whom its servers added. This is what an API key may do to them, and what it
-may not, because an account belongs to its owner and may be in use elsewhere.
+"""Users of a service: people who signed in to it, and people whom its servers added. The rules say what an API key may do to these people.
+There are limits, because an account belongs to its owner and may be in use elsewhere.
 """
 
 from datetime import datetime
@@ -16,14 +16,16 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.services.api_keys import KeyHolder
 from core.frozen import Frozen
 
-# For each key. An import of many users goes on at this pace; a caller who tries addresses does not get far.
+# For each key. An import of many users goes on at this pace, and a caller who tries addresses does not get far.
 ADDITIONS: Final = RateLimit("service_user_additions", burst=60, seconds_per_request=1)
-# Stands where the way to sign in would stand if the person had registered.
+# The provider in the event of an account that a service made. A registered account has its way to sign in there.
 THROUGH_A_KEY: Final = "api_key"
 
 
 class ServiceUser(Frozen):
-    """`created_at` is when the account was made. Of somebody who never came to the service, it is when they were made its user."""
+    """A user of a service. `created_at` is when the account was made. For a person who never signed in to the service, it is when the
+    service added the person.
+    """
 
     id: UserId
     email: Email
@@ -31,23 +33,23 @@ class ServiceUser(Frozen):
 
 
 class AccountFate(StrEnum):
-    """What becomes of an account when a service deletes its user."""
+    """The effect on an account when a service deletes its user."""
 
     DELETED = "deleted"
     KEPT = "kept"
 
 
 class HeldServiceUser(Frozen):
-    """A user of a service, with everything else that holds the account. All of it stays as it is until the unit of work ends."""
+    """A user of a service, with everything else that uses the account. The rows are locked until the unit of work ends."""
 
     account: Account
     came_through_service: bool
-    """The account was made through this service."""
+    """The account was created through this service."""
     owns_an_organization: bool
     is_held_elsewhere: bool
-    """A membership holds it, a directory, another service, or an office."""
+    """A membership, a directory, another service or a role on the platform uses the account."""
     since: datetime
-    """What the service is shown as `created_at`."""
+    """The time that the service sees as `created_at`."""
 
     @property
     def user(self) -> ServiceUser:
@@ -55,8 +57,9 @@ class HeldServiceUser(Frozen):
 
     @property
     def belongs_to_service(self) -> bool:
-        """The service may do to this account what otherwise only its owner may. Not if its owner has proved the address: then they hold it.
-        Not if the platform has deactivated it either: deleting it would let the person register again.
+        """Whether the service may change and delete this account as its owner may. Not when the owner has proved the address, because then
+        the account is the owner's. Not when the platform has deactivated the account, because after a deletion the person could register
+        again.
         """
         return (
             self.came_through_service
@@ -68,24 +71,24 @@ class HeldServiceUser(Frozen):
         )
 
     def require_belonging(self) -> None:
-        """Raises `Forbidden`."""
+        """Raises `Forbidden` when the account does not belong to the service."""
         if not self.belongs_to_service:
             raise Forbidden("The owner has proved this address, or others use the account too: only its owner can change it")
 
     def fate(self) -> AccountFate:
-        """Raises `Forbidden` for a person whom no service may remove."""
+        """The effect of deleting this user. Raises `Forbidden` for a person whom no service may remove."""
         if self.account.is_platform_owner or self.owns_an_organization:
             raise Forbidden("The user owns an organization or is a platform owner")
         return AccountFate.DELETED if self.belongs_to_service else AccountFate.KEPT
 
 
 def user_created(user: UserId, holder: KeyHolder, actor: Actor) -> Event:
-    """Only the service has acted. No mail is sent, and the person may never hear of it."""
+    """The event of an account that a service made. The actor is the service alone. No mail is sent, and the person may never hear of it."""
     return _event("user.signup.success", user, holder, actor, {"provider": THROUGH_A_KEY})
 
 
 def user_joined(user: UserId, holder: KeyHolder, actor: Actor) -> Event:
-    """An existing account became a user of the service."""
+    """The event of an existing account that became a user of the service."""
     return _event("user.joined", user, holder, actor, {})
 
 

@@ -1,6 +1,4 @@
-"""Services: the applications of an organization that people sign in to. Their names, where they may send people back to, and how many there
-may be.
-"""
+"""Services: the applications of an organization that people sign in to. Their names, their redirect URIs, and the limit of their number."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,7 +34,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class ServiceType(StrEnum):
-    """What kind of application a service is."""
+    """The kind of application that a service is."""
 
     WEB = "web"
     MOBILE = "mobile"
@@ -45,41 +43,43 @@ class ServiceType(StrEnum):
 
     @property
     def is_confidential(self) -> bool:
-        """It can keep a secret, because it runs on its makers' machines. The other types are installed on everybody's devices and must use
-        PKCE.
+        """Whether the service can keep a secret, because it runs on its owners' machines. The other types are installed on everybody's
+        devices and must use PKCE.
         """
         return self in {ServiceType.WEB, ServiceType.API}
 
     @property
     def may_be_public(self) -> bool:
-        """It may have nothing to show who it is, because it runs where everybody could read it: on people's devices, or in the browser."""
+        """Whether the service may have no credential, because it runs in a place where everybody could read one: on people's devices, or in
+        the browser.
+        """
         return self is not ServiceType.API
 
 
 class SignInPolicy(StrEnum):
-    """Whom a service lets in."""
+    """The people whom a service admits."""
 
     ANYONE = "anyone"
     MEMBERS = "members"
-    """Members of its organization only."""
+    """Only members of the service's organization."""
 
     def admits(self, *, is_member: bool) -> bool:
-        """A membership counts here whether the person made it or the organization merely lists them. Statements decide it by the fragment
-        `admits` of `adapters/postgres/identity/proofs/sign_in_policy.py`.
+        """Every membership counts here, also one that the organization merely lists. SQL statements use the fragment `admits` of
+        `adapters/postgres/identity/proofs/sign_in_policy.py`.
         """
         return self is SignInPolicy.ANYONE or is_member
 
 
 class IdTokenAlgorithm(StrEnum):
-    """What the service's ID tokens are signed with."""
+    """The algorithm that signs the service's ID tokens."""
 
     RS256 = "RS256"
-    """Every relying party supports it (OpenID Connect Core section 15.1)."""
+    """Every relying party supports this algorithm (OpenID Connect Core section 15.1)."""
     ES256 = "ES256"
 
 
 class ServiceProfile(Frozen):
-    """What a service's own servers may know of it beside its id and slug. It comes with the check of their API key."""
+    """The data that a service's own servers may know about it, besides its id and slug. The check of their API key returns these data."""
 
     name: str
     service_type: ServiceType
@@ -87,7 +87,7 @@ class ServiceProfile(Frozen):
 
 
 class Service(Frozen, kw_only=True):
-    """The scopes are those to ask of each external provider. None means the provider's usual ones."""
+    """A service. Its scopes are those to ask for at each external provider; None means the provider's usual ones."""
 
     id: ServiceId
     organization: OrganizationId
@@ -102,25 +102,25 @@ class Service(Frozen, kw_only=True):
     device_activation_uri: str | None = None
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
     trusted: bool = False
-    """The organization's own: its members are not asked whether they consent."""
+    """The organization trusts the service: its members are not asked for consent."""
     jwks: Mapping[str, Json] | None = None
-    """The public keys that the client signs its assertions with. None: it does not authenticate in this way."""
+    """The public keys that verify the client's assertions. None when the client does not authenticate itself in this way."""
     jwks_uri: str | None = None
-    """Where these keys are published. They are those that were there last. None: they are kept here alone."""
+    """The address at which these keys are published; `jwks` has the keys of the last visit. None when the keys are only stored here."""
     jwks_fetched_at: datetime | None = None
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     post_logout_redirect_uris: Sequence[str] = ()
-    """Where browsers may be sent after signing out. Empty: to any of `redirect_uris`."""
+    """The addresses to which browsers may be sent after signing out. Empty when all of `redirect_uris` are allowed."""
     backchannel_logout_uri: str | None = None
-    """Where the service is told of its sessions that end. None: it is not told."""
+    """The address that gets a notice when a session of the service ends. None when the service wants no notices."""
     backchannel_logout_session_required: bool = False
-    """Whether it needs to know which session has ended. It is told in any case."""
+    """Whether the service needs to know which session has ended. The notice says it in any case."""
     created_at: datetime
     updated_at: datetime
 
 
 class NewService(Frozen, kw_only=True):
-    """A service as it is to be created."""
+    """A service that is about to be created."""
 
     slug: str
     name: str
@@ -140,12 +140,12 @@ class NewService(Frozen, kw_only=True):
     backchannel_logout_session_required: bool = False
 
     def with_published(self, keys: Mapping[str, Any]) -> "NewService":
-        """With the keys that are published under its address. Raises `BadRequest`."""
+        """The new service with the keys that are published under its address. Raises `BadRequest`."""
         _require_one_source(self.jwks, self.jwks_uri)
         return replace(self, jwks=keys)
 
     def service(self, service: ServiceId, organization: OrganizationId, client: ClientId, now: datetime) -> Service:
-        """As it is kept. Raises `BadRequest`."""
+        """The service as it is stored. Raises `BadRequest`."""
         return _checked(
             Service(
                 id=service,
@@ -194,7 +194,7 @@ class ServiceChange(Frozen):
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
 
     def with_published(self, keys: Mapping[str, Any]) -> "ServiceChange":
-        """With the keys that are published under its address. Raises `BadRequest`."""
+        """The change with the keys that are published under the new address. Raises `BadRequest`."""
         _require_one_source(None if self.jwks is UNCHANGED else self.jwks, self.jwks_uri)
         return replace(self, jwks=keys)
 
@@ -204,7 +204,7 @@ class ServiceChange(Frozen):
         return {name: value for name, value in values.items() if value is not UNCHANGED}
 
 
-# What says where people and their codes go, whom they have to ask, and by what the service shows who it is.
+# The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.
 _LASTING: Final = (
     *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri"),
     *("service_type", "sign_in_policy", "trusted", "jwks", "jwks_uri"),
@@ -212,7 +212,9 @@ _LASTING: Final = (
 
 
 def require_nothing_lasting(change: ServiceChange, actor: Actor) -> None:
-    """What outlives an impersonation is not for the impersonator, who may only take away. Raises `Forbidden`."""
+    """An impersonator may remove values of these fields, but not set them, because the change would outlive the
+    impersonation. Raises `Forbidden`.
+    """
     if actor.impersonator is None:
         return
     for name in _LASTING:
@@ -242,7 +244,7 @@ class RegisteredService(Frozen, kw_only=True):
 
 
 class ServiceUsage(Frozen):
-    """How many services an organization has, how many it may have, and which tier it is on."""
+    """The number of an organization's services, the limit, and the name of the organization's tier."""
 
     current: int
     most: int
@@ -265,7 +267,7 @@ class ServiceList(Frozen):
 
 
 def service_usage(current: int, organization: Organization, tier: Tier) -> ServiceUsage:
-    """The organization's own number, otherwise its tier's."""
+    """The limit is the organization's own number, otherwise its tier's."""
     most = tier.default_max_services if organization.max_services is None else organization.max_services
     return ServiceUsage(current, most, tier.display_name)
 
@@ -278,7 +280,7 @@ def service_slug(text: str) -> str:
 
 
 def service_name(text: str) -> str:
-    """The name as it is kept. Raises `BadRequest`."""
+    """The name as it is stored. Raises `BadRequest`."""
     name = one_line(text)
     if not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
@@ -286,14 +288,14 @@ def service_name(text: str) -> str:
 
 
 def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
-    """The service unchanged when nothing differs. Raises `BadRequest`."""
+    """The service after the change; the same service when nothing differs. Raises `BadRequest`."""
     said = {**change.said}
     if isinstance(change.jwks_uri, str):
         said["jwks_fetched_at"] = now
     elif "jwks" in said:
         said |= {"jwks_uri": None, "jwks_fetched_at": None}
     elif "jwks_uri" in said and service.jwks_uri is not None:
-        # They were published there, and nobody has sent them.
+        # The keys came from this address, and nobody has sent them.
         said |= {"jwks": None, "jwks_fetched_at": None}
     after = _checked(replace(service, **said))
     return service if after == replace(service, jwks_fetched_at=after.jwks_fetched_at) else replace(after, updated_at=now)
@@ -313,7 +315,7 @@ def service_created(service: Service, actor: Actor) -> Event:
 
 
 def service_updated(before: Service, after: Service, actor: Actor) -> Event:
-    """Says what changed, with the earlier values of everything that decides where people are sent."""
+    """The event says what changed, with the earlier values of everything that decides where people are sent."""
     details: dict[str, Json] = {**_named(after), "changed": [name for name in _CHANGEABLE if getattr(before, name) != getattr(after, name)]}
     if before.name != after.name:
         details["old_name"] = before.name
@@ -355,13 +357,13 @@ def _named(service: Service) -> dict[str, Json]:
 
 
 def _key_ids(service: Service) -> list[Json]:
-    """How the keys of its assertions are called; null for one without a name."""
+    """The ids of the keys that verify its assertions. A key without an id is null."""
     keys: Any = () if service.jwks is None else service.jwks["keys"]
     return [key.get("kid") for key in keys]
 
 
 def _logout_host(service: Service) -> str | None:
-    """Without the rest of the address, which may hold a token of the receiver's."""
+    """The host, without the rest of the address, which may contain a token of the receiver."""
     return None if service.backchannel_logout_uri is None else logout_destination(service.backchannel_logout_uri).host
 
 
@@ -370,8 +372,8 @@ def _event(name: str, service: Service, actor: Actor, details: Mapping[str, Json
 
 
 def _checked(service: Service) -> Service:
-    """All of it is checked, not only what is new: an address that a web application may not have must go before a service becomes one.
-    Raises `BadRequest`.
+    """Checks all fields, not only the changed ones: a web application may not have some addresses of a mobile one, so they must be removed
+    before the type changes. Raises `BadRequest`.
     """
     return replace(
         service,

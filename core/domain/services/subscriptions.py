@@ -1,4 +1,4 @@
-"""Subscriptions: which plan of a service a person is on, and until when it is paid for."""
+"""Subscriptions: a person's plan of a service, and the end of the paid period."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,9 +13,9 @@ from core.domain.json import Json, timestamp
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.frozen import Frozen, replace
 
-# Used when the caller gives none.
+# The period when the caller names none.
 PERIOD: Final = timedelta(days=30)
-# Every moment in this range can be shown in every time zone by every database and client.
+# Every database and client can show every moment of this range in every time zone.
 EARLIEST_END: Final = datetime(1970, 1, 2, tzinfo=UTC)
 LATEST_END: Final = datetime(9999, 12, 30, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ class SubscriptionStatus(StrEnum):
 
     @property
     def lives(self) -> bool:
-        """A user of a service has at most one of these. All others are history."""
+        """A user of a service has at most one subscription with such a status. All others are history."""
         return self in {SubscriptionStatus.ACTIVE, SubscriptionStatus.PAST_DUE}
 
 
@@ -45,28 +45,28 @@ class Subscription(Frozen, kw_only=True):
     created_at: datetime
     updated_at: datetime
     managed: bool = False
-    """The payment provider bills it, and alone says when it ends."""
+    """The payment provider bills the subscription, and the provider alone says when it ends."""
 
     def settled(self, now: datetime) -> "Subscription":
-        """The status as it counts now: an active subscription whose period has ended is expired, even before that is written down. A
-        past-due one waits for the payment provider, and so does one that the provider manages.
+        """The subscription with the status that counts now. An active subscription whose period has ended is expired, even before the
+        database says so. A past-due subscription waits for the payment provider, and so does one that the provider manages.
         """
         return replace(self, status=SubscriptionStatus.EXPIRED) if self.has_lapsed(now) else self
 
     def has_lapsed(self, now: datetime) -> bool:
-        """It has expired, and nobody has written that down yet."""
+        """The subscription has expired, and the database does not say so yet."""
         return self.status is SubscriptionStatus.ACTIVE and not self.managed and self.current_period_end <= now
 
 
 class OwnSubscription(Frozen):
-    """What a person may know about their own subscription."""
+    """The data that people may know about their own subscription."""
 
     service_slug: str
     state: SubscriptionState
 
 
 class Occasion(Frozen):
-    """Which service it happened in, and who did it. By default, nobody: it happened by itself."""
+    """The service of a change, and its actor. By default the change has no actor but the system."""
 
     organization: OrganizationId
     service_slug: str
@@ -75,15 +75,15 @@ class Occasion(Frozen):
 
 
 class Expired(Frozen):
-    """A subscription that has just expired. `occasion` is None when its service is being deleted: then nobody is told."""
+    """A subscription that has just expired. `occasion` is None when its service is being deleted: then there is no event."""
 
     subscription: Subscription
     occasion: Occasion | None
 
 
 def period_end(given: datetime) -> datetime:
-    """In UTC. Raises `BadRequest`."""
-    # Compared first: a moment outside the range cannot be converted to UTC.
+    """The moment in UTC. Raises `BadRequest`."""
+    # The comparison comes first: a moment outside the range cannot be converted to UTC.
     if not EARLIEST_END <= given <= LATEST_END:
         raise BadRequest(f"current_period_end: between {EARLIEST_END:%Y-%m-%d} and {LATEST_END:%Y-%m-%d}")
     return given.astimezone(UTC)
@@ -94,14 +94,14 @@ def subscription_created(subscription: Subscription, occasion: Occasion) -> Even
 
 
 def subscription_changed(before: Subscription, after: Subscription, occasion: Occasion) -> Event:
-    """The event is `subscription.canceled` if that is the new status, otherwise `subscription.updated`. It tells the values before."""
+    """The event is `subscription.canceled` if that is the new status, otherwise `subscription.updated`. It contains the earlier values."""
     old: Mapping[str, Json] = {"old_status": before.status.value, "old_current_period_end": timestamp(before.current_period_end)}
     cancelled = after.status is SubscriptionStatus.CANCELLED and before.status is not SubscriptionStatus.CANCELLED
     return _event("subscription.canceled" if cancelled else "subscription.updated", after, occasion, old)
 
 
 def subscription_deleted(subscription: Subscription, occasion: Occasion) -> Event:
-    # The audit log has no word of its own for this. For subscribers of events, it has ended.
+    # The audit log has no event of its own for a deletion. For subscribers of events, the subscription is cancelled.
     return _event("subscription.canceled", subscription, occasion, {"deleted": True})
 
 
