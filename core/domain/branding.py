@@ -7,7 +7,8 @@ from core.domain.lines import one_line
 from core.frozen import Frozen
 
 LONGEST_NAME: Final = 100
-# What WCAG 2.2 asks for at level AA: of text (1.4.3), and of what one has to recognise, such as the edge of a field (1.4.11).
+# The contrasts that WCAG 2.2 demands at level AA: for text (1.4.3), and for parts that people must recognise, such as the edge of a field
+# (1.4.11).
 READABLE: Final = 4.5
 VISIBLE: Final = 3.0
 _WHITE: Final = "#ffffff"
@@ -17,7 +18,9 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Branding(Frozen):
-    """`logo` is a path of ours. Nothing is shown from another address, which would learn who reads."""
+    """The name and looks that a page shows. `logo` is a path of ours. A page loads nothing from another server, because that server would
+    learn who reads the page.
+    """
 
     name: str
     logo: str | None = None
@@ -25,20 +28,20 @@ class Branding(Frozen):
 
     @property
     def ink(self) -> str:
-        """The colour of text on the brand colour: white or black, whichever has the better contrast. One of the two is always readable."""
+        """The colour of text on the brand colour: white or black, by the better contrast. One of the two is always readable."""
         return max(_WHITE, _BLACK, key=lambda ink: contrast(ink, self.color))
 
     @property
     def initial(self) -> str:
-        """Stands for the name where there is room for one character."""
+        """The first character of the name, for places with room for one."""
         return self.name[0].upper()[0]
 
     def may_write_on(self, *grounds: str) -> bool:
-        """Whether links in the brand colour can be read on all of these."""
+        """Whether links in the brand colour can be read on all of these colours."""
         return all(contrast(self.color, ground) >= READABLE for ground in grounds)
 
     def stands_out_on(self, *grounds: str) -> bool:
-        """Whether a button in the brand colour has an edge that can be seen on all of these."""
+        """Whether the edge of a button in the brand colour can be seen on all of these colours."""
         return all(contrast(self.color, ground) >= VISIBLE for ground in grounds)
 
 
@@ -53,24 +56,24 @@ def branding(name: str, logo_digest: str | None, color: str | None) -> Branding:
 
 
 def brand_color(text: str) -> str | None:
-    """In the form #rrggbb, in lower case. None for anything else."""
+    """The colour in the form #rrggbb, in lower case. None for any other text."""
     color = text.lower()
     return color if _COLOR.fullmatch(color) else None
 
 
 def logo_path(digest: str) -> str:
-    """The address changes with the picture, so that browsers may keep what they have."""
+    """The path of a picture. It changes with the picture, so that browsers may cache it."""
     return f"/logos/{digest}"
 
 
 def contrast(one: str, other: str) -> float:
-    """Between two colours in the form #rrggbb, as WCAG 2.2 defines it: from 1, for the same colour, to 21."""
+    """The contrast of two colours in the form #rrggbb, as WCAG 2.2 defines it: from 1, for the same colour, to 21."""
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
 def _luminance(color: str) -> float:
-    """Relative luminance as WCAG 2.2 defines it."""
+    """The relative luminance, as WCAG 2.2 defines it."""
     red, green, blue = (_linear(int(color[at : at + 2], 16) / 255) for at in (1, 3, 5))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

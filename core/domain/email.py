@@ -1,4 +1,6 @@
-"""E-mail addresses: when two of them are the same. A library behind `ports/identity/accounts.py` decides which are well formed."""
+"""E-mail addresses, and when two of them are the same. A library behind `ports/identity/accounts.py` decides which
+addresses are well formed.
+"""
 
 import unicodedata
 from typing import Final
@@ -7,12 +9,15 @@ from core.frozen import Frozen
 
 LONGEST_DOMAIN: Final = 253
 _LONGEST_LABEL: Final = 63
-# It separates labels, as others do (RFC 3490, section 3.1). NFKC makes this one of the halfwidth one, and a plain one of the wide one.
+# The ideographic full stop separates labels, and so do similar characters (RFC 3490, section 3.1). NFKC turns the halfwidth full stop into
+# this one, and the fullwidth one into a plain dot.
 _IDEOGRAPHIC_FULL_STOP: Final = "\u3002"
 
 
 class Email(Frozen):
-    """An address as its owner wrote it, with the key for comparisons: NFKC, case folded, the domain as mail and name servers know it."""
+    """An address as its owner wrote it, with a key for comparisons. The key is normalized by NFKC and case folded, and its domain has the
+    form that mail and name servers use.
+    """
 
     address: str
 
@@ -32,13 +37,14 @@ class Email(Frozen):
 
 
 def mail_domain(email: Email) -> str:
-    """As name servers know it, in ASCII. Empty when it cannot be one."""
+    """The domain as name servers know it, in ASCII. Empty when it cannot be a domain."""
     return email.domain if email.domain.isascii() else ""
 
 
 def _in_ascii(domain: str) -> str:
-    """With plain dots alone, where it cannot be the name of a domain. Whatever people type comes by here, so what is too long is left
-    before it costs anything: a letter takes one of ASCII at least, and the work grows with the square of a label.
+    """The domain in ASCII. If it cannot be a domain, it is returned with plain dots only. All typed text comes through this function, so
+    texts that are too long are returned before they cost anything: each letter becomes at least one ASCII letter, and the work grows with
+    the square of a label's length.
     """
     plain, ascii_domain = domain.replace(_IDEOGRAPHIC_FULL_STOP, "."), ""
     for label in plain.split("."):

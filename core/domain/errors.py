@@ -1,11 +1,11 @@
-"""Refusals: how the product says no. A refusal is an answer to the caller. Any other exception is a bug or an outage and ends as 500 or
+"""Refusals: the product's way to say no. A refusal is an answer to the caller. Any other exception is a bug or an outage and ends as 500 or
 503.
 
-Each class is one error code. `entrypoints/http/machinery/errors.py` decides the status and the shape of the answer. `detail` is for the log
+Each class is one error code. `entrypoints/http/machinery/errors.py` decides the status and the form of the answer. `detail` is for the log
 alone and never reaches the caller.
 
-Programs read `message`, which is English. People read pages, and those say it in the reader's language: the text `refusals.<words>` of the
-catalogue, with `values` in its placeholders. A refusal without words of its own is told by its code.
+Programs read `message`, which is English. People read pages, in their own language: the page shows the text `refusals.<words>` of the
+catalogue, with `values` in its placeholders. For a refusal without `words`, the page shows the text of its code.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class ServiceLimitExceeded(BadRequest):
 
 
 class BillingFailed(Refusal):
-    """The payment provider refused, or does not answer."""
+    """The payment provider refused, or did not answer."""
 
     code = "BILLING_ERROR"
     text = "The payment provider does not answer: try again later"
@@ -72,7 +72,7 @@ class TokenInvalid(Unauthorized):
 
 
 class ReauthenticationRequired(Unauthorized):
-    """The token is good, but its holder must prove again that they are its person."""
+    """The token is valid, but the person must prove again who they are."""
 
     code = "REAUTHENTICATION_REQUIRED"
     text = "Prove again who you are"
@@ -94,7 +94,7 @@ class OrganizationNotActive(Forbidden):
 
 
 class SecondFactorRequired(Forbidden):
-    """The organization asks its members for a second factor, and the person has none."""
+    """The organization requires a second factor of its members, and the person has none."""
 
     code = "MFA_REQUIRED"
     text = "This organization requires two-step sign-in: set it up for your account first"
@@ -140,7 +140,7 @@ class UnsupportedMediaType(Refusal):
 
 
 class RetryLater(Refusal):
-    """A refusal that says when to come back. The answer carries `Retry-After`."""
+    """A refusal that says when to try again. The answer has the header `Retry-After`."""
 
     def __init__(self, message: str | None = None, *, retry_after: float, words: str = "", detail: str | None = None) -> None:
         super().__init__(message, words=words, detail=detail)
@@ -153,15 +153,15 @@ class RateLimited(RetryLater):
 
 
 class Overloaded(RetryLater):
-    """Something with a bound is full: the connection pool, the hashing queue, the limit on requests."""
+    """A limited resource is used up: the connection pool, the hashing queue, the limit on requests."""
 
     code = "SERVICE_UNAVAILABLE"
     text = "The service is busy"
 
 
 class Unavailable(RetryLater):
-    """Something that we depend on is away, usually the database. Ports raise it, so that use cases need not know the
-    library's exceptions.
+    """A system that we need does not answer, usually the database. Ports raise this, so that use cases need not know
+    the exceptions of libraries.
     """
 
     code = "SERVICE_UNAVAILABLE"

@@ -1,5 +1,5 @@
-"""Dates as HTTP has them (RFC 9110 section 5.6.7): the form that is sent today, and two older ones that are still to be understood. The
-library's parser of dates in mail takes much more, and for some of it raises what nobody expects of a date.
+"""Dates in HTTP (RFC 9110 section 5.6.7): the form that is sent today, and two older forms that must still be understood. The standard
+library has a parser for dates in mail, but that parser accepts much more, and raises unexpected exceptions for some of it.
 """
 
 import re
@@ -23,7 +23,7 @@ _CENTURY: Final = 100
 
 
 def http_date(text: str, now: datetime) -> datetime | None:
-    """None for what is no such date. A year of two digits that seems to be more than 50 years in the future is in the past."""
+    """None for any other text. A year of two digits that seems to be more than 50 years in the future is in the past."""
     found = next((found for form in _FORMS if (found := form.fullmatch(text)) is not None), None)
     if found is None:
         return None
@@ -32,7 +32,7 @@ def http_date(text: str, now: datetime) -> datetime | None:
         year += now.year - now.year % _CENTURY
         if year > now.year + _CENTURY // 2:
             year -= _CENTURY
-    # A leap second.
+    # 60 is a leap second.
     second = 59 if found["second"] == "60" else int(found["second"])
     month = 1 + _MONTHS.index(found["month"])
     try:

@@ -1,4 +1,4 @@
-"""One type for each kind of id, so that the type checker notices a user's id where a session's is expected. All are UUIDv7."""
+"""One type for each kind of id, so that the type checker notices the id of a user in the place of a session's id. All are UUIDv7."""
 
 from datetime import datetime
 from typing import NewType
@@ -54,5 +54,5 @@ IdentityGrantId = NewType("IdentityGrantId", UUID)
 
 
 def first_id(at: datetime) -> UUID:
-    """The smallest id that can be made at this time. Ids made at this time or later are not smaller. None is made before 1970."""
+    """The smallest id that can be made at this time. Ids made at this time or later are not smaller. No id is made before 1970."""
     return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)

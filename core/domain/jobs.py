@@ -1,4 +1,4 @@
-"""Jobs: work that no request waits for, and the rules for trying again."""
+"""Jobs: work that no request waits for, and the rules for repeated attempts."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from core.domain.identifiers import JobId, UserId
 from core.domain.json import Json
 from core.frozen import Frozen
 
-# The priority of what can wait until nothing else is queued.
+# The priority of jobs that can wait until nothing else is queued.
 CAN_WAIT: Final = -1
 
 
@@ -20,7 +20,7 @@ class JobState(StrEnum):
 
 
 class Retry(Frozen):
-    """Exponential pauses: `first`, doubled each time up to `longest`. The job is given up once it is `give_up_after` old, or after
+    """Exponential pauses: `first`, doubled each time up to `longest`. The job is given up when its age exceeds `give_up_after`, or after
     `most_attempts`.
     """
 
@@ -30,7 +30,7 @@ class Retry(Frozen):
     most_attempts: int | None = None
 
     def pause(self, attempts: int, spread: float) -> timedelta:
-        """The wait after the `attempts`-th failure. `spread`, in [0, 1), adds up to a fifth, so that many jobs that failed together do not
+        """The pause after the `attempts`-th failure. `spread`, in [0, 1), adds up to a fifth, so that many jobs that failed together do not
         all return at the same moment.
         """
         doublings = min(attempts - 1, 32)
@@ -44,8 +44,9 @@ class Retry(Frozen):
 
 
 class NewJob(Frozen):
-    """A job to be queued. `sealed` stores the payload encrypted; a payload with a usable link or token must be. `priority` is 1 for what
-    goes first, 0 for most, `CAN_WAIT` for what can wait. With `only_for` it is queued only if there is an account of this id.
+    """A job to be queued. `sealed` stores the payload encrypted; a payload with a usable link or token must be sealed. `priority` is 1 for
+    jobs that go first, 0 for most, and `CAN_WAIT` for jobs that can wait. With `only_for`, the job is queued only if an account has this
+    id.
     """
 
     kind: str
@@ -57,8 +58,8 @@ class NewJob(Frozen):
 
 
 class Job(Frozen):
-    """A claimed job. `attempts` includes this one. The id stays the same over all attempts, so that receivers can recognise a repeat. Each
-    claim has its own lease, and a worker that has lost its lease can no longer change the job.
+    """A claimed job. `attempts` includes the present one. The id stays the same over all attempts, so that receivers can recognise a
+    repeat. Each claim has its own lease, and a worker that has lost its lease can no longer change the job.
     """
 
     id: JobId
@@ -72,7 +73,7 @@ class Job(Frozen):
 
 
 class QueueState(Frozen):
-    """What an operator wants to know about one kind of job."""
+    """The numbers that an operator needs about one kind of job."""
 
     kind: str
     waiting: int

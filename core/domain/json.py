@@ -1,4 +1,4 @@
-"""The type of JSON values, and how times are written in them."""
+"""The type of JSON values, and the form of times in JSON."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -8,5 +8,5 @@ Json = Scalar | Sequence["Json"] | Mapping[str, "Json"]
 
 
 def timestamp(at: datetime) -> str:
-    """As every answer writes times: in UTC, with a Z."""
+    """The form of times in every answer: in UTC, with a Z."""
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -5,23 +5,23 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 
-# Longer than anything that is accepted, with plenty of space around it. Checking a megabyte letter by letter would hold up everybody else.
+# Longer than any accepted text, with plenty of space around it. Checking a megabyte letter by letter would hold up all other requests.
 LONGEST_TYPED: Final = 2000
 _JOINERS: Final = "\u200c\u200d"
-# Letters and a symbol that are invisible: the fillers of Hangul, and Braille without a dot.
+# Invisible letters and an invisible symbol: the fillers of Hangul, and Braille without a dot.
 _BLANKS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
 def one_line(text: str) -> str:
-    """Without line breaks and other control characters, including those that change the direction of writing: a name must not rearrange the
-    sentence around it. Characters that join letters in some scripts stay. Empty when nothing visible is left.
+    """The text without line breaks and other control characters. Characters that change the direction of writing go too: a name must not
+    rearrange the sentence around it. Characters that join letters in some scripts stay. Empty when nothing visible is left.
     """
     line = " ".join("".join(letter for letter in text if letter.isspace() or letter in _JOINERS or not _is_control(letter)).split())
     return line if any(map(_is_visible, line)) else ""
 
 
 def typed_line(field: str, text: str) -> str:
-    """What somebody typed, as one line. Raises `BadRequest` when it is too long to look at."""
+    """The typed text as one line. Raises `BadRequest` when the text is too long to check."""
     if len(text) > LONGEST_TYPED:
         raise BadRequest(
             f"{field}: at most {LONGEST_TYPED} characters, with spaces at both ends counted",
@@ -36,5 +36,5 @@ def _is_control(letter: str) -> bool:
 
 
 def _is_visible(letter: str) -> bool:
-    """Whether it is visible on its own. A combining mark needs a letter to stand on."""
+    """Whether the letter is visible on its own. A combining mark is not, because it needs another letter."""
     return letter not in _BLANKS and not _is_control(letter) and unicodedata.category(letter)[0] not in "MZ"

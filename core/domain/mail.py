@@ -26,18 +26,20 @@ class Mail(Frozen):
     html: str
     language: Language = DEFAULT
     account: UserId | None = None
-    """Whose mail it is: it was written for this account, and goes when the account is forgotten, even if nobody has proved the address.
-    None for what others send to an address, such as an invitation.
+    """The account that the mail was written for. The mail is deleted when the account is forgotten, even if nobody has proved the address.
+    None for mails that others send to an address, such as an invitation.
     """
 
     def as_job(self) -> NewJob:
-        """Sealed, because mails carry links that let their holder in."""
+        """The job is sealed, because mails contain links that let their holder in."""
         payload = {part: getattr(self, part) for part in _PARTS} | {"language": self.language.value} | naming(self.account)
         return NewJob(MAIL_JOB, payload, sealed=True)
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "Mail":
-        """The mail that `as_job` made into this payload, or an older process, which named neither language nor account. Raises `NoMail`."""
+        """Reads a payload that `as_job` made. Processes of older releases made payloads without a language and an
+        account. Raises `NoMail`.
+        """
         to, subject, text, html, language = (payload.get(part) for part in (*_PARTS, "language"))
         if not (isinstance(to, str) and isinstance(subject, str) and isinstance(text, str) and isinstance(html, str)):
             raise NoMail
@@ -46,12 +48,12 @@ class Mail(Frozen):
 
 
 def naming(account: UserId | None) -> dict[str, str]:
-    """What the payload of a mail, or of what asks for one, says of the account that it is for."""
+    """The part of a job's payload that names the account of a mail."""
     return {} if account is None else {_ACCOUNT: str(account)}
 
 
 def named_account(payload: Mapping[str, Json]) -> UserId | None:
-    """What `naming` has put there."""
+    """Reads the part that `naming` made."""
     try:
         return UserId(UUID(str(payload[_ACCOUNT])))
     except (KeyError, ValueError):

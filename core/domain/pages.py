@@ -1,4 +1,4 @@
-"""Pages of a list: where one begins, and how many rows there are."""
+"""Pages of a list: the start of a page, and the number of all rows."""
 
 from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
@@ -7,14 +7,14 @@ from core.frozen import Frozen
 
 DEFAULT_LIMIT: Final = 50
 LARGEST_LIMIT: Final = 100
-# Where no counter keeps the number, rows are counted up to this many. A total of this size means "at least".
+# If no counter keeps the number, rows are counted up to this many. A total of this size means "at least".
 MOST_COUNTED: Final = 10_000
 
 Item = TypeVar("Item")
 
 
 class Page(Frozen):
-    """What the caller asks for. The first page is 1."""
+    """The page that the caller asks for. The first page is 1."""
 
     number: int = 1
     limit: int = DEFAULT_LIMIT
@@ -25,7 +25,7 @@ class Page(Frozen):
 
 
 class Listed(Frozen, Generic[Item]):
-    """One page of a list, and how many rows there are in all."""
+    """One page of a list, and the number of all rows."""
 
     items: Sequence[Item]
     total: int

@@ -16,7 +16,7 @@ class RateLimit(Frozen):
 
 
 class Bucket(Frozen):
-    """How full a bucket was, and when. A full bucket need not be kept."""
+    """The tokens in a bucket at a moment. A full bucket need not be stored."""
 
     tokens: float
     at: float
@@ -39,26 +39,26 @@ def give_back(limit: RateLimit, bucket: Bucket) -> Bucket:
 
 
 class Place(Frozen):
-    """Where clients come from, and how many times one client's limit all those together have who come from there."""
+    """A network that clients come from. All its clients together have `room` times one client's limit."""
 
     key: str
     room: int = 1
 
     def limit(self, limit: RateLimit) -> RateLimit:
-        """One client's limit, as all who come from there share it."""
+        """The limit that all clients of this place share."""
         return limit if self.room == 1 else RateLimit(limit.name, limit.burst * self.room, limit.seconds_per_request / self.room)
 
 
-# A customer of an IPv6 provider gets a /64 at least, often a /56, sometimes a /48: 256 or 65536 of the least. A network may have as much as
-# this many clients.
+# A customer of an IPv6 provider gets a /64 at least, often a /56, sometimes a /48: 256 or 65536 times the smallest network. The second
+# number is how many clients' limits each network has.
 _NETWORKS: Final = ((64, 1), (56, 4), (48, 16))
 
 
-# Asked several times in each request, and people make several requests.
+# Each request asks several times, and people make several requests.
 @lru_cache(maxsize=4096)
 def client_places(address: str) -> tuple[Place, ...]:
-    """An IPv4 address, or an IPv6 /64 and the wider networks around it, narrowest first. An IPv4 address mapped into IPv6 is the IPv4
-    address.
+    """The places of a client: an IPv4 address, or an IPv6 /64 and the wider networks around it, the narrowest first. An IPv4 address mapped
+    into IPv6 counts as the IPv4 address.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
@@ -75,5 +75,5 @@ def client_places(address: str) -> tuple[Place, ...]:
 
 
 def client_key(address: str) -> str:
-    """Names a client: the narrowest of its places."""
+    """Names a client by the narrowest of its places."""
     return client_places(address)[0].key

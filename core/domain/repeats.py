@@ -1,5 +1,5 @@
-"""Repeats: the same form sent twice, by somebody who clicks twice, or whose first answer never arrived. For a moment after the first, the
-second is answered like it.
+"""Repeats: the same form sent twice, by a person who clicks twice, or whose first answer never arrived. For a moment after the first form,
+the second gets the same answer.
 """
 
 from datetime import datetime, timedelta

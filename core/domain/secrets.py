@@ -1,5 +1,5 @@
-"""Values that must not be printed. A secret shows as `***` wherever it is formatted. `reveal` is the only way to its text, and is easy to
-search for.
+"""Values that must not be printed. A secret is formatted as `***` everywhere. `reveal` is the only way to its text, and
+is easy to search for.
 """
 
 from hashlib import sha256
@@ -16,7 +16,7 @@ class Secret:
         return self._value
 
     def digest(self) -> bytes:
-        """What the database keeps instead of a random token. Not for passwords, which have too little entropy for a plain hash."""
+        """The form in which the database keeps a random token. Not for passwords, which have too little entropy for a plain hash."""
         return sha256(self._value.encode()).digest()
 
     def __eq__(self, other: object) -> bool:

@@ -1,6 +1,6 @@
 """Signing keys. For each purpose, the `current` key signs. The `next` key is published early, so that every process and relying party knows
-it before it signs. `outgoing` keys still verify until the last token that they signed has expired. After that, those of ID tokens only say
-whom a token that comes back as a hint was made for.
+it before it signs. `outgoing` keys still verify until the last token that they signed has expired. After that, outgoing keys of ID tokens
+only verify hints: an old ID token in a hint says which person it was made for.
 """
 
 import re
@@ -13,10 +13,10 @@ from core.domain.identifiers import KeyId
 from core.domain.json import Json
 from core.frozen import Frozen
 
-# How long an outgoing key still verifies: the longest life of a token (86 400 s), and as long again for processes that learn late of a
+# An outgoing key still verifies for so long: the longest life of a token (86 400 s), and as long again for processes that learn late of a
 # rotation and for clocks that differ.
 OVERLAP = timedelta(days=2)
-# Relying parties may keep our published keys this long. A key should be published for longer than this before it signs.
+# Relying parties may cache our published keys for so long. A key should be published for longer than this before it signs.
 PUBLISHED_AHEAD = timedelta(minutes=10)
 # Ids made by `postern keys generate` begin with the day.
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -26,8 +26,8 @@ class KeyPurpose(StrEnum):
     ACCESS = "access"
     ID = "id"
     ID_ES256 = "id_es256"
-    """For the services that want their ID tokens so. Never the key of access tokens: whoever checks nothing but the signature must not take
-    one for the other.
+    """For services that choose ES256 for their ID tokens. It is never the key of access tokens: a program that checks nothing but the
+    signature must not take one for the other.
     """
 
     @property
@@ -60,8 +60,8 @@ class SigningKey(Frozen):
 
 
 class Rotation(Frozen):
-    """What a rotation did for one purpose: `activated` signs from now on, `added` is the next key, `outgoing` still
-    verifies for a while.
+    """The result of a rotation for one purpose: `activated` signs from now on, `added` is the next key, and `outgoing`
+    still verifies for a while.
     """
 
     purpose: KeyPurpose
@@ -72,12 +72,14 @@ class Rotation(Frozen):
 
     @property
     def is_hasty(self) -> bool:
-        """Whether relying parties may not have seen the activated key yet. They will look again, but a careful operator waits."""
+        """Whether relying parties may not have seen the activated key yet. They read the keys again when they meet an unknown key, but a
+        careful operator waits.
+        """
         return self.published_for < PUBLISHED_AHEAD
 
 
 def in_state(keys: Iterable[SigningKey], purpose: KeyPurpose, state: KeyState) -> SigningKey | None:
-    """The one key of the purpose that signs, or that will sign next. None when there is none."""
+    """The one key of the purpose in this state. None when there is none."""
     return next((key for key in keys if key.purpose is purpose and key.state is state), None)
 
 

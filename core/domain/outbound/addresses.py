@@ -1,7 +1,7 @@
-"""Which addresses we call when somebody else names the destination: those that are reachable from everywhere, and those that the operator
-allows. Everything else may be a machine that only we can reach.
+"""The addresses that we call when somebody else names the destination: public addresses, and those that the operator allows. Any other
+address may belong to a machine that only we can reach.
 
-The table follows IANA's registries of special-purpose addresses. `ipaddress` has an opinion too, but it calls `::127.0.0.1`,
+The table follows IANA's registries of special-purpose addresses. We do not use the judgement of `ipaddress`, which calls `::127.0.0.1`,
 `64:ff9b::7f00:1`, `2002:7f00:1::`, `fec0::1` and `224.1.1.1` global.
 """
 
@@ -37,9 +37,9 @@ _NOT_PUBLIC_4: Final = tuple(
     )
 )
 
-# Global unicast is all in here; IANA has given out nothing else.
+# All global unicast addresses are in this network; IANA has assigned no others.
 _UNICAST_6: Final = IPv6Network("2000::/3")
-# https://www.iana.org/assignments/iana-ipv6-special-registry, as far as it is in there.
+# https://www.iana.org/assignments/iana-ipv6-special-registry, the part within `_UNICAST_6`.
 _NOT_PUBLIC_6: Final = tuple(
     IPv6Network(network)
     for network in (
@@ -56,12 +56,12 @@ _SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 
 
 def is_permitted(address: Address, allowed: Iterable[Network]) -> bool:
-    """`allowed` is what the operator permits beyond public addresses."""
+    """Whether we may call the address. `allowed` are the networks that the operator permits besides public addresses."""
     return is_public(unwrapped(address)) or is_inside(address, allowed)
 
 
 def is_inside(address: Address, networks: Iterable[Network]) -> bool:
-    """Whether it is one of the operator's own. A network of IPv4 also covers its addresses in other clothes."""
+    """Whether the address is in one of the operator's networks. A network of IPv4 also covers IPv6 addresses that lead to its addresses."""
     clothes = (address, unwrapped(address))
     return any(one in network for network in networks for one in clothes if one.version == network.version)
 
@@ -73,7 +73,9 @@ def is_public(address: Address) -> bool:
 
 
 def unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address leads to: mapped (RFC 4291), by NAT64 (RFC 6052), by 6to4 (RFC 3056). Any other stays."""
+    """The IPv4 address that an IPv6 address leads to: mapped (RFC 4291), by NAT64 (RFC 6052), by 6to4 (RFC 3056). Any other address is
+    returned as it is.
+    """
     if isinstance(address, IPv4Address):
         return address
     number = int(address)

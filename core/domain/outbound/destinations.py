@@ -1,4 +1,6 @@
-"""Where a call goes: an http or https URL, read so strictly that nobody can read another host out of it."""
+"""Destinations of calls: http and https URLs. The rules are strict, so that no other program can read another host out
+of an accepted URL.
+"""
 
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
@@ -10,11 +12,11 @@ from core.frozen import Frozen
 
 LONGEST_URL: Final = 2000
 _PORTS: Final = {"http": 80, "https": 443}
-# Visible ASCII, without what some readers of URLs take for a slash or leave out.
+# Visible ASCII. `_FORBIDDEN` has the characters that some parsers of URLs take for a slash, or ignore.
 _PLAIN: Final = re.compile(r"[!-~]+")
 _FORBIDDEN: Final = re.compile(r'[\\^`{|}<>"#]')
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-# A name whose last label looks like a number is an address to some readers: 127.1, 0x7f.0.0.1, 2130706433.
+# Some parsers take a name whose last label looks like a number for an address: 127.1, 0x7f.0.0.1, 2130706433.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 _LONGEST_NAME: Final = 253
@@ -39,7 +41,7 @@ class OutboundDestination(Frozen):
 
     @property
     def authority(self) -> str:
-        """What the `Host` header says."""
+        """The value of the `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -64,14 +66,16 @@ def destination(text: str) -> OutboundDestination:
 
 
 def host(text: str) -> str:
-    """Of a server that is named without a URL: a name, or an address, of IPv6 with or without brackets. Raises `NotADestination`."""
+    """The host of a server that is named without a URL: a name, or an address; an IPv6 address may have brackets.
+    Raises `NotADestination`.
+    """
     if not _PLAIN.fullmatch(text):
         raise NotADestination("must name a host, without spaces")
     return _host((f"[{text}]" if ":" in text and "[" not in text else text).lower())
 
 
 def address_of(named: str) -> Address | None:
-    """The address that a host is. None when it is a name."""
+    """The address, if the host is one. None when the host is a name."""
     if ":" in named:
         return IPv6Address(named)
     return IPv4Address(named) if _NUMBER.fullmatch(named.rpartition(".")[2]) else None

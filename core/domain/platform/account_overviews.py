@@ -1,4 +1,4 @@
-"""What an operator wants to see of an account before acting on it."""
+"""Overviews of accounts, for an operator who is about to change one."""
 
 from datetime import datetime
 
@@ -21,11 +21,11 @@ class PasskeySeen(Frozen):
 
 
 class IdentitySeen(Frozen):
-    """An account at a provider that lets the person in."""
+    """An account at a provider by which the person can sign in."""
 
     provider: str
     email: str
-    """As the provider told it last."""
+    """The latest address that the provider told."""
     linked_at: datetime
 
 
@@ -37,12 +37,14 @@ class LinkSeen(Frozen):
 
 
 class CredentialSeen(Frozen):
-    """What the person made for programs of an organization, and still works. It opens the organization, and not the account."""
+    """A key or token that the person made for programs of an organization, and that still works. It opens the
+    organization, and not the account.
+    """
 
     kind: str
     prefix: str
     place: str
-    """The slugs of the organization and, for what is a service's, of the service."""
+    """The slug of the organization, and, for a service's credential, of the service."""
     created_at: datetime
 
 
@@ -61,16 +63,16 @@ class AccountOverview(Frozen):
     mfa_enabled_at: datetime | None
     backup_codes: int
     sessions: int
-    """Living sessions, impersonations included."""
+    """The number of living sessions, impersonations included."""
     impersonations: int
     devices: int
     trusted_devices: int
     passkeys: tuple[PasskeySeen, ...]
-    """Oldest first, as all that follow unless they say otherwise."""
+    """The oldest first; so are the lists below, unless they say otherwise."""
     identities: tuple[IdentitySeen, ...]
     links: tuple[LinkSeen, ...]
     credentials: tuple[CredentialSeen, ...]
-    """Newest first, and not more than an operator reads."""
+    """The newest first. There is a limit, because an operator does not read more."""
     organizations: tuple[OrganizationRole, ...]
     latest_attempts: tuple[SignInAttempt, ...]
-    """Newest first."""
+    """The newest first."""

@@ -1,5 +1,5 @@
-"""How often people sign in. Sign-ins are counted by the hour as they happen, so that nobody has to read their rows to know how many there
-were; the counts outlive the rows.
+"""Sign-ins in numbers. Each sign-in is counted for its hour when it happens, so that reports need not read the rows of all sign-ins. The
+counts stay when the rows are deleted.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from core.frozen import Frozen
 
 DEFAULT_DAYS: Final = 30
 DEFAULT_RECENT: Final = 10
-# What a list of recent sign-ins reads at a time: more would keep the event loop for longer than others should wait.
+# A list of recent sign-ins reads so many rows at a time. More would keep the event loop busy for longer than other requests should wait.
 PAGE: Final = 100
-# Counted in one transaction, and nobody waits for that.
+# The number of sign-ins that one transaction counts. No request waits for it.
 COUNTED_AT_ONCE: Final = 5_000
 
 
 class Span(Frozen):
-    """Whole days in UTC, both of them included."""
+    """Whole days in UTC. The span includes both."""
 
     first: date
     last: date
@@ -30,7 +30,7 @@ class Span(Frozen):
 
     @property
     def ends(self) -> datetime | None:
-        """The first moment that is no part of it. None: it has no end that could be named."""
+        """The first moment after the span. None when no later date exists."""
         return None if self.last == date.max else datetime.combine(self.last + timedelta(days=1), time.min, UTC)
 
 
@@ -42,7 +42,7 @@ class LoginsOfDay(Frozen):
 class LoginsOfService(Frozen):
     service: ServiceId
     name: str
-    """Its last one, if it has been deleted."""
+    """The service's last name, if the service is deleted."""
     logins: int
 
 
@@ -60,7 +60,7 @@ class RecentLogin(Frozen):
 
 
 class Overview(Frozen, kw_only=True):
-    """The installation in figures. Large numbers of people and organizations are estimates."""
+    """The installation in numbers. Large numbers of people and organizations are estimates."""
 
     users: int
     users_with_second_factor: int
@@ -73,7 +73,7 @@ class Overview(Frozen, kw_only=True):
 
 
 def span(first: date | None, last: date | None, today: date) -> Span:
-    """The last thirty days, unless they say otherwise. Raises `BadRequest`."""
+    """The span of these days, or of the last thirty days when no days are given. Raises `BadRequest`."""
     ends = today if last is None else last
     if first is None:
         # Thirty days before the end, which may be long ago.
@@ -84,11 +84,11 @@ def span(first: date | None, last: date | None, today: date) -> Span:
 
 
 def day_of(text: str | None, field: str) -> date | None:
-    """Raises `BadRequest`, which names the field."""
+    """A day. Raises `BadRequest`, which names the field."""
     if text is None:
         return None
     try:
-        # `fromisoformat` alone also takes weeks, and days without hyphens.
+        # `fromisoformat` alone also accepts weeks, and days without hyphens.
         day = date.fromisoformat(text)
     except ValueError:
         raise BadRequest(f"{field}: not a day in the form YYYY-MM-DD") from None

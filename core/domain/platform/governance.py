@@ -1,4 +1,4 @@
-"""Governance: what platform owners decide about an organization, in which states they may, and what is put on record."""
+"""Governance: the decisions of platform owners about an organization, the states that allow them, and their events."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,18 +14,18 @@ from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import Tier
 from core.frozen import Frozen, field, replace
 
-# The largest number that the database's integers hold. No organization comes near it.
+# The largest number of the database's integer type. No organization comes near it.
 LARGEST_OVERRIDE: Final = 2**31 - 1
 # A list is read from its start. To find an organization far down the list, narrow the list.
 LARGEST_OFFSET: Final = 1_000_000
 
 
-# A number of the organization's own. None means its tier's.
+# A limit of the organization's own. None for its tier's limit.
 Override = int | None | Unchanged
 
 
 class Terms(Frozen):
-    """What an organization is to get: a tier, and numbers of its own where they are given."""
+    """The limits that an organization is to get: a tier, and numbers of its own where they are given."""
 
     tier: Tier
     max_services: Override = UNCHANGED
@@ -33,19 +33,19 @@ class Terms(Frozen):
 
 
 class Authority(Frozen):
-    """Who decided it: a platform owner, or an operator at the command line, who has no account and is known by this name."""
+    """The person who decides: a platform owner, or an operator at the command line. An operator has no account, and is known by a name."""
 
     actor: Actor
     operator: str = ""
 
     @property
     def personal(self) -> Mapping[str, str]:
-        """The name belongs to a person: it must be possible to forget it."""
+        """The operator's name belongs to a person, so it must be possible to forget it."""
         return {"operator": self.operator} if self.operator else {}
 
 
 class GovernedOwner(Frozen):
-    """As the list shows them. An organization whose owner's account is gone has no owner here."""
+    """The owner of an organization, for lists. An organization whose owner's account is deleted has no owner here."""
 
     id: UserId
     email: str
@@ -61,14 +61,14 @@ class GovernedOrganization(Frozen):
 
 
 class OrganizationFilter(Frozen):
-    """Which organizations a list shows. None means all."""
+    """A filter for lists of organizations. None selects all."""
 
     status: OrganizationStatus | None = None
     tier: TierId | None = None
 
 
 class GovernanceDecision(Frozen):
-    """The organization as it will be, and the event that goes on record."""
+    """The organization after a decision, and the event for the audit log."""
 
     organization: Organization
     name: str
@@ -103,14 +103,14 @@ def suspend(organization: Organization, reason: str | None, at: datetime) -> Gov
 
 
 def activate(organization: Organization, at: datetime) -> GovernanceDecision:
-    """The audit log keeps the reason for the suspension. The record only shows what is in force."""
+    """The audit log keeps the reason for the suspension. The organization's row shows only what is in force."""
     _require(organization, OrganizationStatus.SUSPENDED, "activated")
     active = replace(organization, status=OrganizationStatus.ACTIVE, suspended_at=None, suspension_reason=None, updated_at=at)
     return GovernanceDecision(active, "organization.activated")
 
 
 def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetime) -> GovernanceDecision | None:
-    """Allowed in any state. A smaller number removes nobody; it only stops further additions. None when nothing changes."""
+    """The tier can change in any state. A smaller limit removes nobody; it only stops further additions. None when nothing changes."""
     max_services, max_users = terms.max_services, terms.max_users
     changed = replace(
         organization,

@@ -1,4 +1,4 @@
-"""Users as platform owners see them: found by a part of their address, with their organizations and their second factor."""
+"""Users as platform owners see them: a search by a part of the address, the users' organizations and their second factors."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,9 +12,9 @@ from core.frozen import Frozen
 
 DEFAULT_FOUND: Final = 20
 MOST_FOUND: Final = 100
-# Organizations shown for one user. Only automated accounts belong to more.
+# The limit of organizations shown for one user. Only automated accounts belong to more.
 MOST_ORGANIZATIONS: Final = 100
-# The longest address has this many characters (RFC 5321 section 4.5.3.1), so no part of one is longer.
+# The longest address has so many characters (RFC 5321 section 4.5.3.1), so no part of one is longer.
 LONGEST_SOUGHT: Final = 320
 COUNTED_BACK: Final = timedelta(days=7)
 # Events are counted one by one up to this number.
@@ -39,14 +39,14 @@ class MfaOverview(Frozen):
     email: Email
     enabled_at: datetime | None
     backup_codes: int
-    """The unused ones."""
+    """The number of unused codes."""
     last_challenge: datetime | None
-    """When a code was last given, right or wrong."""
+    """When somebody last sent a code, right or wrong."""
     language: Language | None = None
 
 
 class MfaMetrics(Frozen):
-    """Of active users, in the last seven days."""
+    """The second factors of active users, in the last seven days."""
 
     users: int
     mfa_enabled: int
@@ -56,5 +56,5 @@ class MfaMetrics(Frozen):
     @property
     def adoption(self) -> float:
         """In percent."""
-        # Both are estimates for large tables, so they may not fit each other exactly.
+        # Both numbers are estimates for large tables, so they may not fit each other exactly.
         return round(min(100.0, 100 * self.mfa_enabled / self.users), 2) if self.users else 0.0

@@ -1,4 +1,4 @@
-"""The audit log: what an entry tells, how to filter entries, and every action that it can contain."""
+"""The audit log: the content of an entry, the filter for entries, and every action that an entry can record."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,9 +12,9 @@ from core.domain.record.events import ActingKey, Actor, TargetType
 from core.frozen import Frozen
 
 LONGEST_USER_AGENT: Final = 512
-# For an actor whose account is gone.
+# The address of an actor whose account is deleted.
 DELETED_USER: Final = "deleted-user@unknown"
-# In place of the forgotten part of an entry.
+# These replace the forgotten part of an entry.
 FORGOTTEN_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - nothing is bound to it
 FORGOTTEN_USER_AGENT: Final = "anonymized"
 
@@ -24,7 +24,7 @@ def kept_user_agent(actor: Actor) -> str | None:
 
 
 class Person(Frozen):
-    """The actor, as they are known now."""
+    """The actor, with the account's present data."""
 
     id: UserId
     email: str
@@ -32,7 +32,7 @@ class Person(Frozen):
 
 
 class AuditEntry(Frozen, kw_only=True):
-    """`actor` is None for the system."""
+    """An entry. `actor` is None for the system."""
 
     id: AuditEntryId
     organization: OrganizationId
@@ -49,7 +49,7 @@ class AuditEntry(Frozen, kw_only=True):
 
 
 class AuditFilter(Frozen, kw_only=True):
-    """Selects the entries that satisfy every condition given here. `since` is part of the span, `until` is not."""
+    """Selects the entries that satisfy all of these conditions. The span includes `since`, and excludes `until`."""
 
     action: str | None = None
     target_type: TargetType | None = None
@@ -74,6 +74,8 @@ _EVERYTHING: Final = AuditFilter()
 
 
 def require_reachable(page: Page) -> None:
-    """For a filtered list. A later page would have to walk over everything before it, so the reader is told a better way."""
+    """Refuses a page far down a filtered list. Such a page would have to walk over everything before it, so the answer
+    names a better way.
+    """
     if page.offset + page.limit > MOST_COUNTED:
         raise BadRequest(f"page: a filtered list ends after {MOST_COUNTED} entries; narrow it with since and until")

@@ -1,5 +1,5 @@
-"""The chains of the audit log. Each link's digest covers its entry and the link before it, so that removing, adding, changing or moving an
-entry shows.
+"""The chains of the audit log. The digest of each link covers its entry and the link before it. So a check finds entries that were removed,
+added, changed or moved.
 """
 
 import hmac
@@ -14,14 +14,14 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.frozen import Frozen
 
-# The chain of entries about the platform or about a person, which belong to no organization.
+# The chain of entries that belong to no organization: those about the platform or about a person.
 PLATFORM_CHAIN: Final = OrganizationId(UUID(int=0))
 
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-fA-F]{64})")
 
 
 class ChainHead(Frozen):
-    """Where a chain ends. An operator who writes it down elsewhere can later show that nothing before it was removed."""
+    """The end of a chain. An operator who writes it down elsewhere can later show that nothing before it was removed."""
 
     sequence: int = 0
     digest: bytes = bytes(32)
@@ -38,7 +38,9 @@ class ChainHead(Frozen):
 
 
 class Unlinked(Frozen):
-    """`content` covers everything in the entry, including the digest of the part that may be forgotten."""
+    """An entry that is in no chain yet. `content` covers everything in the entry, including the digest of the part that
+    may be forgotten.
+    """
 
     chain: OrganizationId
     entry: AuditEntryId
@@ -53,8 +55,8 @@ class Link(Frozen):
 
 
 def link_digest(key: bytes, chain: OrganizationId, before: ChainHead, content: str) -> bytes:
-    """Keyed, so that access to the database is not enough to make one. It covers the chain's id and the number, so a link is valid only in
-    its own place.
+    """The digest of a link. A key is part of it, so access to the database is not enough to make one. It covers the chain's id and the
+    number, so a link is valid only in its own place.
     """
     place = chain.bytes + (before.sequence + 1).to_bytes(8)
     return hmac.digest(key, before.digest + place + content.encode(), sha256)
@@ -76,7 +78,7 @@ _BEFORE_THE_FIRST: Final = ChainHead()
 
 
 class PersonalPart(StrEnum):
-    """Identifies the part that may be forgotten."""
+    """The state of the part that identifies a person and may be forgotten."""
 
     NONE = "none"
     INTACT = "intact"
@@ -85,7 +87,7 @@ class PersonalPart(StrEnum):
 
 
 class StoredLink(Frozen):
-    """A link as it is stored, with what it should cover. `content` is None when the entry is missing."""
+    """A stored link, with the content that it should cover. `content` is None when the entry is missing."""
 
     chain: OrganizationId
     sequence: int
@@ -93,7 +95,7 @@ class StoredLink(Frozen):
     digest: bytes
     content: str | None
     belongs: bool
-    """The chain that the entry itself says it belongs to."""
+    """Whether the entry itself names this chain."""
     personal: PersonalPart
 
 
@@ -116,11 +118,11 @@ class ChainFinding(Frozen):
     sequence: int | None = None
     entry: AuditEntryId | None = None
     last: int | None = None
-    """Several links are missing."""
+    """The last one of several missing links."""
 
 
 class ChainCheck:
-    """Walks along each chain link by link, in order, and reports what is wrong with it."""
+    """Walks along a chain link by link, in order, and reports every fault."""
 
     def __init__(self, key: bytes, chain: OrganizationId, noted: ChainHead | None = None) -> None:
         self._key = key
@@ -144,8 +146,8 @@ class ChainCheck:
         if link.personal is PersonalPart.ALTERED:
             findings.append(ChainFinding(self.chain, Fault.PERSONAL, link.sequence, link.entry))
         self.forgotten += link.personal is PersonalPart.FORGOTTEN
-        # Compared with the stored digest, even if that is wrong. So each altered entry is reported on its own, and the entries after it are
-        # not.
+        # The next link is compared with the stored digest, even if this digest is wrong. So each altered entry is reported on its own, and
+        # the entries after it are not.
         self.head = ChainHead(link.sequence, link.digest)
         if self._noted is not None and self._noted.sequence == link.sequence and self._noted.digest != link.digest:
             findings.append(ChainFinding(self.chain, Fault.REPLACED, link.sequence, link.entry))
@@ -156,7 +158,7 @@ class ChainCheck:
             return Fault.MISSING
         if not link.belongs:
             return Fault.FOREIGN
-        # After a gap the previous digest is unknown, so this link cannot be judged.
+        # After a gap the previous digest is unknown, so the digest of this link cannot be checked.
         if follows and not hmac.compare_digest(link_digest(self._key, self.chain, self.head, link.content), link.digest):
             return Fault.ALTERED
         return None

@@ -1,5 +1,5 @@
-"""Deliveries: what happened, on its way to a receiver that an organization has named: an event to a webhook, an ended session to a service.
-How an attempt counts, and when the next one is due.
+"""Deliveries: each brings news to a receiver that an organization has named, such as an event to a webhook, or an ended session to a
+service. The rules for the outcome of an attempt, and for the time of the next one.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,29 +10,30 @@ from uuid import UUID
 from core.domain.http_dates import http_date
 from core.frozen import Frozen
 
-# Deliveries that one process takes at once for a receiver, and for how long the receiver is its own: longer than all of them take when each
-# attempt takes as long as it may.
+# The number of deliveries that one process takes at once for a receiver, and the time for which the process has the receiver for itself.
+# The time is longer than all of these deliveries take, even if each attempt takes as long as it may.
 BATCH: Final = 16
 LEASE: Final = timedelta(seconds=60)
 ATTEMPT_TIMEOUT: Final = timedelta(seconds=10)
-# For a receiver whose secret cannot be opened: the key may come back. Or whose URL is none by the rules of today.
+# The pause for a receiver whose secret cannot be opened, because the key may come back. Also for a receiver whose URL today's rules do not
+# accept.
 UNREADABLE: Final = timedelta(minutes=5)
 # A receiver may ask for more time, but not for ever.
 LONGEST_REST: Final = timedelta(hours=6)
-# Why an attempt failed that raised what nobody has foreseen.
+# The error of an attempt that raised an unforeseen exception.
 BROKEN: Final = "internal_error"
 
 
 class DueDelivery(Frozen):
-    """`attempts` counts those that have ended."""
+    """A delivery that is due. `attempts` counts the attempts that have ended."""
 
     id: UUID
     attempts: int
 
 
 class DeliveryOutcome(Frozen):
-    """How an attempt ended. `attempts` is how many there were before it. `pause` is the time to the next one: None when there is none.
-    `rest` is what the receiver asked for.
+    """The outcome of an attempt. `attempts` counts the attempts before it. `pause` is the time until the next one. It is None when there is
+    no next one. `rest` is the pause that the receiver asked for.
     """
 
     delivery: UUID
@@ -46,15 +47,15 @@ class DeliveryOutcome(Frozen):
 
     @property
     def word(self) -> str:
-        """For the metrics."""
+        """The label for metrics."""
         if self.delivered:
             return "delivered"
         return "given_up" if self.pause is None else "failed"
 
 
 class DeliveryRules(Frozen):
-    """`pauses`: after each failure but the last. `received` are the statuses that say so. After a status that is `final`, nothing is tried
-    again. Of an answer's body, `longest_kept_answer` bytes are kept.
+    """The rules of a kind of delivery. `pauses` are the pauses after each failed attempt but the last. `received` are the statuses of
+    success. After a status in `final` there is no further attempt. Of an answer's body, `longest_kept_answer` bytes are stored.
     """
 
     pauses: Sequence[timedelta]
@@ -88,16 +89,16 @@ class DeliveryRules(Frozen):
         return DeliveryOutcome(due.id, due.attempts, delivered=False, error=reason, pause=self._pause_after(due.attempts, spread, None))
 
     def _pause_after(self, attempts: int, spread: float, rest: timedelta | None) -> timedelta | None:
-        """`attempts` there were before the one that has failed. None: it was the last."""
+        """`attempts` counts the attempts before the failed one. None when the failed one was the last."""
         if attempts >= len(self.pauses):
             return None
-        # Up to a tenth more, so that what failed together does not return together.
+        # Up to a tenth longer, so that deliveries that failed together do not return together.
         pause = self.pauses[attempts] * (1 + spread / 10)
         return pause if rest is None else max(pause, rest)
 
 
 def rest_asked(retry_after: str | None, now: datetime) -> timedelta | None:
-    """RFC 9110 section 10.2.3: seconds, or a date. None for anything else."""
+    """Reads `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date. None for any other text."""
     if retry_after is None:
         return None
     text = retry_after.strip()

@@ -1,4 +1,4 @@
-"""What the `data` of each event tells a webhook, with an example. An event may carry more than its type promises."""
+"""The `data` that a webhook gets with each type of event, described, with an example. An event may have more than its type promises."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,5 +1,5 @@
-"""The catalogue of events: everything that can happen here and be reported. The audit log, the webhooks and the endpoints that list their
-event types read it.
+"""The catalogue of events: everything that can happen here and be reported. The audit log, the webhooks and the endpoints that list the
+event types use it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,18 +10,18 @@ from core.frozen import Frozen
 
 
 class Audience(StrEnum):
-    """The widest audience of an event."""
+    """The largest group of people who may read an event."""
 
     ORGANIZATION = "organization"
-    """It can stand in the log of an organization. When no organization was involved, it stands in the platform's log."""
+    """The event can be in the log of an organization. If it involves no organization, it is in the platform's log."""
     PERSON = "person"
-    """A person's own affair: it stands in the platform's log, and no organization reads it."""
+    """The event is a person's own affair. It is in the platform's log, and no organization reads it."""
     PLATFORM = "platform"
-    """The installation's own, for platform owners only."""
+    """The event is about the installation, for platform owners only."""
 
 
 class EventType(Frozen):
-    """`audited`: it is written to the audit log. `published`: it is offered to webhooks."""
+    """`audited`: the event is written to the audit log. `published`: webhooks can subscribe to the event."""
 
     name: str
     label: str
@@ -32,7 +32,7 @@ class EventType(Frozen):
 
 
 class UnknownEventType(LookupError):
-    """A mistake in the code that builds the event."""
+    """The code that builds the event names an unknown type."""
 
 
 def event_type(name: str) -> EventType:
@@ -172,7 +172,7 @@ _FURTHER: Final = (
         ("join_request.approved", "Request for membership approved"),
         ("join_request.declined", "Request for membership declined"),
     ),
-    # The platform's owners are no part of a tenant's systems, so webhooks get none of their decisions.
+    # A tenant's systems need not follow the decisions of the platform's owners, so webhooks get none of them.
     *_types(
         "Organization management",
         ("organization.approved", "Organization approved"),
@@ -208,7 +208,7 @@ _FURTHER: Final = (
         "Security",
         ("security.impersonation.started", "Impersonation started"),
     ),
-    # Too many for a webhook, or of no use to one.
+    # These events are too many for a webhook, or of no use to one.
     *_types(
         "Security",
         ("security.impersonation.request", "Request while impersonating"),
@@ -220,7 +220,8 @@ _FURTHER: Final = (
         ("security.authorization_code.reused", "Authorization code used twice"),
         published=False,
     ),
-    # For webhooks only. Sign-ins and second factors have logs of their own, and the audit log has its own names for the latter.
+    # These events are for webhooks only. Sign-ins and second factors have logs of their own, and the audit log has other names for second
+    # factors.
     *_types(
         "Sign-in",
         ("user.login.success", "User signed in"),
@@ -277,16 +278,16 @@ _FURTHER: Final = (
 EVENT_TYPES: Final = (*_OF_THE_INTERFACE, *_FURTHER)
 _BY_NAME: Final[Mapping[str, EventType]] = {one.name: one for one in EVENT_TYPES}
 
-# What can stand in an organization's log.
+# The events that can be in an organization's log.
 AUDIT_ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is Audience.ORGANIZATION)
 
 TEST_EVENT: Final = "webhook.tested"
-"""Goes to the webhook that is tested, whatever that subscribes to."""
+"""The webhook that is tested gets this event, whatever events it subscribes to."""
 
 WEBHOOK_TOPIC: Final = "webhooks"
-"""Whose doorbell rings when an event has webhooks to go to."""
+"""The doorbell's topic for events that go to webhooks."""
 
-# What an organization's webhooks can subscribe to: what it may know, as it happens.
+# The events that an organization's webhooks can subscribe to.
 WEBHOOK_EVENTS: Final = tuple(
     one for one in EVENT_TYPES if one.published and one.audience is Audience.ORGANIZATION and one.name != TEST_EVENT
 )

@@ -1,5 +1,5 @@
-"""Events: something happened, who did it, and whom it concerns. One record is the source of the audit entry, of the webhook event, and of
-the jobs that follow.
+"""Events: something happened, an actor did it, and it concerns a target. One record is the source of the audit entry, of the webhook event,
+and of the jobs that follow.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from core.domain.record.event_types import Audience, EventType, event_type
 from core.frozen import Frozen, field
 
 ACTING_KEY: Final = "acting_key"
-"""The key in the stored details of an audit entry that holds the name and prefix which the API key had when it acted."""
+"""The member of an audit entry's stored details for the name and prefix that the API key had when it acted."""
 
 
 class ActingKind(StrEnum):
-    """What kind of key it is, as the record keeps it."""
+    """The kind of the key, in the words of the audit log."""
 
     API_KEY = "api_key"
     SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
 
 
 class ActingKey(Frozen):
-    """The API key that somebody's servers act with, or the SCIM token of a directory, under its name at that moment."""
+    """The API key of a service's servers, or the SCIM token of a directory, with the name that it had at that moment."""
 
     id: ApiKeyId | ScimTokenId
     name: str
@@ -33,7 +33,7 @@ class ActingKey(Frozen):
 
 
 class Actor(Frozen):
-    """Who did it, and from where: a user, an API key, or a directory with its SCIM token. Background work has neither, and no address."""
+    """The actor and the place: a user, an API key, or a directory with its SCIM token. Background work has none of them, and no address."""
 
     user: UserId | None = None
     impersonator: UserId | None = None
@@ -41,14 +41,14 @@ class Actor(Frozen):
     user_agent: str | None = None
     key: ActingKey | None = None
     language: Language | None = None
-    """What they read, if the request says so: for mails to people who have not chosen a language."""
+    """The language that the request asks for, if any. It is used in mails to people who have not chosen a language."""
 
 
 SYSTEM = Actor()
 
 
 class TargetType(StrEnum):
-    """What an event is about, and what the audit log can be asked for. The last two stand in the platform's log alone."""
+    """The types of targets, by which the audit log can be filtered. The last two are only in the platform's log."""
 
     USER = "user"
     SERVICE = "service"
@@ -81,10 +81,10 @@ _TARGETS: Final = frozenset(TargetType)
 
 
 class Event(Frozen):
-    """Of a type from the catalogue, which also says whether the event is audited and published. `details` never carries a secret.
+    """An event. Its type is in the catalogue, which also says whether the event is audited and published. `details` never contain a secret.
 
     `personal` holds details that identify a person: an address, a name. They are stored apart, so that they can be forgotten together with
-    the actor's account or, where nobody can tell who acted, with the account of the `person` that they are about.
+    the actor's account. If nobody knows the actor, they are forgotten with the account of `person`, whom the event is about.
     """
 
     name: str
@@ -114,5 +114,5 @@ class Event(Frozen):
 
     @property
     def published(self) -> bool:
-        """Webhooks get what has happened. A failed try stands in the audit log only, unless the failure is an event of its own."""
+        """Webhooks get successful actions. Failed attempts are in the audit log only, unless the failure is an event of its own."""
         return self.success and self.type.published

@@ -38,7 +38,7 @@ def require_room(count: int) -> None:
 
 
 def require_none(count: int) -> None:
-    """This check comes before a service changes to a type that cannot keep a secret."""
+    """Called before a service changes to a type that cannot keep a secret."""
     if count:
         raise BadRequest("service_type: a service of this type cannot keep a secret; delete its client secrets first")
 

@@ -176,7 +176,7 @@ class InvitationOffer(Frozen):
         except Forbidden:
             # The holder of the link must not learn why the inviter lost the right.
             raise BadRequest(
-                "This invitation is no longer valid", words="invitation_unbacked", detail="whoever invited may not give this role any more"
+                "This invitation is no longer valid", words="invitation_unbacked", detail="the inviter may not give this role any more"
             ) from None
 
     def require_acceptable(self) -> None:
