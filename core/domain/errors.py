@@ -121,7 +121,7 @@ class Conflict(Refusal):
 
 class PreconditionFailed(Refusal):
     code = "PRECONDITION_FAILED"
-    text = "It has changed since you read it: read it again"
+    text = "The resource has changed since you read it: read it again"
 
 
 class NotImplementedHere(Refusal):

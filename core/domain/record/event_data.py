@@ -89,14 +89,17 @@ _SIEM: Final[Mapping[str, Json]] = {
 }
 
 EVENT_DATA: Final[Mapping[str, EventData]] = {
-    "user.invited": EventData("The invitation, the role it offers, and whom it was sent to.", {"invitation_id": _ID, **_INVITATION}),
+    "user.invited": EventData(
+        "The invitation, the role that it offers, and the address that it was sent to.", {"invitation_id": _ID, **_INVITATION}
+    ),
     "user.joined": EventData(
-        "For a new member the role, and the invitation, the SCIM token, the domain of their address or their request; for a new user of a "
+        "For a new member the role, and the invitation, the SCIM token, the domain of the address or the request; for a new user of a "
         "service the service and its API key.",
         {"invitation_id": _ID, "role": "member"},
     ),
     "user.removed": EventData(
-        "For a member their role, and their address or how a directory removed them; for a user of a service what became of the account.",
+        "For a member the role, and the address or the way in which a directory removed the person; for a user of a service the effect on "
+        "the account.",
         {"role": "member", "email": "grace@example.org"},
     ),
     "user.role_updated": EventData(
@@ -106,10 +109,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.anonymized": EventData("The person whose account was anonymized.", {"user_id": _ID}),
     "service.created": EventData("The new service.", {**_SERVICE, "service_type": "web", "client_id": _ID}),
     "service.updated": EventData(
-        "Which fields changed, with the earlier values of those that decide where people are sent.",
+        "The names of the changed fields, with the earlier values of those that decide where people are sent.",
         {**_SERVICE, "changed": ["name"], "old_name": "Bills"},
     ),
-    "service.deleted": EventData("The service that is gone.", {**_SERVICE, "client_id": _ID}),
+    "service.deleted": EventData("The deleted service.", {**_SERVICE, "client_id": _ID}),
     "service.oauth_credentials.updated": EventData("The provider, and the organization's client there.", _CREDENTIALS),
     "service.oauth_credentials.removed": EventData("The provider, and the client there that is not used any more.", _CREDENTIALS),
     "organization.updated": EventData("The names before and after.", {"old_name": "Acme", "name": "Acme Corporation"}),
@@ -119,72 +122,72 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "organization.smtp.configured": EventData("The mail server.", {"host": "smtp.example.org", "port": 587}),
     "organization.smtp.removed": EventData("The mail server that was removed.", {"host": "smtp.example.org"}),
     "organization.smtp.failed": EventData(
-        "The mail server, and since when it fails. From now on the installation's does its work.",
+        "The mail server, and the start of its failures. From now on the installation's mail server takes over.",
         {"host": "smtp.example.org", "failing_since": _WHEN},
     ),
-    "organization.smtp.recovered": EventData("The mail server that does its work again.", {"host": "smtp.example.org"}),
+    "organization.smtp.recovered": EventData("The mail server that works again.", {"host": "smtp.example.org"}),
     "organization.upstream_provider.created": EventData("The provider that people can sign in through.", _UPSTREAM),
     "organization.upstream_provider.updated": EventData(
         "Each changed term before and after, and whether the client's secret was replaced.",
         {"name": "Acme login", "old_enabled": True, "new_enabled": False},
     ),
-    "organization.upstream_provider.deleted": EventData("The provider that is gone.", _UPSTREAM),
+    "organization.upstream_provider.deleted": EventData("The deleted provider.", _UPSTREAM),
     "plan.created": EventData("The new plan and its service.", _TERMS),
     "plan.updated": EventData(
         "The plan, and each changed term before and after.",
         {"service_id": _ID, "service_slug": "billing", "name": "Pro", "old_price_cents": 1900, "new_price_cents": 2900},
     ),
-    "plan.deleted": EventData("The plan that is gone, and its service.", _TERMS),
-    "subscription.created": EventData("Who subscribes to which plan, and until when.", _SUBSCRIPTION),
+    "plan.deleted": EventData("The deleted plan and its service.", _TERMS),
+    "subscription.created": EventData("The subscriber, the plan, and the end of the paid period.", _SUBSCRIPTION),
     "subscription.updated": EventData("The subscription, and its earlier status and end.", _CHANGED_SUBSCRIPTION),
     "subscription.canceled": EventData(
         "The subscription, and its earlier status and end; `deleted` is true if it was removed.",
         {**_CHANGED_SUBSCRIPTION, "status": "cancelled"},
     ),
-    "invitation.accepted": EventData("Who became a member, and how they accepted.", {**_INVITATION, "user_id": _ID, "way": "link"}),
-    "invitation.declined": EventData("Who was invited, and how they declined.", {**_INVITATION, "way": "link"}),
-    "invitation.expired": EventData("Who was invited.", _INVITATION),
-    "invitation.revoked": EventData("Who was invited.", _INVITATION),
-    "security.mfa.enabled": EventData("A member's second factor is on. Nothing more is told.", {}),
-    "security.mfa.disabled": EventData("A member's second factor is off. Nothing more is told.", {}),
-    "security.password.changed": EventData("How a member's password came to be changed.", {"how": "reset"}),
+    "invitation.accepted": EventData(
+        "The new member, and the way in which the person accepted.", {**_INVITATION, "user_id": _ID, "way": "link"}
+    ),
+    "invitation.declined": EventData("The invited person, and the way in which the person declined.", {**_INVITATION, "way": "link"}),
+    "invitation.expired": EventData("The invited person.", _INVITATION),
+    "invitation.revoked": EventData("The invited person.", _INVITATION),
+    "security.mfa.enabled": EventData("A member's second factor is on. There are no further details.", {}),
+    "security.mfa.disabled": EventData("A member's second factor is off. There are no further details.", {}),
+    "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
-    "api_key.deleted": EventData("The key that is gone.", _KEY),
+    "api_key.deleted": EventData("The deleted key.", _KEY),
     "scim_token.created": EventData("The token, without its secret.", _SCIM_TOKEN),
-    "scim_token.deleted": EventData("The token that is gone.", _SCIM_TOKEN),
+    "scim_token.deleted": EventData("The deleted token.", _SCIM_TOKEN),
     "domain.set": EventData("The domain.", _DOMAIN),
     "domain.verified": EventData("The domain.", _DOMAIN),
     "domain.deleted": EventData("The domain.", _DOMAIN),
-    "domain.lost": EventData("The domain, whose proof three checks in a row have not found.", _DOMAIN),
+    "domain.lost": EventData("The domain. Three checks in a row have not found its proof.", _DOMAIN),
     "domain_route.created": EventData("The route.", _ROUTE),
     "domain_route.verified": EventData("The route, which works from now on.", _ROUTE),
     "domain_route.updated": EventData(
         "The route, and each changed part before and after.",
         {"domain_id": _ID, "domain": "example.org", "old_login_policy": "password_allowed", "new_login_policy": "upstream_only"},
     ),
-    "domain_route.deleted": EventData("The route that is gone.", _ROUTE),
+    "domain_route.deleted": EventData("The deleted route.", _ROUTE),
     "domain_route.lost": EventData(
-        "The route, whose proof three checks in a row have not found. It does nothing any more.",
+        "The route. Three checks in a row have not found its proof, so it does nothing any more.",
         {"domain_id": _ID, "domain": "example.org"},
     ),
-    "join_request.created": EventData("Who asked, and by which domain.", {**_JOIN_REQUEST, "domain": "example.org"}),
-    "join_request.approved": EventData("Who became a member by it.", _JOIN_REQUEST),
-    "join_request.declined": EventData("Who asked.", _JOIN_REQUEST),
+    "join_request.created": EventData("The person who asked, and the domain.", {**_JOIN_REQUEST, "domain": "example.org"}),
+    "join_request.approved": EventData("The person who became a member.", _JOIN_REQUEST),
+    "join_request.declined": EventData("The person who asked.", _JOIN_REQUEST),
     "branding.updated": EventData(
-        "Which parts changed, with each before and after.",
+        "The changed parts, each before and after.",
         {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},
     ),
-    "user.signup.success": EventData("How the account came to be, and through which service.", {"provider": "password", "service_id": _ID}),
-    "user.consent.given": EventData(
-        "The application, and all that it may do now; by SAML, the entity id of the service provider.", _CONSENT
+    "user.signup.success": EventData(
+        "The way in which the account was created, and the service that created it.", {"provider": "password", "service_id": _ID}
     ),
-    "user.consent.revoked": EventData(
-        "The application, and what it could do until now; by SAML, the entity id of the service provider.", _CONSENT
-    ),
+    "user.consent.given": EventData("The application, and its present scopes; for SAML, the entity id of the service provider.", _CONSENT),
+    "user.consent.revoked": EventData("The application, and its former scopes; for SAML, the entity id of the service provider.", _CONSENT),
     "client_secret.created": EventData("The secret's beginning, and its service.", _SECRET),
     "client_secret.deleted": EventData("The secret's beginning, and its service.", _SECRET),
     "service.saml.updated": EventData(
-        "What changed, with old and new values. A certificate is told by its SHA-256 fingerprint.",
+        "The changed values, before and after. A certificate is shown by its SHA-256 fingerprint.",
         {"service_slug": "billing", "enabled": True, "old_acs_url": None, "new_acs_url": "https://crm.example.com/saml/acs"},
     ),
     "service.saml.disabled": EventData("The service.", {"service_slug": "billing"}),
@@ -192,27 +195,30 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "service.saml.certificate.activated": EventData("The certificate, and its service.", _SAML_CERTIFICATE),
     "organization.created": EventData("The new organization.", {"slug": "acme", "name": "Acme", "status": "active"}),
     "organization.owner.changed": EventData("The owners before and after.", {"old_owner_user_id": _ID, "new_owner_user_id": _ID}),
-    "role.created": EventData("The new role and what it permits.", _ROLE),
+    "role.created": EventData("The new role and its permissions.", _ROLE),
     "role.updated": EventData(
-        "The role, and what it permits more or less.", {"role_slug": "support", "granted": ["end_users.manage"], "revoked": []}
+        "The role, and the permissions that were granted or revoked.",
+        {"role_slug": "support", "granted": ["end_users.manage"], "revoked": []},
     ),
-    "role.deleted": EventData("The role that is gone.", _ROLE),
+    "role.deleted": EventData("The deleted role.", _ROLE),
     "webhook.created": EventData("The new webhook, without its URL and secret.", _WEBHOOK),
     "webhook.updated": EventData("Each changed field before and after.", {"name": "CRM", "old_is_active": True, "new_is_active": False}),
-    "webhook.deleted": EventData("The webhook that is gone.", _WEBHOOK),
+    "webhook.deleted": EventData("The deleted webhook.", _WEBHOOK),
     "webhook.secret_rotated": EventData("The webhook with the new secret.", {"name": "CRM"}),
     "webhook.paused": EventData("The webhook, which has failed at least since this moment.", {"name": "CRM", "failing_since": _WHEN}),
-    "webhook.tested": EventData("The webhook that is tested.", {"name": "CRM"}),
-    "siem.configured": EventData("The export as it is from now on, without its URL and credentials.", _SIEM),
-    "siem.removed": EventData("The export that is gone.", _SIEM),
+    "webhook.tested": EventData("The tested webhook.", {"name": "CRM"}),
+    "siem.configured": EventData("The new settings of the export, without its URL and credentials.", _SIEM),
+    "siem.removed": EventData("The deleted export.", _SIEM),
     "siem.tested": EventData("The export whose receiver was tried.", _SIEM),
     "security.impersonation.started": EventData(
-        "An operator acts in a member's name: in which session, until when, and why.",
+        "An operator acts in a member's name: the session, its end, and the reason.",
         {"impersonation_session": _ID, "expires_at": _WHEN, "reason": "Ticket 4711"},
     ),
-    "user.login.success": EventData("How somebody signed in, to which service, and how unusual it was.", _LOGIN),
-    "user.login.failed": EventData("How somebody tried to sign in, and why it failed.", {**_LOGIN, "reason": "wrong_password"}),
+    "user.login.success": EventData("The way of the sign-in, the service, and the risk.", _LOGIN),
+    "user.login.failed": EventData(
+        "The way of the attempt, the service, the risk, and the reason of the failure.", {**_LOGIN, "reason": "wrong_password"}
+    ),
     "user.logout": EventData("The session that somebody ended.", {"session_id": _ID}),
-    "user.mfa.enabled": EventData("A second factor is on. Nothing more is told.", {}),
-    "user.mfa.disabled": EventData("A second factor is off. Nothing more is told.", {}),
+    "user.mfa.enabled": EventData("A second factor is on. There are no further details.", {}),
+    "user.mfa.disabled": EventData("A second factor is off. There are no further details.", {}),
 }

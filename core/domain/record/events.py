@@ -74,7 +74,7 @@ class Target(Frozen):
 
     def __post_init__(self) -> None:
         if self.type not in _TARGETS:
-            raise ValueError(f"{self.type} is not a type of target that the audit log can be asked for")
+            raise ValueError(f"{self.type} is not a type of target in the audit log")
 
 
 _TARGETS: Final = frozenset(TargetType)

@@ -113,7 +113,7 @@ def _number(given: Mapping[str, Any], name: str, field: str, least: int, most: i
         length = len(urlsafe_b64decode(text + "=" * (-len(text) % 4)).lstrip(b"\0" if name in {"n", "e"} else b""))
         if least <= length <= most:
             return text
-    raise BadRequest(f"{field}: {name} is not as RFC 7518 has it, or the key is not of an accepted size")
+    raise BadRequest(f"{field}: {name} does not follow RFC 7518, or the size of the key is not accepted")
 
 
 def _key_id(given: Any, field: str) -> str:

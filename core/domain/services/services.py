@@ -219,7 +219,7 @@ def require_nothing_lasting(change: ServiceChange, actor: Actor) -> None:
         return
     for name in _LASTING:
         if change.said.get(name):
-            raise Forbidden(f"{name}: nobody changes this while acting in somebody's name")
+            raise Forbidden(f"{name}: this cannot be changed while you act in another person's name")
 
 
 class ListedService(Frozen):

@@ -171,7 +171,7 @@ def _step(
     if not afresh and (step := _sign_in_step(request, application, signed_in, progress, now)) is not None:
         return step
     if request.subject not in {None, signed_in.user}:
-        raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Somebody else has signed in than the one who is expected")
+        raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Another person has signed in than the application expects")
     if not application.sign_in_policy.admits(is_member=signed_in.is_member):
         return AuthorizationStep.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):
@@ -269,12 +269,12 @@ _UNASKED: Final = {
     AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to show a second factor"),
     AuthorizationStep.CHOOSE_ACCOUNT: (
         AuthorizationErrorCode.ACCOUNT_SELECTION_REQUIRED,
-        "Somebody else is signed in than the request names",
+        "Another person is signed in than the request names",
     ),
     AuthorizationStep.SET_UP_SECOND_FACTOR: (
         AuthorizationErrorCode.INTERACTION_REQUIRED,
         "The person has to set up a second factor for this organization",
     ),
-    AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to allow it"),
+    AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to give consent"),
     AuthorizationStep.TURN_AWAY: (AuthorizationErrorCode.ACCESS_DENIED, "The application is for members of its organization"),
 }

@@ -146,7 +146,7 @@ def require_known(found: RegisteredClient | None, credentials: ClientCredentials
     match credentials.method:
         case AuthenticationMethod.NONE:
             if not found.is_public:
-                raise client_refused("the client is not public, and shows nothing")
+                raise client_refused("the client is not public, and sent no credential")
         case AuthenticationMethod.PRIVATE_KEY_JWT:
             if found.keys is None:
                 raise client_refused("the client has no keys")

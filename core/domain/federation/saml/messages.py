@@ -251,13 +251,11 @@ class OurMetadata(Frozen, kw_only=True):
 def require_taken(head: MessageHead, configuration: Configuration, destination: str, now: datetime) -> None:
     """The checks of every message, whatever its kind. Raises `MessageRefused`."""
     if head.issuer != configuration.entity_id:
-        raise MessageRefused(
-            "its Issuer is another one than the entity id that is configured", "Set entity_id to what the service provider sends as Issuer"
-        )
+        raise MessageRefused("its Issuer is not the configured entity id", "Set entity_id to what the service provider sends as Issuer")
     if head.version != "2.0":
         raise MessageRefused("its Version is not 2.0", "Use SAML 2.0")
     if len(head.id) > LONGEST_ID or not ID.fullmatch(head.id):
-        raise MessageRefused("its ID is not one of XML's", "Send an ID of up to 256 letters, digits, dots, dashes and underscores")
+        raise MessageRefused("its ID is not a valid XML ID", "Send an ID of up to 256 letters, digits, dots, dashes and underscores")
     if head.destination is None and head.signed:
         raise MessageRefused("it is signed, but has no Destination", f"Send Destination {destination}")
     if head.destination is not None and head.destination != destination:
@@ -327,5 +325,8 @@ def moment(text: str) -> datetime | None:
 def relay_state(text: str | None) -> str | None:
     """The RelayState, unchanged. Raises `MessageRefused` when it is too long."""
     if text is not None and len(text.encode("utf-8", "replace")) > LONGEST_RELAY_STATE:
-        raise MessageRefused(f"its RelayState has more than {LONGEST_RELAY_STATE} bytes", "Keep it, and send a name for it")
+        raise MessageRefused(
+            f"its RelayState has more than {LONGEST_RELAY_STATE} bytes",
+            "Keep the state at the service provider, and send a short name for it",
+        )
     return text

@@ -204,7 +204,7 @@ def require_askable(request: SamlRequest, meeting: Meeting) -> None:
     is a certain person.
     """
     if request.passive and not has_allowed(meeting):
-        raise RequestDeclined(Status.NO_PASSIVE, "Somebody would have to sign in, or to allow it")
+        raise RequestDeclined(Status.NO_PASSIVE, "The person would have to sign in, or to give consent")
 
 
 def told(meeting: Meeting) -> Sequence[str]:
@@ -278,7 +278,7 @@ def require_subject(request: SamlRequest, subject: SamlSubject, service: Service
     transient one, cannot be used here.
     """
     if request.subject is not None and not goes_by(request.subject, subject.user, subject.email, service, key):
-        raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Somebody else has signed in than the request names")
+        raise RequestDeclined(Status.UNKNOWN_PRINCIPAL, "Another person has signed in than the request names")
 
 
 def named(format_: NameIdFormat, subject: SamlSubject, service: ServiceId, key: bytes, transient: str) -> NameId:

@@ -11,7 +11,7 @@ class ScimRefusal(BadRequest):
 
 class InvalidFilter(ScimRefusal):
     scim_type = "invalidFilter"
-    text = "The filter cannot be read, or compares what cannot be compared here"
+    text = "The filter cannot be read, or compares an attribute that cannot be compared here"
 
 
 class InvalidPath(ScimRefusal):
@@ -31,7 +31,7 @@ class InvalidValue(ScimRefusal):
 
 class InvalidSyntax(ScimRefusal):
     scim_type = "invalidSyntax"
-    text = "The request is not as SCIM has it"
+    text = "The request does not follow SCIM"
 
 
 class Mutability(ScimRefusal):

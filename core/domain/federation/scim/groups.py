@@ -99,7 +99,7 @@ def group_change(operations: Sequence[PatchOperation]) -> GroupChange:
         if operation.path:
             _change(change, verb, parse_path(operation.path, GROUP_SCHEMA), operation.value)
         elif verb is Verb.REMOVE:
-            raise NoTarget("path: an operation that removes names what")
+            raise NoTarget("path: a remove operation needs a path")
         else:
             for name, value in fields_of(operation.value).items():
                 _change(change, verb, parse_path(name, GROUP_SCHEMA), value)
@@ -199,6 +199,4 @@ def group_external_id_changed(organization: OrganizationId, actor: Actor) -> Eve
 
 
 def refuse_creation() -> NotImplementedHere:
-    return NotImplementedHere(
-        "The one group is the organization: assign people to that, or found another organization by its own interface"
-    )
+    return NotImplementedHere("The organization is the only group: assign people to it, or create another organization through the API")

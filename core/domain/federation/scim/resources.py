@@ -277,7 +277,7 @@ _USER_ATTRIBUTES: Final = (
     _attribute("displayName", "The name to show."),
     _attribute(
         "emails",
-        "The work address: the userName, unless another one is stated. There is always one, also if you leave it out.",
+        "The work address: the userName, unless another one is stated. If you leave it out, it is the userName.",
         "complex",
         multiValued=True,
         required=True,
@@ -287,14 +287,19 @@ _USER_ATTRIBUTES: Final = (
             _attribute("primary", "Always true.", "boolean"),
         ],
     ),
-    _attribute("active", "Whether the person is a member of the organization. A new one is if you leave it out.", "boolean", required=True),
+    _attribute(
+        "active",
+        "Whether the person is a member of the organization. If you leave it out, a new person is a member.",
+        "boolean",
+        required=True,
+    ),
 )
 
 _GROUP_ATTRIBUTES: Final = (
     _attribute("displayName", "The name of the organization.", mutability="readOnly"),
     _attribute(
         "members",
-        "Those who are members of the organization.",
+        "The members of the organization.",
         "complex",
         multiValued=True,
         subAttributes=[

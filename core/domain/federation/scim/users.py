@@ -105,7 +105,7 @@ class HeldUser(Frozen, kw_only=True):
         """
         if not self.capabilities <= BuiltInRole.MEMBER.capabilities:
             raise Forbidden(
-                "Owners, admins and whoever else may do more than a member are not managed by SCIM: "
+                "Owners, admins and other people who may do more than a member are not managed by SCIM: "
                 "change their role or remove them in the organization first"
             )
 
@@ -204,7 +204,7 @@ class _Draft:
         if operation.path:
             self._change(verb, parse_path(operation.path, USER_SCHEMA), operation.value)
         elif verb is Verb.REMOVE:
-            raise NoTarget("path: an operation that removes names what")
+            raise NoTarget("path: a remove operation needs a path")
         else:
             for name, value in fields_of(operation.value).items():
                 self._change(verb, parse_path(name, USER_SCHEMA), value)

@@ -55,7 +55,7 @@ class Encounter(Frozen, kw_only=True):
     def require_provider(self) -> None:
         """Raises `ProviderOff`."""
         if not self.provider_is_on:
-            raise ProviderOff(detail="it was turned off while it was asked")
+            raise ProviderOff(detail="the provider was turned off during the sign-in")
 
 
 class Linking(Enum):

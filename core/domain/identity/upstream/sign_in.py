@@ -243,7 +243,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
     if not is_one_of_three(provider):
         configured = way.configured
         if configured is None or opened is None:
-            raise ProviderOff(detail="no such provider of this organization is on")
+            raise ProviderOff(detail="the organization has no such provider, or it is turned off")
         return Upstream(
             key=provider,
             name=configured.name,
