@@ -65,7 +65,7 @@ class NoAccountMail(Exception):
 
 
 class Onward(Frozen):
-    """Where a link leads after its work is done: back to the flow in which the person asked for the link, to an application, or to the
+    """The place that a link leads to after its work is done: the flow in which the person asked for the link, an application, or the
     account pages.
     """
 

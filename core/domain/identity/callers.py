@@ -74,7 +74,7 @@ class Caller(Frozen):
     service alone.
     """
     scopes: tuple[str, ...] | None = None
-    """What the calling application may do. None when the session was not given to an application."""
+    """The scopes of the calling application. None when the session was not given to an application."""
 
     @property
     def context(self) -> CallerContext:

@@ -102,7 +102,7 @@ LONGEST_USER_AGENT: Final = 512
 
 
 class Client(Frozen):
-    """What a request tells about its sender. An earlier answer gave the client the two tokens; a new client has neither."""
+    """The sender of a request, as the request describes it. An earlier answer gave the client the two tokens; a new client has neither."""
 
     address: str | None
     user_agent: str

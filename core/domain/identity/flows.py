@@ -48,7 +48,7 @@ class FlowPurpose(StrEnum):
 
 
 class Prompt(StrEnum):
-    """What the page should ask for, in OpenID Connect's words. A request with the prompt `none` never becomes a flow."""
+    """The question that the page should ask, in OpenID Connect's words. A request with the prompt `none` never becomes a flow."""
 
     LOGIN = "login"
     CREATE = "create"
@@ -56,7 +56,7 @@ class Prompt(StrEnum):
 
 
 class Wanted(Frozen):
-    """What a flow asks of the sign-in, and whose looks its pages have."""
+    """The demands of a flow on the sign-in, and the looks of its pages."""
 
     login_hint: str = ""
     """The address that the sign-in page suggests."""

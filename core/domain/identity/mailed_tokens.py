@@ -88,7 +88,7 @@ def link_used() -> LinkRefused:
 
 
 class AskedOnPage(Enum):
-    """What the page asks for, besides pressing the button."""
+    """The input that the page asks for, besides the button."""
 
     NOTHING = auto()
     PASSWORD = auto()

@@ -28,7 +28,7 @@ class KnownDevice(Frozen):
     brings_trust: bool = False
 
 
-# A person's last 50 sign-ins show their habits. Fewer than 10 sign-ins show none.
+# The last `HISTORY` sign-ins show a person's habits. Fewer than `LEAST_HISTORY` show none.
 HISTORY: Final = 50
 LEAST_HISTORY: Final = 10
 # An hour of the day is usual when a sign-in of the history was at most this many hours before or after it.

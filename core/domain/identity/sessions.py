@@ -53,7 +53,7 @@ PLATFORM = Context()
 
 
 class SubscriptionState(Frozen):
-    """What the tokens of a service say about the subscription of their user. A user without a subscription gets these defaults."""
+    """The subscription of a service's user, for the tokens of the service. A user without a subscription gets these defaults."""
 
     plan: str = "free"
     features: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Session(Frozen):
     depth: int = 0
     proved: Proved = UNPROVED
     scopes: tuple[str, ...] | None = None
-    """What an application may do, in a session in its service. None when the session was not given to an application."""
+    """The scopes of an application, in a session in its service. None when the session was not given to an application."""
 
 
 class Application(Frozen):

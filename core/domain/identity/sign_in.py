@@ -94,11 +94,11 @@ class NamedAccount(Frozen):
     mfa_enabled: bool
     knowledge: Knowledge
     has_been_there: bool = False
-    """The person has signed in to this service before. It does not count when the service's servers made the person its user."""
+    """The person has signed in to this service before. An addition by the service's servers does not count."""
 
 
 class Attempt(Frozen):
-    """What the first look of a sign-in finds. `named` is None when no account has the address."""
+    """The result of a sign-in's first look. `named` is None when no account has the address."""
 
     tries: Tries
     named: NamedAccount | None

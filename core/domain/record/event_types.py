@@ -172,7 +172,7 @@ _FURTHER: Final = (
         ("join_request.approved", "Request for membership approved"),
         ("join_request.declined", "Request for membership declined"),
     ),
-    # A tenant's systems need not follow the decisions of the platform's owners, so webhooks get none of them.
+    # Decisions of the platform's owners do not happen in a tenant's systems, so webhooks get none of them.
     *_types(
         "Organization management",
         ("organization.approved", "Organization approved"),

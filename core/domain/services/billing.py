@@ -15,7 +15,7 @@ from core.domain.services.billing_news import Named, News, NewsType, Snapshot
 from core.domain.services.subscriptions import LATEST_END, Subscription, SubscriptionStatus
 from core.frozen import Frozen, replace
 
-# The provider retries for days. Nobody gets a mail about news that are older than this.
+# The provider retries for days. Nobody gets a mail about older news.
 LATE: Final = timedelta(days=3)
 # How long after the end of a period we ask the provider. The provider needs an hour or so to bill the next period.
 GRACE: Final = timedelta(minutes=15)
@@ -99,7 +99,7 @@ class Facets(Frozen):
     """Two different descriptions have the same time, so only the provider can tell which of them is true."""
 
     def after(self, news: News) -> "Facets":
-        """The facets with these news added. The order of several news makes no difference, and neither does adding the same news twice."""
+        """The facets with this news added. The order of the news makes no difference, and neither does adding the same news twice."""
         kind = news.handled
         place: Place = (news.created, _PRECEDENCES.get(news.type, 0), news.id)
         facets = self
@@ -153,7 +153,7 @@ class Facets(Frozen):
         return any(place[0] > seen.place[0] for place in invoices)
 
     def state(self) -> State | None:
-        """None while no news have described the subscription itself."""
+        """None while no news has described the subscription itself."""
         if self.seen is None:
             return None
         snapshot, seen_at = self.seen.snapshot, self.seen.place[0]
@@ -310,7 +310,7 @@ def wanted_of(one: Managed, plan: OfferedPlan, leader: Managed | None) -> Wanted
 
 
 def override_holds(one: Managed, before: Facets) -> bool:
-    """Whether a status that was set through the API still holds. It holds until news arrive that are newer."""
+    """Whether a status that was set through the API still holds. It holds until newer news arrives."""
     state = one.facets.state()
     if one.overridden_at is None or state is None:
         return False

@@ -101,7 +101,7 @@ class Snapshot(Frozen):
 
 
 class News(Frozen):
-    """`subject` is the id of the subscription or the customer that the news are about, if any. `key` is the mark that we put on a customer
+    """`subject` is the id of the subscription or the customer that the news is about, if any. `key` is the mark that we put on a customer
     when we asked the provider to create it.
     """
 

@@ -29,7 +29,7 @@ RULES: Final = DeliveryRules(
     # The receiver has read the token and refuses it. It would refuse the next one too.
     final=(400,),
 )
-# The receiver gets the token at once, and has to remember its id for as long.
+# Short, because the receiver gets the token at once, and has to remember the token's id for its whole lifetime.
 LIFETIME: Final = timedelta(minutes=2)
 HEADERS: Final[Mapping[str, str]] = {"content-type": "application/x-www-form-urlencoded", "user-agent": "Postern-Logout"}
 _EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"

@@ -32,7 +32,7 @@ class SamlExchange(Frozen, kw_only=True):
     status: str = ""
     """The last part of SAML's status code, for a response."""
     reason: str = ""
-    """Why the message was refused, or ended no session, in words."""
+    """The reason why the message was refused, or ended no session, in words."""
     advice: str = ""
     """The change that would help."""
     message: str = ""

@@ -68,7 +68,7 @@ class Linking(Enum):
     CONNECT = auto()
     """Provider and account have both verified the same address: the two are connected."""
     RECLAIM = auto()
-    """An account has the address, but nobody has proved that the address is theirs. The account's password and all that rests on it are
+    """An account has the address, but its owner has never proved the address. The account's password and all that rests on it are
     removed.
     """
     UNVERIFIED = auto()

@@ -148,7 +148,7 @@ class NewState(Frozen, kw_only=True):
 
 
 class TakenState(Frozen, kw_only=True):
-    """The purpose of a state. The state is already deleted."""
+    """The data of a state that a browser came back with. The state itself is deleted by now."""
 
     provider: str
     flow: Flow | None
@@ -232,8 +232,8 @@ def is_code(code: Token) -> bool:
 
 
 def derived(state: Token, key: bytes) -> tuple[str, Token]:
-    """The nonce and the PKCE verifier of a state. They are computed when needed and not stored, so a reader of the database cannot compute
-    them.
+    """The nonce and the PKCE verifier of a state. Both are computed from the state, which the database does not have, so a reader of
+    the database cannot compute them.
     """
     return _derived(b"nonce", state, key), Token(_derived(b"verifier", state, key))
 
