@@ -1,7 +1,7 @@
 """Single statements. Each takes a connection, is a transaction of its own, waits for the server once, and gives the connection back."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final, LiteralString, NoReturn, TypeVar
 
 import trio
 from psycopg.rows import class_row
@@ -59,6 +59,48 @@ async def tell(pool: Pool, statement: LiteralString, parameters: Parameters | No
             execution = Execution(connection, _nothing, statement, parameters)
             await connection.carry_out(execution)
             return execution.row_count()
+
+
+class NeedsUnitOfWork(Exception):
+    """A store was asked, outside any unit of work, for something that only a transaction can do: a bug in the caller."""
+
+
+class Statements:
+    """Stores speak to `Statements` outside any unit of work, and to a `Transaction` inside one: the questions have the same names on both.
+
+    Here each question is a transaction of its own and one round trip. A write that is told, a lock that is held and a doorbell that is
+    rung are parts of a larger change, so `Statements` refuse them.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
+        return await ask(self._pool, row, statement, parameters)
+
+    async def ask_in_order(self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
+        return await ask_in_order(self._pool, row, statement, parameters)
+
+    async def ask_for_many(
+        self, row: type[Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
+    ) -> list[Item]:
+        return await ask_for_many(self._pool, row, statement, parameters, item)
+
+    async def tell(self, statement: LiteralString, parameters: Parameters | None = None) -> None:  # noqa: ARG002 - as `Transaction` has them
+        _refuse()
+
+    async def tell_along(self, statement: LiteralString, parameters: Parameters) -> None:  # noqa: ARG002
+        _refuse()
+
+    async def hold(self, lock: int) -> None:  # noqa: ARG002
+        _refuse()
+
+    def ring(self, topic: str) -> None:  # noqa: ARG002
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise NeedsUnitOfWork("this method of the store needs a unit of work")
 
 
 def _nothing(**_columns: object) -> None:

@@ -5,16 +5,18 @@ queued statement is noticed at the next question, at the latest at the commit.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, LiteralString
+
+import trio
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pipeline import PipelinedTransaction
 from adapters.postgres.failures import translated
-from adapters.postgres.statements import Parameters, Row
+from adapters.postgres.statements import PART, Item, Parameters, Row
 
 # How long a transaction waits for an advisory lock, and afterwards for any other lock, before it gives up as `Unavailable`.
 LONGEST_HOLD: Final = "10s"
@@ -66,10 +68,27 @@ class Transaction:
 
     async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         """The statement's rows."""
+        return await self._answer(Execution(self._connection, row, statement, parameters))
+
+    async def ask_in_order(self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
+        """Like `ask`: a row is made of the columns in their order, and their names do not matter."""
+        return await self._answer(Execution(self._connection, row, statement, parameters, in_order=True))
+
+    async def ask_for_many(
+        self, row: type[Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
+    ) -> list[Item]:
+        """Like `ask`, for hundreds of rows: the items are made in parts, so that other tasks get their turn."""
+        rows = await self.ask(row, statement, parameters)
+        items: list[Item] = []
+        for start in range(0, len(rows), PART):
+            items += [item(one) for one in rows[start : start + PART]]
+            await trio.lowlevel.checkpoint()
+        return items
+
+    async def _answer(self, execution: Execution[Row]) -> list[Row]:
         self._require_open()
         await self._send_waiting()
         with translated():
-            execution = Execution(self._connection, row, statement, parameters)
             await self._connection.carry_out(execution)
             await self._transaction.flush()
             return execution.rows()

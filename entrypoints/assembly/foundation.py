@@ -25,6 +25,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.postgres.statements import Statements
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemClock, SystemIds, SystemSecrets
@@ -70,6 +71,7 @@ class Foundation(Frozen, kw_only=True):
     metrics: PrometheusMetrics
     scrapes: Scrapes
     pool: Pool
+    statements: Statements
     database: PostgresDatabase
     unit_of_work: UnitOfWorkFactory
     jobs: JobQueue
@@ -134,6 +136,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             metrics=metrics,
             scrapes=Scrapes(metrics, settings.metrics_token),
             pool=pool,
+            statements=Statements(pool),
             database=PostgresDatabase(pool),
             unit_of_work=new_unit_of_work,
             jobs=PostgresJobQueue(pool, keyring),

@@ -11,12 +11,12 @@ from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.totp import PyotpTotp
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
-from adapters.postgres.identity.factors.devices import PostgresDevices
-from adapters.postgres.identity.factors.mfa import PostgresMfa
-from adapters.postgres.identity.factors.passkeys import PostgresPasskeys
-from adapters.postgres.identity.privacy.privacy import PostgresPrivacy
-from adapters.postgres.identity.proofs.flows import PostgresFlows
-from adapters.postgres.identity.proofs.login_events import PostgresLoginEvents
+from adapters.postgres.identity.factors.devices import DeviceRows
+from adapters.postgres.identity.factors.mfa import MfaRows
+from adapters.postgres.identity.factors.passkeys import PasskeyRows
+from adapters.postgres.identity.privacy.privacy import PrivacyRows
+from adapters.postgres.identity.proofs.flows import FlowRows
+from adapters.postgres.identity.proofs.login_events import LoginEventRows
 from adapters.postgres.identity.proofs.proofs import PostgresProofs
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations
 from adapters.postgres.identity.realms.domains import PostgresRealms
@@ -24,8 +24,8 @@ from adapters.postgres.identity.realms.providers import PostgresRealmProviders
 from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
-from adapters.postgres.identity.upstream.identities import PostgresIdentities
-from adapters.postgres.identity.upstream.provider_tokens import PostgresIdentityGrants
+from adapters.postgres.identity.upstream.identities import IdentityRows
+from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
@@ -110,6 +110,7 @@ class Identity(Frozen, kw_only=True):
 def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identity]:
     """Raises `SettingsError` or `StartFailed`."""
     new_unit_of_work, pool, buckets = foundation.unit_of_work, foundation.pool, foundation.shared_buckets
+    statements = foundation.statements
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
     templates, links = foundation.mail_templates, foundation.links
     with ExitStack() as closing:
@@ -132,7 +133,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         )
         mfa = Mfa(
             new_unit_of_work,
-            lookup=PostgresMfa(pool),
+            lookup=MfaRows(statements, ids, clock),
             totp=PyotpTotp(POSTERN.name),
             backup_codes=HmacBackupCodes(foundation.server_secrets),
             keyring=foundation.keyring,
@@ -143,7 +144,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         agents = LibraryUserAgents()
         devices = Devices(
             unit_of_work=new_unit_of_work,
-            lookup=PostgresDevices(pool),
+            lookup=DeviceRows(statements),
             agents=agents,
             locations=location_database(settings, closing),
             proxies=listed_proxies(settings),
@@ -153,7 +154,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         )
         login_events = LoginEvents(
             new_unit_of_work,
-            PostgresLoginEvents(pool),
+            LoginEventRows(statements),
             devices=devices,
             templates=templates,
             metrics=foundation.metrics,
@@ -179,7 +180,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         providers = UpstreamProviders(installed, foundation.keyring)
         passkeys = Passkeys(
             new_unit_of_work,
-            PostgresPasskeys(pool),
+            PasskeyRows(statements),
             relying_party=relying_party(settings.public_url),
             authenticators=authenticators,
             mfa=mfa,
@@ -193,7 +194,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         )
         passkey_proofs = PasskeyProofs(
             new_unit_of_work,
-            PostgresPasskeys(pool),
+            PasskeyRows(statements),
             passkeys=passkeys,
             authenticators=authenticators,
             destinations=PostgresDestinations(pool),
@@ -217,8 +218,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             ids=ids,
         )
         sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
-        flows = Flows(new_unit_of_work, PostgresFlows(pool), clock, ids)
-        identity_grant_lookup = PostgresIdentityGrants(pool)
+        flows = Flows(new_unit_of_work, FlowRows(statements), clock, ids)
+        identity_grant_lookup = IdentityGrantRows(statements)
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
         journeys = Journeys(
@@ -288,7 +289,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
             presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
-            privacy=Privacy(new_unit_of_work, PostgresPrivacy(pool), most_logins=settings.export_login_events, clock=clock, ids=ids),
+            privacy=Privacy(new_unit_of_work, PrivacyRows(statements), most_logins=settings.export_login_events, clock=clock, ids=ids),
             realms=realms,
             joining=joining,
             admission=admission,
@@ -333,7 +334,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             ),
             identities=Identities(
                 new_unit_of_work,
-                PostgresIdentities(pool),
+                IdentityRows(statements),
                 upstream_lookup,
                 linked=linked,
                 providers=providers,

@@ -10,7 +10,14 @@ from core.domain.identity.risk import Approach, Knowledge, Sighting
 
 
 class DeviceStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. Only
+    PostgreSQL implements it.
+    """
+
+    async def list(self, user: UserId) -> Sequence[Device]:
+        """The last used first."""
+
+    async def get(self, device: DeviceId) -> Device | None: ...
 
     async def knowledge(self, user: UserId, approach: Approach) -> Knowledge:
         """For a sign-in whose own look-up does not bring it: one round trip. Of an unknown user nothing is known."""
@@ -36,15 +43,6 @@ class DeviceStore(Protocol):
 
     async def revoke(self, device: DeviceId, at: datetime) -> None:
         """Revokes it with its token and its trust. The caller ends its sessions."""
-
-
-class DeviceLookup(Protocol):
-    """Outside any unit of work: one statement each. Revoked devices are not found."""
-
-    async def list(self, user: UserId) -> Sequence[Device]:
-        """The last used first."""
-
-    async def get(self, device: DeviceId) -> Device | None: ...
 
 
 class UserAgents(Protocol):

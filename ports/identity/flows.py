@@ -7,15 +7,13 @@ from core.domain.identifiers import FlowId, PreauthenticationId, SessionId, User
 from core.domain.identity.flows import Flow
 
 
-class FlowLookup(Protocol):
-    """Outside any unit of work: one statement, one round trip."""
+class FlowStore(Protocol):
+    """Outside a unit of work, `find` is one statement and one round trip. The other methods need a unit of work. Only PostgreSQL implements
+    it.
+    """
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
         """With the branding of its organization. None when it has expired, or is another browser's, or there is none."""
-
-
-class FlowStore(Protocol):
-    """Part of the unit of work."""
 
     async def add(self, flow: Flow, browser_digest: bytes) -> None: ...
 

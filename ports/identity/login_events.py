@@ -8,15 +8,11 @@ from core.domain.identity.login_events import LoginEvent, OwnLogin
 
 
 class LoginEventStore(Protocol):
-    """Part of the unit of work."""
-
-    async def add(self, event: LoginEvent) -> None: ...
-
-
-class LoginEventLookup(Protocol):
-    """Outside any unit of work."""
+    """Outside a unit of work, `list_own` is one statement and one round trip. `add` needs a unit of work. Only PostgreSQL implements it."""
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         """The attempts to sign in to this account, newest first; with `before`, only those that are older. A device that the person does
         not have, or no longer, has no name.
         """
+
+    async def add(self, event: LoginEvent) -> None: ...

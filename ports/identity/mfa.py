@@ -14,7 +14,15 @@ from core.domain.secrets import Secret
 
 
 class MfaStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `status`, `has_codes` and `find` are one statement and one round trip each. The other methods need a unit of
+    work. Only PostgreSQL implements it.
+    """
+
+    async def status(self, user: UserId) -> SecondFactorStatus:
+        """A pending set-up is not enabled. Used backup codes do not count."""
+
+    async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
+        """Whether these are the person's backup codes, and none has been used."""
 
     async def put_pending(
         self, user: UserId, session: SessionId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False
@@ -73,18 +81,6 @@ class MfaStore(Protocol):
         """Ends every sign-in that still awaits its second factor. Called after the account is held: a request that brings a code takes them
         in this order.
         """
-
-
-class MfaLookup(Protocol):
-    """Outside any unit of work."""
-
-    async def status(self, user: UserId) -> SecondFactorStatus:
-        """A pending set-up is not enabled. Used backup codes do not count."""
-
-    async def find(self, user: UserId) -> MfaSecret | None: ...
-
-    async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
-        """Whether these are the person's backup codes, and none has been used."""
 
 
 class Totp(Protocol):

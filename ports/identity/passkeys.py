@@ -25,8 +25,10 @@ class HeldPasskey(Frozen):
     """Without it, the person has no second factor any more."""
 
 
-class PasskeyLookup(Protocol):
-    """Outside any unit of work: one statement, one round trip each."""
+class PasskeyStore(Protocol):
+    """Outside a unit of work, `list`, `get` and `take` are one statement and one round trip each. The other methods need a unit of work.
+    Only PostgreSQL implements it.
+    """
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
         """Oldest first."""
@@ -36,10 +38,6 @@ class PasskeyLookup(Protocol):
 
     async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:
         """Uses the challenge up, whatever becomes of the answer. None: there is no such challenge; of many at once, one gets an answer."""
-
-
-class PasskeyStore(Protocol):
-    """Part of the unit of work."""
 
     async def add_challenge(self, digest: bytes, expires_at: datetime) -> None: ...
 

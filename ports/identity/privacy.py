@@ -14,22 +14,9 @@ class PlaceholderTaken(Exception):
 
 
 class PrivacyStore(Protocol):
-    """Part of the unit of work."""
-
-    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
-        """Nobody signs in with the account, becomes a member or a platform owner with it, until the unit of work ends. None when there is
-        no such account.
-        """
-
-    async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
-        """After `hold`. The account can no longer sign in and has no address, its credentials and sessions are gone, and so is what the
-        newest entries of each log say of it. What no read shows meanwhile is left to the job. Raises `PlaceholderTaken`, at the latest with
-        the commit.
-        """
-
-
-class PrivacyLookup(Protocol):
-    """Outside any unit of work."""
+    """Outside a unit of work, `export`, `logins`, `request` and `user` are one statement and one round trip each. The other methods need a
+    unit of work. Only PostgreSQL implements it.
+    """
 
     async def export(
         self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
@@ -45,3 +32,14 @@ class PrivacyLookup(Protocol):
 
     async def user(self, email: Email) -> UserId | None:
         """Whose address it is."""
+
+    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
+        """Nobody signs in with the account, becomes a member or a platform owner with it, until the unit of work ends. None when there is
+        no such account.
+        """
+
+    async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
+        """After `hold`. The account can no longer sign in and has no address, its credentials and sessions are gone, and so is what the
+        newest entries of each log say of it. What no read shows meanwhile is left to the job. Raises `PlaceholderTaken`, at the latest with
+        the commit.
+        """

@@ -12,7 +12,7 @@ from core.domain.identity.risk import Approach, Knowledge, Sighting, judge
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
 from ports.clock import Clock
-from ports.identity.devices import DeviceLookup, Locations, Proxies, UserAgents
+from ports.identity.devices import DeviceStore, Locations, Proxies, UserAgents
 from ports.ids import Ids
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -29,7 +29,7 @@ class Devices(Frozen):
     """
 
     unit_of_work: UnitOfWorkFactory
-    lookup: DeviceLookup
+    lookup: DeviceStore
     agents: UserAgents
     locations: Locations
     proxies: Proxies

@@ -10,14 +10,14 @@ from core.domain.json import Json
 from core.domain.secrets import Token
 from core.frozen import Frozen
 from ports.clock import Clock
-from ports.identity.flows import FlowLookup
+from ports.identity.flows import FlowStore
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Flows(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: FlowLookup
+    lookup: FlowStore
     clock: Clock
     ids: Ids
 

@@ -12,7 +12,7 @@ from core.domain.identity.sign_in import NamedAccount, is_unusual
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from ports.clock import Clock
-from ports.identity.login_events import LoginEventLookup
+from ports.identity.login_events import LoginEventStore
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
@@ -34,7 +34,7 @@ class LoginOutcome(Frozen, kw_only=True):
 
 class LoginEvents(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: LoginEventLookup
+    lookup: LoginEventStore
     devices: Devices
     templates: MailTemplates
     metrics: Metrics

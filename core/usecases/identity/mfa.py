@@ -39,7 +39,7 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import require_living
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.identity.mfa import BackupCodeMaker, MfaLookup, Totp
+from ports.identity.mfa import BackupCodeMaker, MfaStore, Totp
 from ports.mail_templates import MailTemplates
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -48,7 +48,7 @@ class Mfa(Frozen):
     """`throttles`: whether guesses at codes are limited per account."""
 
     unit_of_work: UnitOfWorkFactory
-    lookup: MfaLookup
+    lookup: MfaStore
     totp: Totp
     backup_codes: BackupCodeMaker
     keyring: KeyRing

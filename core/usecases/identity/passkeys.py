@@ -32,7 +32,7 @@ from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
 from ports.identity.devices import UserAgents
-from ports.identity.passkeys import Authenticators, PasskeyLookup
+from ports.identity.passkeys import Authenticators, PasskeyStore
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
@@ -42,7 +42,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 class Passkeys(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: PasskeyLookup
+    lookup: PasskeyStore
     relying_party: RelyingParty | Obstacle
     authenticators: Authenticators
     mfa: Mfa

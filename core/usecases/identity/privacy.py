@@ -24,7 +24,7 @@ from core.domain.identity.privacy import (
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.clock import Clock
-from ports.identity.privacy import PlaceholderTaken, PrivacyLookup
+from ports.identity.privacy import PlaceholderTaken, PrivacyStore
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -44,7 +44,7 @@ class Privacy(Frozen):
     """`most_logins` is how many sign-ins an export names."""
 
     unit_of_work: UnitOfWorkFactory
-    lookup: PrivacyLookup
+    lookup: PrivacyStore
     most_logins: int
     clock: Clock
     ids: Ids

@@ -20,9 +20,13 @@ class HeldIdentity(Frozen):
 
 
 class IdentityStore(Protocol):
-    """Part of the unit of work. The account is held first. An organization's own provider must vouch for it at that moment: be on, its
-    organization active, the domain of the account's address proved, and the account no platform owner's.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The account is held first.
+    An organization's own provider must vouch for it at that moment: be on, its organization active, the domain of the account's address
+    proved, and the account no platform owner's. Only PostgreSQL implements it.
     """
+
+    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
+        """The oldest first. With the slugs of a service, only those that are used there."""
 
     async def add(self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None) -> bool:
         """False when somebody is connected to it, or the account to another one of the provider: of two at once, one gets False; and when
@@ -55,10 +59,3 @@ class IdentityStore(Protocol):
 
     async def remove_all(self, user: UserId) -> None:
         """With the tokens that services have there. Needs no round trip of its own."""
-
-
-class IdentityLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
-        """The oldest first. With the slugs of a service, only those that are used there."""

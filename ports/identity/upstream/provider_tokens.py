@@ -17,7 +17,15 @@ class GrantFound(Frozen, kw_only=True):
 
 
 class IdentityGrantStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `find` and `is_renewable` are one statement and one round trip each. The other methods need a unit of work.
+    Only PostgreSQL implements it.
+    """
+
+    async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
+        """The last two are slugs."""
+
+    async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
+        """Whether this client was given something that renews its tokens."""
 
     async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
         """In place of what was there, or only if there was nothing. Without a refresh token, the one that the same client was given before
@@ -34,13 +42,3 @@ class IdentityGrantStore(Protocol):
 
     async def give_up(self, grant: IdentityGrantId, leased_until: datetime, *, ended: bool) -> None:
         """Ends the lease. `ended`: its refresh token counts no more."""
-
-
-class IdentityGrantLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
-        """The last two are slugs."""
-
-    async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
-        """Whether this client was given something that renews its tokens."""

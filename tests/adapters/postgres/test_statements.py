@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,13 +11,53 @@ import pytest
 import trio
 
 import adapters.postgres
-from adapters.postgres.statements import PART, ask_for_many
+from adapters.postgres.driver.connection import TripCounter, round_trips
+from adapters.postgres.identity.factors.devices import DeviceRows
+from adapters.postgres.statements import PART, NeedsUnitOfWork, Statements, ask_for_many
+from core.domain.identifiers import DeviceId
 from tests.adapters.postgres.conftest import Store
+from tests.adapters.postgres.test_transaction import transaction
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
     n: int
+
+
+async def test_a_store_asks_alike_inside_and_outside_a_unit_of_work(store: Store) -> None:
+    alone = Statements(store.pool)
+    async with transaction(store) as opened:
+        for asked in (alone, opened):
+            numbers = "select n::integer from generate_series(1, %(rows)s) as n order by n"
+            assert await asked.ask(_Number, numbers, {"rows": 2}) == [_Number(1), _Number(2)]
+            assert await asked.ask_in_order(_Number, "select 1 as another_name") == [_Number(1)]
+            many = await asked.ask_for_many(_Number, numbers, {"rows": PART + 1}, lambda row: row.n)
+            assert many == list(range(1, PART + 2))
+
+
+async def test_each_question_outside_a_unit_of_work_is_one_round_trip(store: Store) -> None:
+    asked = Statements(store.pool)
+    await asked.ask(_Number, "select 1 as n")
+    round_trips.set(trips := TripCounter())
+    await asked.ask(_Number, "select 1 as n")
+    assert trips.count == 1
+    await asked.ask_in_order(_Number, "select 1 as n")
+    assert trips.count == 2
+
+
+async def test_what_belongs_to_a_larger_change_needs_a_unit_of_work(store: Store) -> None:
+    alone = Statements(store.pool)
+    refusals: tuple[Callable[[], Awaitable[None]], ...] = (
+        lambda: alone.tell("delete from users"),
+        lambda: alone.tell_along("delete from users", {}),
+        lambda: alone.hold(1),
+        lambda: DeviceRows(alone).revoke(DeviceId(store.ids.new()), store.clock.now()),
+    )
+    for refused in refusals:
+        with pytest.raises(NeedsUnitOfWork):
+            await refused()
+    with pytest.raises(NeedsUnitOfWork):
+        alone.ring("topic")
 
 
 @pytest.mark.parametrize("rows", [0, 1, PART - 1, PART, PART + 1, 5 * PART])

@@ -13,7 +13,8 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.factors.devices import PostgresDevices
+from adapters.postgres.identity.factors.devices import DeviceRows
+from adapters.postgres.statements import Statements
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.proxies import ListedProxies
 from adapters.system import SystemIds, SystemSecrets
@@ -132,7 +133,7 @@ async def house(emptied_database_url: str) -> AsyncIterator[DeviceScene]:
     factory = unit_of_work(pool, ids, clock, keyring, PostgresDoorbell(emptied_database_url))
     devices = Devices(
         unit_of_work=factory,
-        lookup=PostgresDevices(pool),
+        lookup=DeviceRows(Statements(pool)),
         agents=LibraryUserAgents(),
         locations=Germany(),
         proxies=ListedProxies(networks.parse("198.51.100.0/24")),

@@ -15,8 +15,9 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.totp import PyotpTotp
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.factors.mfa import PostgresMfa
+from adapters.postgres.identity.factors.mfa import MfaRows
 from adapters.postgres.server_secrets import PostgresServerSecrets
+from adapters.postgres.statements import Statements
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemIds
@@ -167,7 +168,7 @@ def acting(caller: Caller) -> Actor:
 def make_mfa(pool: Pool, keyring: AesGcmKeyRing, clock: SetClock, new_unit_of_work: UnitOfWorkFactory) -> Mfa:
     return Mfa(
         new_unit_of_work,
-        lookup=PostgresMfa(pool),
+        lookup=MfaRows(Statements(pool), SystemIds(), clock),
         totp=PyotpTotp("Postern"),
         backup_codes=HmacBackupCodes(PostgresServerSecrets(pool, keyring, clock)),
         keyring=keyring,

@@ -6,8 +6,7 @@ from itertools import takewhile
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
@@ -185,17 +184,24 @@ class _Device(Frozen):
 
 
 class DeviceRows:
-    """Implements `ports.identity.devices.DeviceStore` in one transaction."""
+    """Implements `ports.identity.devices.DeviceStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, user: UserId) -> Sequence[Device]:
+        return [row.device() for row in await self._statements.ask(_Device, _LIST, {"user": user})]
+
+    async def get(self, device: DeviceId) -> Device | None:
+        rows = await self._statements.ask(_Device, _GET, {"id": device})
+        return rows[0].device() if rows else None
 
     async def knowledge(self, user: UserId, approach: Approach) -> Knowledge:
-        rows = await self._transaction.ask(_Knowledge, _KNOWLEDGE_OF_USER, {"user": user, **knowledge_parameters(approach)})
+        rows = await self._statements.ask(_Knowledge, _KNOWLEDGE_OF_USER, {"user": user, **knowledge_parameters(approach)})
         return knowledge_of(rows[0].knowledge) if rows else NOTHING_KNOWN
 
     async def add(self, device: Device, token_digest: bytes) -> None:
-        await self._transaction.tell_along(
+        await self._statements.tell_along(
             _ADD,
             {
                 "id": device.id,
@@ -212,7 +218,7 @@ class DeviceRows:
     async def used(self, device: DeviceId, user: UserId, sighting: Sighting, token_digest: bytes | None, at: datetime) -> None:
         approach = sighting.approach
         brought = approach.client.device_token if sighting.is_proven else None
-        await self._transaction.tell_along(
+        await self._statements.tell_along(
             _USED,
             {
                 "id": device,
@@ -228,34 +234,20 @@ class DeviceRows:
         )
 
     async def trust(self, device: DeviceId, trust_digest: bytes, at: datetime, until: datetime) -> None:
-        await self._transaction.tell(_TRUST, {"id": device, "digest": trust_digest, "at": at, "until": until})
+        await self._statements.tell(_TRUST, {"id": device, "digest": trust_digest, "at": at, "until": until})
 
     async def end_trust(self, user: UserId) -> None:
-        await self._transaction.tell(_END_TRUST, {"user": user})
+        await self._statements.tell(_END_TRUST, {"user": user})
 
     async def hold(self, device: DeviceId) -> Device | None:
-        rows = await self._transaction.ask(_Device, _HOLD, {"id": device})
+        rows = await self._statements.ask(_Device, _HOLD, {"id": device})
         return rows[0].device() if rows else None
 
     async def rename(self, device: DeviceId, name: str, at: datetime) -> None:
-        await self._transaction.tell(_RENAME, {"id": device, "name": _text(name), "at": at})
+        await self._statements.tell(_RENAME, {"id": device, "name": _text(name), "at": at})
 
     async def revoke(self, device: DeviceId, at: datetime) -> None:
-        await self._transaction.tell(_REVOKE, {"id": device, "at": at})
-
-
-class PostgresDevices:
-    """Implements `ports.identity.devices.DeviceLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, user: UserId) -> Sequence[Device]:
-        return [row.device() for row in await ask(self._pool, _Device, _LIST, {"user": user})]
-
-    async def get(self, device: DeviceId) -> Device | None:
-        rows = await ask(self._pool, _Device, _GET, {"id": device})
-        return rows[0].device() if rows else None
+        await self._statements.tell(_REVOKE, {"id": device, "at": at})
 
 
 def _text(text: str | None) -> str | None:

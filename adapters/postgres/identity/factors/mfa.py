@@ -7,11 +7,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rate_limits import TAKE_WANTED
 from adapters.postgres.rows import AnswerRow
-from adapters.postgres.statements import Parameters, ask
+from adapters.postgres.statements import Parameters, Statements
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
@@ -74,12 +73,19 @@ class _Failures(Frozen):
 
 
 class MfaRows:
-    """Implements `ports.identity.mfa.MfaStore` in one transaction."""
+    """Implements `ports.identity.mfa.MfaStore`."""
 
-    def __init__(self, transaction: Transaction, ids: Ids, clock: Clock) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction, ids: Ids, clock: Clock) -> None:
+        self._statements = statements
         self._ids = ids
         self._clock = clock
+
+    async def status(self, user: UserId) -> SecondFactorStatus:
+        (status,) = await self._statements.ask(SecondFactorStatus, _STATUS, {"user": user})
+        return status
+
+    async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
+        return bool(await self._statements.ask(_Person, _HAS_CODES, {"user": user, "digests": list(digests)}))
 
     async def put_pending(
         self, user: UserId, session: SessionId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False
@@ -88,20 +94,20 @@ class MfaRows:
         return await self._found(_PUT_PENDING, parameters)
 
     async def find(self, user: UserId) -> MfaSecret | None:
-        rows = await self._transaction.ask(_Secret, _FIND, {"user": user})
+        rows = await self._statements.ask(_Secret, _FIND, {"user": user})
         return rows[0].of(user) if rows else None
 
     async def hold(self, user: UserId) -> bool:
-        (row,) = await self._transaction.ask(AnswerRow, _HOLD, {"user": user})
+        (row,) = await self._statements.ask(AnswerRow, _HOLD, {"user": user})
         return row.yes
 
     async def is_enabled(self, user: UserId) -> bool:
-        (row,) = await self._transaction.ask(AnswerRow, _IS_ENABLED, {"user": user})
+        (row,) = await self._statements.ask(AnswerRow, _IS_ENABLED, {"user": user})
         return row.yes
 
     async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
         device, trust = (None, None) if client is None else (client.device_token, client.trust_token)
-        (row,) = await self._transaction.ask(
+        (row,) = await self._statements.ask(
             _Guess,
             _BEGIN_GUESS,
             {
@@ -128,18 +134,18 @@ class MfaRows:
         return await self._found(_REDEEM_BACKUP_CODE, {"user": user, "digest": digest, "at": at})
 
     async def replace_backup_codes(self, user: UserId, digests: Sequence[bytes]) -> None:
-        await self._transaction.tell(_DELETE_BACKUP_CODES, {"user": user})
-        await self._transaction.tell(_ADD_BACKUP_CODES, {"user": user, "digests": list(digests)})
+        await self._statements.tell(_DELETE_BACKUP_CODES, {"user": user})
+        await self._statements.tell(_ADD_BACKUP_CODES, {"user": user, "digests": list(digests)})
 
     async def disable(self, user: UserId) -> bool:
-        (deleted,) = await self._transaction.ask(_Deleted, _DISABLE, {"user": user})
+        (deleted,) = await self._statements.ask(_Deleted, _DISABLE, {"user": user})
         # After the secret: a request that replaces the codes holds it, and has finished by now.
-        await self._transaction.tell(_DELETE_BACKUP_CODES, {"user": user})
+        await self._statements.tell(_DELETE_BACKUP_CODES, {"user": user})
         return deleted.was_enabled
 
     async def log(self, event: MfaEvent, user: UserId, actor: Actor, *, success: bool, details: Mapping[str, Json] | None = None) -> None:
         by = {name: str(who) for name, who in (("actor", actor.user), ("impersonator", actor.impersonator)) if who not in {None, user}}
-        await self._transaction.tell(
+        await self._statements.tell(
             _LOG,
             {
                 "id": self._ids.new(),
@@ -154,7 +160,7 @@ class MfaRows:
         )
 
     async def add_preauthentication(self, preauthentication: Preauthentication) -> None:
-        await self._transaction.tell(
+        await self._statements.tell(
             _ADD_PREAUTHENTICATION,
             {
                 "id": preauthentication.id,
@@ -171,7 +177,7 @@ class MfaRows:
         )
 
     async def find_preauthentication(self, id: PreauthenticationId) -> Preauthentication | None:  # noqa: A002 - the noun's own word
-        rows = await self._transaction.ask(_Preauthentication, _FIND_PREAUTHENTICATION, {"id": id, "most": MOST_WRONG_CODES})
+        rows = await self._statements.ask(_Preauthentication, _FIND_PREAUTHENTICATION, {"id": id, "most": MOST_WRONG_CODES})
         if not rows:
             return None
         (row,) = rows
@@ -191,35 +197,17 @@ class MfaRows:
         )
 
     async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
-        rows = await self._transaction.ask(_Failures, _FAIL_PREAUTHENTICATION, {"id": id})
+        rows = await self._statements.ask(_Failures, _FAIL_PREAUTHENTICATION, {"id": id})
         return rows[0].failures if rows else 0
 
     async def end_preauthentications(self, user: UserId, at: datetime) -> None:
-        await self._transaction.tell(_END_PREAUTHENTICATIONS, {"user": user, "at": at})
+        await self._statements.tell(_END_PREAUTHENTICATIONS, {"user": user, "at": at})
 
     async def consume_preauthentication(self, id: PreauthenticationId, at: datetime) -> bool:  # noqa: A002
         return await self._found(_CONSUME_PREAUTHENTICATION, {"id": id, "at": at, "most": MOST_WRONG_CODES})
 
     async def _found(self, statement: LiteralString, parameters: Parameters) -> bool:
-        return bool(await self._transaction.ask(_Person, statement, parameters))
-
-
-class PostgresMfa:
-    """Implements `ports.identity.mfa.MfaLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def status(self, user: UserId) -> SecondFactorStatus:
-        (status,) = await ask(self._pool, SecondFactorStatus, _STATUS, {"user": user})
-        return status
-
-    async def find(self, user: UserId) -> MfaSecret | None:
-        rows = await ask(self._pool, _Secret, _FIND, {"user": user})
-        return rows[0].of(user) if rows else None
-
-    async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
-        return bool(await ask(self._pool, _Person, _HAS_CODES, {"user": user, "digests": list(digests)}))
+        return bool(await self._statements.ask(_Person, statement, parameters))
 
 
 # Whether somebody has a second factor, as a part of any statement, and when the members of an organization have to have one. Each is a look

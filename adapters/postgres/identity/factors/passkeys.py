@@ -5,12 +5,11 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import PasskeyId, SessionId, UserId
@@ -95,36 +94,29 @@ class _Taken:
         self.taken = TakenChallenge(is_fresh, _Passkey(**columns).passkey(), named)
 
 
-class PostgresPasskeys:
-    """Implements `ports.identity.passkeys.PasskeyLookup`."""
+class PasskeyRows:
+    """Implements `ports.identity.passkeys.PasskeyStore`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
-        return [row.passkey() for row in await ask(self._pool, _Passkey, _LIST, {"user": user})]
+        return [row.passkey() for row in await self._statements.ask(_Passkey, _LIST, {"user": user})]
 
     async def get(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
-        rows = await ask(self._pool, _Passkey, _GET, {"user": user, "id": passkey})
+        rows = await self._statements.ask(_Passkey, _GET, {"user": user, "id": passkey})
         return rows[0].passkey() if rows else None
 
     async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:
         parameters = {"challenge": challenge_digest, "credential": credential_id, **knowledge_parameters(approach)}
-        rows = await ask(self._pool, _Taken, _TAKE[approach.client.device_token is not None], parameters)
+        rows = await self._statements.ask(_Taken, _TAKE[approach.client.device_token is not None], parameters)
         return rows[0].taken if rows else None
 
-
-class PasskeyRows:
-    """Implements `ports.identity.passkeys.PasskeyStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def add_challenge(self, digest: bytes, expires_at: datetime) -> None:
-        await self._transaction.tell(_ADD_CHALLENGE, {"digest": digest, "expires_at": expires_at})
+        await self._statements.tell(_ADD_CHALLENGE, {"digest": digest, "expires_at": expires_at})
 
     async def end_challenge(self, digest: bytes) -> None:
-        await self._transaction.tell(_END_CHALLENGE, {"digest": digest})
+        await self._statements.tell(_END_CHALLENGE, {"digest": digest})
 
     async def add(self, passkey: Passkey, challenge_digest: bytes, session: SessionId) -> bool:
         parameters = {
@@ -143,32 +135,32 @@ class PasskeyRows:
             "backed_up": passkey.backed_up,
             "created_at": passkey.created_at,
         }
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def count(self, user: UserId) -> int:
-        (row,) = await self._transaction.ask(CountRow, _COUNT, {"user": user})
+        (row,) = await self._statements.ask(CountRow, _COUNT, {"user": user})
         return row.count
 
     async def rename(self, user: UserId, passkey: PasskeyId, name: str) -> Passkey | None:
-        rows = await self._transaction.ask(_Passkey, _RENAME, {"user": user, "id": passkey, "name": name})
+        rows = await self._statements.ask(_Passkey, _RENAME, {"user": user, "id": passkey, "name": name})
         return rows[0].passkey() if rows else None
 
     async def find_held(self, user: UserId, passkey: PasskeyId) -> HeldPasskey | None:
-        rows = await self._transaction.ask(_Held, _FIND_HELD, {"user": user, "id": passkey})
+        rows = await self._statements.ask(_Held, _FIND_HELD, {"user": user, "id": passkey})
         return HeldPasskey(rows[0].passkey(), rows[0].ends_second_factor) if rows else None
 
     async def remove(self, user: UserId, passkey: PasskeyId) -> None:
-        await self._transaction.tell(_REMOVE, {"user": user, "id": passkey})
+        await self._statements.tell(_REMOVE, {"user": user, "id": passkey})
 
     async def remove_all(self, user: UserId) -> None:
-        await self._transaction.tell(_REMOVE_ALL, {"user": user})
+        await self._statements.tell(_REMOVE_ALL, {"user": user})
 
     async def use(self, passkey: PasskeyId, user: UserId, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
         parameters = {"id": passkey, "user": user, "sign_count": sign_count, "backed_up": backed_up, "at": at}
-        return bool(await self._transaction.ask(IdRow, _USE, parameters))
+        return bool(await self._statements.ask(IdRow, _USE, parameters))
 
     async def become_second_factor(self, user: UserId, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _BECOME_SECOND_FACTOR, {"user": user, "at": at}))
+        return bool(await self._statements.ask(IdRow, _BECOME_SECOND_FACTOR, {"user": user, "at": at}))
 
 
 _COLUMNS: Final = """

@@ -7,14 +7,13 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
 from adapters.postgres.identity.privacy.holding import TIES
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -106,53 +105,16 @@ class _Request(Frozen):
 
 
 class PrivacyRows:
-    """Implements `ports.identity.privacy.PrivacyStore` in one transaction."""
+    """Implements `ports.identity.privacy.PrivacyStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
-        await self._transaction.tell(_HOLD, {"user": user})
-        rows = await self._transaction.ask(_Subject, _SUBJECT, _asking(user, asker, at))
-        return rows[0].subject() if rows else None
-
-    async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
-        parameters = {
-            "user": request.user,
-            "target": str(request.user),
-            "request": request.id,
-            "by": request.requested_by,
-            "until": request.requested_at,
-            "limit": MOST_AT_ONCE,
-        }
-        for statement in (*HOLDS, *CREDENTIALS):
-            await self._transaction.tell(statement, parameters)
-        rows = await self._transaction.ask(_Keys, REMEMBER, parameters)
-        known = {**parameters, "keys": rows[0].email_keys}
-        for statement in AT_ONCE:
-            await self._transaction.tell(statement, known)
-        await self._transaction.tell(_NOTE, parameters)
-        try:
-            await self._transaction.ask(IdRow, _ANONYMIZE, {**parameters, "email": placeholder.address, "email_key": placeholder.key})
-        except UniqueViolation:
-            raise PlaceholderTaken from None
-
-
-class _Keys(Frozen):
-    email_keys: list[str]
-
-
-class PostgresPrivacy:
-    """Implements `ports.identity.privacy.PrivacyLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def export(
         self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
     ) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
         parameters = {**_asking(user, asker, at), "limit": min(PAGE, most), "most_listed": MOST_LISTED}
-        rows = await ask(self._pool, _Exported, EXPORT, parameters)
+        rows = await self._statements.ask(_Exported, EXPORT, parameters)
         if not rows:
             return None
         (row,) = rows
@@ -167,15 +129,45 @@ class PostgresPrivacy:
     async def logins(self, user: UserId, scope: Scope, before: LoginEventId, limit: int) -> Sequence[ExportedLogin]:
         organizations = list(scope.organizations or ())
         parameters = {"user": user, "whole": scope.is_whole, "organizations": organizations, "before": before, "limit": limit}
-        return [_login(row.login) for row in await ask(self._pool, _Login, LOGINS, parameters)]
+        return [_login(row.login) for row in await self._statements.ask(_Login, LOGINS, parameters)]
 
     async def request(self, request: PrivacyRequestId) -> PrivacyRequest | None:
-        rows = await ask(self._pool, _Request, _REQUEST, {"id": request})
+        rows = await self._statements.ask(_Request, _REQUEST, {"id": request})
         return rows[0].request() if rows else None
 
     async def user(self, email: Email) -> UserId | None:
-        rows = await ask(self._pool, IdRow, "select id from users where email_key = %(email_key)s", {"email_key": email.key})
+        rows = await self._statements.ask(IdRow, "select id from users where email_key = %(email_key)s", {"email_key": email.key})
         return UserId(rows[0].id) if rows else None
+
+    async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
+        await self._statements.tell(_HOLD, {"user": user})
+        rows = await self._statements.ask(_Subject, _SUBJECT, _asking(user, asker, at))
+        return rows[0].subject() if rows else None
+
+    async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
+        parameters = {
+            "user": request.user,
+            "target": str(request.user),
+            "request": request.id,
+            "by": request.requested_by,
+            "until": request.requested_at,
+            "limit": MOST_AT_ONCE,
+        }
+        for statement in (*HOLDS, *CREDENTIALS):
+            await self._statements.tell(statement, parameters)
+        rows = await self._statements.ask(_Keys, REMEMBER, parameters)
+        known = {**parameters, "keys": rows[0].email_keys}
+        for statement in AT_ONCE:
+            await self._statements.tell(statement, known)
+        await self._statements.tell(_NOTE, parameters)
+        try:
+            await self._statements.ask(IdRow, _ANONYMIZE, {**parameters, "email": placeholder.address, "email_key": placeholder.key})
+        except UniqueViolation:
+            raise PlaceholderTaken from None
+
+
+class _Keys(Frozen):
+    email_keys: list[str]
 
 
 def _nothing(account: Account) -> Export:

@@ -7,10 +7,9 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import POSTERN, branding
@@ -118,42 +117,35 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
     }
 
 
-class PostgresFlows:
-    """Implements `ports.identity.flows.FlowLookup`."""
+class FlowRows:
+    """Implements `ports.identity.flows.FlowStore`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
-        rows = await ask(self._pool, FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest})
+        rows = await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest})
         return rows[0].flow(flow) if rows else None
 
-
-class FlowRows:
-    """Implements `ports.identity.flows.FlowStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def add(self, flow: Flow, browser_digest: bytes) -> None:
-        await self._transaction.tell(ADD_FLOW, flow_parameters(flow, browser_digest))
+        await self._statements.tell(ADD_FLOW, flow_parameters(flow, browser_digest))
 
     async def name(self, flow: FlowId, email: str) -> None:
-        await self._transaction.tell(_NAME, {"id": flow, "email": storable_text(email)})
+        await self._statements.tell(_NAME, {"id": flow, "email": storable_text(email)})
 
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None:
-        await self._transaction.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
+        await self._statements.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
 
     async def sign_in(
         self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str, provider: str = ""
     ) -> None:
         way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
-        await self._transaction.tell_along(_SIGN_IN, parameters)
+        await self._statements.tell_along(_SIGN_IN, parameters)
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         how = Jsonb({_REFUSED: True} if refused else {})
-        return bool(await self._transaction.ask(IdRow, _COMPLETE, {"id": flow, "at": at, "how": how}))
+        return bool(await self._statements.ask(IdRow, _COMPLETE, {"id": flow, "at": at, "how": how}))
 
 
 def flow_columns(organizations: LiteralString) -> LiteralString:

@@ -8,8 +8,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.arrays import array_of_texts
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, EventId, LoginEventId, OrganizationId, ServiceId, UserId
@@ -60,25 +59,18 @@ class _OwnLogin(Frozen):
 
 
 class LoginEventRows:
-    """Implements `ports.identity.login_events.LoginEventStore` in one transaction."""
+    """Implements `ports.identity.login_events.LoginEventStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    async def add(self, event: LoginEvent) -> None:
-        await self._transaction.tell_along(_ADD, login_parameters(event))
-        if event.organization is not None:
-            await self._transaction.tell_along(_QUEUE_FOR_EXPORT, {"id": event.id, "organization": event.organization})
-
-
-class PostgresLoginEvents:
-    """Implements `ports.identity.login_events.LoginEventLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
-        return [row.login() for row in await ask(self._pool, _OwnLogin, _LIST_OWN, {"user": user, "before": before, "limit": limit})]
+        return [row.login() for row in await self._statements.ask(_OwnLogin, _LIST_OWN, {"user": user, "before": before, "limit": limit})]
+
+    async def add(self, event: LoginEvent) -> None:
+        await self._statements.tell_along(_ADD, login_parameters(event))
+        if event.organization is not None:
+            await self._statements.tell_along(_QUEUE_FOR_EXPORT, {"id": event.id, "organization": event.organization})
 
 
 def login_parameters(event: LoginEvent) -> Mapping[str, object]:

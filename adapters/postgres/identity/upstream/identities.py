@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import OPENS_BY_PROOF
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
@@ -49,10 +48,15 @@ class _IdentityInService(_Identity):
 
 
 class IdentityRows:
-    """Implements `ports.identity.upstream.identities.IdentityStore` in one transaction."""
+    """Implements `ports.identity.upstream.identities.IdentityStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
+        statement = _LIST_IN_SERVICE if service else _LIST
+        parameters = {"user": user, "organization_slug": organization, "service_slug": service}
+        return [row.identity() for row in await self._statements.ask(_Identity, statement, parameters)]
 
     async def add(self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None) -> bool:
         parameters = {
@@ -65,52 +69,40 @@ class IdentityRows:
             "origin": origin,
             "at": identity.linked_at,
         }
-        return bool(await self._transaction.ask(IdRow, _ADD[is_one_of_three(identity.provider)], parameters))
+        return bool(await self._statements.ask(IdRow, _ADD[is_one_of_three(identity.provider)], parameters))
 
     async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
-        if not await self._transaction.ask(IdRow, _RECLAIM, {"user": user, "email_key": email.key, "at": at}):
+        if not await self._statements.ask(IdRow, _RECLAIM, {"user": user, "email_key": email.key, "at": at}):
             return False
         for statement in _RESTED_ON_IT:
-            await self._transaction.tell(statement, {"user": user})
+            await self._statements.tell(statement, {"user": user})
         return True
 
     async def keep_email(self, identity: IdentityId, email: str) -> None:
-        await self._transaction.tell_along(_KEEP_EMAIL, {"id": identity, "email": storable_text(email)})
+        await self._statements.tell_along(_KEEP_EMAIL, {"id": identity, "email": storable_text(email)})
 
     async def own_membership(self, provider: str, account: Account, at: datetime) -> None:
         if not is_one_of_three(provider):
-            await self._transaction.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
+            await self._statements.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
 
     async def hold(self, user: UserId, provider: str) -> HeldIdentity | None:
-        rows = await self._transaction.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)})
+        rows = await self._statements.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)})
         return HeldIdentity(rows[0].identity(), None) if rows else None
 
     async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
         parameters = {"user": user, "provider": storable_text(provider), "organization_slug": organization, "service_slug": service}
-        rows = await self._transaction.ask(_IdentityInService, _HOLD_IN_SERVICE, parameters)
+        rows = await self._statements.ask(_IdentityInService, _HOLD_IN_SERVICE, parameters)
         return HeldIdentity(rows[0].identity(), ServiceId(rows[0].service_id)) if rows else None
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
-        (answer,) = await self._transaction.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})
+        (answer,) = await self._statements.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})
         return answer.yes
 
     async def remove(self, identity: IdentityId) -> None:
-        await self._transaction.tell(_REMOVE, {"identity": identity})
+        await self._statements.tell(_REMOVE, {"identity": identity})
 
     async def remove_all(self, user: UserId) -> None:
-        await self._transaction.tell(_REMOVE_ALL, {"user": user})
-
-
-class PostgresIdentities:
-    """Implements `ports.identity.upstream.identities.IdentityLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
-        statement = _LIST_IN_SERVICE if service else _LIST
-        parameters = {"user": user, "organization_slug": organization, "service_slug": service}
-        return [row.identity() for row in await ask(self._pool, _Identity, statement, parameters)]
+        await self._statements.tell(_REMOVE_ALL, {"user": user})
 
 
 def _whose(provider: str, account: Account) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
@@ -48,13 +47,27 @@ class _Found(WayRow, kw_only=True):
 
 
 class IdentityGrantRows:
-    """Implements `ports.identity.upstream.provider_tokens.IdentityGrantStore` in one transaction."""
+    """Implements `ports.identity.upstream.provider_tokens.IdentityGrantStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
+        parameters = {
+            **provider_parameters(provider),
+            "user": user,
+            "organization": storable_text(organization),
+            "service_slug": storable_text(service),
+        }
+        (row,) = await self._statements.ask(_Found, _FIND[is_one_of_three(provider)], parameters)
+        return row.found()
+
+    async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
+        (answer,) = await self._statements.ask(AnswerRow, _IS_RENEWABLE, {"id": grant, "client": client})
+        return answer.yes
 
     async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
-        await self._transaction.tell_along(
+        await self._statements.tell_along(
             _KEEP,
             {
                 "id": grant.id,
@@ -71,11 +84,11 @@ class IdentityGrantRows:
         )
 
     async def remove(self, identity: IdentityId, service: ServiceId) -> None:
-        await self._transaction.tell(_REMOVE, {"identity": identity, "service": service})
+        await self._statements.tell(_REMOVE, {"identity": identity, "service": service})
 
     async def lease(self, grant: IdentityGrant, now: datetime, until: datetime) -> bool:
         parameters = {"id": grant.id, "updated_at": grant.updated_at, "now": now, "until": until}
-        return bool(await self._transaction.ask(IdRow, _LEASE, parameters))
+        return bool(await self._statements.ask(IdRow, _LEASE, parameters))
 
     async def renew(self, grant: IdentityGrant, leased_until: datetime, at: datetime) -> bool:
         parameters = {
@@ -87,31 +100,10 @@ class IdentityGrantRows:
             "leased_until": leased_until,
             "at": at,
         }
-        return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
+        return bool(await self._statements.ask(IdRow, _RENEW, parameters))
 
     async def give_up(self, grant: IdentityGrantId, leased_until: datetime, *, ended: bool) -> None:
-        await self._transaction.tell(_GIVE_UP, {"id": grant, "leased_until": leased_until, "ended": ended})
-
-
-class PostgresIdentityGrants:
-    """Implements `ports.identity.upstream.provider_tokens.IdentityGrantLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
-        parameters = {
-            **provider_parameters(provider),
-            "user": user,
-            "organization": storable_text(organization),
-            "service_slug": storable_text(service),
-        }
-        (row,) = await ask(self._pool, _Found, _FIND[is_one_of_three(provider)], parameters)
-        return row.found()
-
-    async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
-        (answer,) = await ask(self._pool, AnswerRow, _IS_RENEWABLE, {"id": grant, "client": client})
-        return answer.yes
+        await self._statements.tell(_GIVE_UP, {"id": grant, "leased_until": leased_until, "ended": ended})
 
 
 _IS_RENEWABLE: Final = """

@@ -28,14 +28,14 @@ from core.usecases.identity.upstream.journeys import Vouched
 from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
-from ports.identity.upstream.identities import IdentityLookup
+from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.sign_in import UpstreamLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Identities(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: IdentityLookup
+    lookup: IdentityStore
     upstream: UpstreamLookup
     linked: LinkedIdentities
     providers: UpstreamProviders

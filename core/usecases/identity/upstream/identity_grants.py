@@ -7,12 +7,12 @@ from core.domain.identity.upstream.sign_in import ReceivedTokens, WayThrough
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.identity.upstream.provider_tokens import IdentityGrantLookup
+from ports.identity.upstream.provider_tokens import IdentityGrantStore
 from ports.unit_of_work import UnitOfWork
 
 
 class IdentityGrants(Frozen):
-    lookup: IdentityGrantLookup
+    lookup: IdentityGrantStore
     keyring: KeyRing
     clock: Clock
 

@@ -25,7 +25,7 @@ from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.protocols import GrantEnded, UpstreamProtocols
-from ports.identity.upstream.provider_tokens import GrantFound, IdentityGrantLookup
+from ports.identity.upstream.provider_tokens import GrantFound, IdentityGrantStore
 from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -35,7 +35,7 @@ _LOOKS: Final = int(2 * LEASE.total_seconds() / LOOK_AGAIN_AFTER)
 
 class ProviderTokens(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: IdentityGrantLookup
+    lookup: IdentityGrantStore
     protocols: UpstreamProtocols
     providers: UpstreamProviders
     grants: IdentityGrants

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.factors.devices import KNOWLEDGE, PostgresDevices, knowledge_of, knowledge_parameters
+from adapters.postgres.identity.factors.devices import KNOWLEDGE, DeviceRows, knowledge_of, knowledge_parameters
+from adapters.postgres.statements import Statements
 from adapters.postgres.upkeep.housekeeping import RevokedDevices, UnusedDevices
 from core.domain.identifiers import DeviceId, LoginEventId, UserId
 from core.domain.identity.accounts import Account
@@ -194,7 +195,7 @@ async def test_the_question_is_one_round_trip_and_a_part_of_any_statement_about_
 
 async def test_a_device_is_kept_as_it_was_seen(store: Store) -> None:
     account, _ = await store.sign_up()
-    lookup = PostgresDevices(store.pool)
+    lookup = DeviceRows(Statements(store.pool))
     made = replace(device(store, account.id), last_location=Location("DE", None), last_address="2001:db8::1", risk_score=0.7)
     async with store.unit_of_work() as uow:
         await uow.devices.add(made, b"1")
@@ -211,7 +212,7 @@ async def test_what_hostile_clients_say_can_be_kept(store: Store) -> None:
     async with store.unit_of_work() as uow:
         await uow.devices.add(made, b"1")
         await uow.commit()
-    found = await PostgresDevices(store.pool).get(made.id)
+    found = await DeviceRows(Statements(store.pool)).get(made.id)
     assert found is not None
     assert (found.last_address, found.name) == (None, "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}'; drop table devices; --")
     by_agent = (await knowledge(store, account.id, approach(agent))).by_agent
@@ -222,7 +223,7 @@ async def test_a_sign_in_renews_what_is_known_and_leaves_the_name(store: Store) 
     account, _ = await store.sign_up()
     known = await add(store, account, "kept")
     await trust(store, known, "trusted", NOON + timedelta(days=30))
-    lookup = PostgresDevices(store.pool)
+    lookup = DeviceRows(Statements(store.pool))
     before = await lookup.get(known)
     newer = replace(CHROME, browser_version="132", os_version="11")
     sighting = judge(approach(newer, device="kept"), Knowledge(by_token=KnownDevice(known), failed_attempts=2), NOON)
@@ -265,7 +266,7 @@ async def test_what_was_swept_away_meanwhile_is_there_again_without_trust(store:
             await uow.commit()
         shown = approach(CURL, device="old" if replaced is None else "new", trust="trusted")
         assert (await knowledge(store, account.id, shown)).by_token == KnownDevice(known)
-        found = await PostgresDevices(store.pool).get(known)
+        found = await DeviceRows(Statements(store.pool)).get(known)
         assert found is not None
         assert (found.name, found.trusted_until, found.created_at) == (CHROME.name, None, NOON)
 
@@ -278,7 +279,7 @@ async def test_trust_ends_for_all_of_a_persons_devices_and_nobody_elses(store: S
     async with store.unit_of_work() as uow:
         await uow.devices.end_trust(account.id)
         await uow.commit()
-    lookup = PostgresDevices(store.pool)
+    lookup = DeviceRows(Statements(store.pool))
     assert [one.trusted_until for one in await lookup.list(account.id)] == [None, None]
     assert [one.is_trusted(NOON) for one in await lookup.list(other.id)] == [True]
     assert not await store.query("select id from devices where trust_digest is not null and user_id = %(user)s", {"user": account.id})
@@ -291,7 +292,7 @@ async def test_a_revoked_device_is_no_longer_known_and_keeps_no_token(store: Sto
     async with store.unit_of_work() as uow:
         await uow.devices.revoke(known, NOON)
         await uow.commit()
-    lookup = PostgresDevices(store.pool)
+    lookup = DeviceRows(Statements(store.pool))
     assert await lookup.get(known) is None
     assert await lookup.list(account.id) == []
     assert await knowledge(store, account.id, approach(device="kept", trust="trusted")) == NOTHING_KNOWN
@@ -320,7 +321,7 @@ async def test_a_sign_in_that_a_revocation_overtook_shows_in_the_list_again(stor
     async with store.unit_of_work() as uow:
         await uow.devices.used(known, account.id, judge(approach(device="kept"), NOTHING_KNOWN, NOON), None, NOON)
         await uow.commit()
-    assert [one.id for one in await PostgresDevices(store.pool).list(account.id)] == [known]
+    assert [one.id for one in await DeviceRows(Statements(store.pool)).list(account.id)] == [known]
     # Its token stays dead.
     assert (await knowledge(store, account.id, approach(device="kept"))).by_token is None
 
@@ -328,7 +329,7 @@ async def test_a_sign_in_that_a_revocation_overtook_shows_in_the_list_again(stor
 async def test_devices_are_listed_the_last_used_first(store: Store) -> None:
     account, _ = await store.sign_up()
     made = [await add(store, account, str(number), at=NOON + timedelta(minutes=number)) for number in (2, 1, 3)]
-    assert [one.id for one in await PostgresDevices(store.pool).list(account.id)] == [made[2], made[0], made[1]]
+    assert [one.id for one in await DeviceRows(Statements(store.pool)).list(account.id)] == [made[2], made[0], made[1]]
 
 
 async def test_the_habits_cost_the_same_however_many_tries_lie_between(store: Store) -> None:

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 import trio
 
-from adapters.postgres.identity.proofs.flows import PostgresFlows
+from adapters.postgres.identity.proofs.flows import FlowRows
+from adapters.postgres.statements import Statements
 from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId
 from core.domain.identity.flows import LIFETIME, Flow, FlowPurpose, Prompt, Wanted
@@ -29,7 +30,7 @@ async def add(store: Store, flow: Flow) -> Flow:
 
 
 async def test_a_flow_is_found_as_it_was_begun_and_by_its_browser_alone(store: Store) -> None:
-    flow, flows = await add(store, new(store)), PostgresFlows(store.pool)
+    flow, flows = await add(store, new(store)), FlowRows(Statements(store.pool))
     found = await flows.find(flow.id, b"browser")
     assert found == replace(
         flow, request={"state": "x\ufffd", "deep": [1, None]}, wanted=replace(WANTED, service_name="Shop\ufffd"), branding=POSTERN
@@ -60,14 +61,14 @@ async def test_of_many_at_once_one_signs_in_and_one_completes(store: Store) -> N
         for number in range(8):
             nursery.start_soon(race, number)
     assert sorted(won) == ["completed", "signed in"]
-    found = await PostgresFlows(store.pool).find(flow.id, b"browser")
+    found = await FlowRows(Statements(store.pool)).find(flow.id, b"browser")
     assert found is not None
     assert (found.user, found.session) == (account.id, session.id)
     # What has been signed in by keeps its person.
     async with store.unit_of_work() as uow:
         await uow.flows.name(flow.id, "bob@example.org")
         await uow.commit()
-    found = await PostgresFlows(store.pool).find(flow.id, b"browser")
+    found = await FlowRows(Statements(store.pool)).find(flow.id, b"browser")
     assert found is not None
     assert (found.user, found.email) == (account.id, "")
 
@@ -95,6 +96,6 @@ async def test_a_flow_is_completed_once_and_keeps_how(store: Store, refused: boo
     async with store.unit_of_work() as uow:
         assert not await uow.flows.complete(flow.id, at, refused=not refused)
         await uow.commit()
-    found = await PostgresFlows(store.pool).find(flow.id, b"browser")
+    found = await FlowRows(Statements(store.pool)).find(flow.id, b"browser")
     assert found is not None
     assert (found.completed_at, found.refused) == (at, refused)

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 import trio
 
-from adapters.postgres.identity.factors.mfa import PostgresMfa
+from adapters.postgres.identity.factors.mfa import MfaRows
+from adapters.postgres.statements import Statements
 from adapters.postgres.upkeep.housekeeping import ExpiredPreauthentications
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.mfa import MOST_WRONG_CODES, PREAUTHENTICATION_LIFETIME, MfaEvent, Preauthentication, SecondFactorStatus
@@ -57,7 +58,7 @@ async def winners(store: Store, act: Callable[[UnitOfWork], Awaitable[bool]]) ->
 
 
 async def status(store: Store, user: UserId) -> SecondFactorStatus:
-    return await PostgresMfa(store.pool).status(user)
+    return await MfaRows(Statements(store.pool), store.ids, store.clock).status(user)
 
 
 async def test_a_secret_awaits_its_first_code_and_is_replaced_by_another(store: Store) -> None:

@@ -37,7 +37,7 @@ from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.proof import Arrival, EmailNotVerified, Proof
 from ports.clock import Clock
-from ports.identity.passkeys import Authenticators, PasskeyLookup
+from ports.identity.passkeys import Authenticators, PasskeyStore
 from ports.identity.sign_in import Destinations
 from ports.mail_templates import MailTemplates
 from ports.secrets import Secrets
@@ -57,7 +57,7 @@ class UsedPasskey(Frozen):
 
 class PasskeyProofs(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: PasskeyLookup
+    lookup: PasskeyStore
     passkeys: Passkeys
     authenticators: Authenticators
     destinations: Destinations
