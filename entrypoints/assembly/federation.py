@@ -81,7 +81,7 @@ class Federation(Frozen, kw_only=True):
 
 
 def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity) -> Federation:
-    new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
+    new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
     client_lookup = PostgresClients(pool)
     clients = Clients(

@@ -56,7 +56,7 @@ class Services(Frozen, kw_only=True):
 
 
 def assemble_services(settings: Settings, foundation: Foundation) -> Services:
-    new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
+    new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
         PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=secrets.spread, name="key_presence"

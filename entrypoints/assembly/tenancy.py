@@ -4,26 +4,26 @@ import trio
 
 from adapters.crypto.heads import Es256HeadSigner
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
-from adapters.postgres.tenancy.branding import PostgresLooks
+from adapters.postgres.tenancy.branding import LookRows
 from adapters.postgres.tenancy.callers import PostgresCallers
-from adapters.postgres.tenancy.domain_routes import PostgresDomainRoutes
-from adapters.postgres.tenancy.domains import PostgresDomains
-from adapters.postgres.tenancy.invitations import PostgresInvitations
-from adapters.postgres.tenancy.join_requests import PostgresJoinRequests
-from adapters.postgres.tenancy.mail_servers import PostgresMailServers
-from adapters.postgres.tenancy.members import PostgresMembers
-from adapters.postgres.tenancy.oauth_credentials import PostgresOAuthCredentials
-from adapters.postgres.tenancy.organizations import PostgresOrganizations
+from adapters.postgres.tenancy.domain_routes import DomainRouteRows
+from adapters.postgres.tenancy.domains import DomainRows
+from adapters.postgres.tenancy.invitations import InvitationRows
+from adapters.postgres.tenancy.join_requests import JoinRequestRows
+from adapters.postgres.tenancy.mail_servers import MailServerRows
+from adapters.postgres.tenancy.members import MemberRows
+from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
+from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.relations import PostgresRelations
-from adapters.postgres.tenancy.roles import PostgresRoles
-from adapters.postgres.tenancy.siem import PostgresSiem
+from adapters.postgres.tenancy.roles import RoleRows
+from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
-from adapters.postgres.tenancy.sign_in_rules import PostgresSignInRules
+from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.tiers import PostgresTiers
-from adapters.postgres.tenancy.upstream_providers import PostgresUpstreamProviders
-from adapters.postgres.tenancy.webhook_deliveries import PostgresWebhookDeliveries
+from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
+from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
-from adapters.postgres.tenancy.webhooks import PostgresWebhooks
+from adapters.postgres.tenancy.webhooks import WebhookRows
 from core.domain.tenancy.webhook_deliveries import DueEvent
 from core.frozen import Frozen
 from core.usecases.record.deliveries import Deliveries
@@ -78,7 +78,7 @@ class Tenancy(Frozen, kw_only=True):
 
 
 def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity) -> Tenancy:
-    new_unit_of_work, pool = foundation.unit_of_work, foundation.pool
+    new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     heads = Es256HeadSigner(foundation.server_secrets)
     clock, ids, sessions = foundation.clock, foundation.ids, identity.sessions
     proofs = DomainProofs(
@@ -93,18 +93,18 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         callers=Callers(foundation.token_verifier, PostgresCallers(pool), identity.presence, clock),
         organizations=Organizations(
             new_unit_of_work,
-            PostgresOrganizations(pool),
+            OrganizationRows(statements),
             PostgresTiers(pool),
             sessions,
             auto_approve=settings.org_auto_approve,
             clock=clock,
             ids=ids,
         ),
-        members=Members(new_unit_of_work, PostgresMembers(pool), sessions, identity.account_passwords, clock),
+        members=Members(new_unit_of_work, MemberRows(statements), sessions, identity.account_passwords, clock),
         member_factors=MemberFactors(new_unit_of_work, identity.mfa),
         invitations=Invitations(
             new_unit_of_work,
-            PostgresInvitations(pool),
+            InvitationRows(statements),
             accounts=identity.accounts,
             templates=foundation.mail_templates,
             links=foundation.links,
@@ -113,12 +113,12 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             ids=ids,
             secrets=foundation.secrets,
         ),
-        roles=Roles(new_unit_of_work, PostgresRoles(pool), clock, ids),
-        sign_in_rules=OrganizationSignInRules(new_unit_of_work, PostgresSignInRules(pool), foundation.email_syntax, clock),
+        roles=Roles(new_unit_of_work, RoleRows(statements), clock, ids),
+        sign_in_rules=OrganizationSignInRules(new_unit_of_work, SignInRulesRows(statements), foundation.email_syntax, clock),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
             new_unit_of_work,
-            PostgresMailServers(pool),
+            MailServerRows(statements),
             foundation.organization_post,
             foundation.mail,
             keyring=foundation.keyring,
@@ -128,34 +128,36 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
-        branding=OrganizationBranding(new_unit_of_work, PostgresLooks(pool), foundation.outbound, ids),
-        domains=Domains(new_unit_of_work, PostgresDomains(pool), proofs, clock=clock, ids=ids, secrets=foundation.secrets),
+        branding=OrganizationBranding(new_unit_of_work, LookRows(statements), foundation.outbound, ids),
+        domains=Domains(new_unit_of_work, DomainRows(statements), proofs, clock=clock, ids=ids, secrets=foundation.secrets),
         domain_routes=DomainRoutes(
             new_unit_of_work,
-            PostgresDomainRoutes(pool),
+            DomainRouteRows(statements),
             proofs,
             clock=clock,
             ids=ids,
             secrets=foundation.secrets,
             configured=frozenset(with_client(installed_providers(settings))),
         ),
-        join_requests=JoinRequests(new_unit_of_work, PostgresJoinRequests(pool), templates=foundation.mail_templates, clock=clock, ids=ids),
+        join_requests=JoinRequests(
+            new_unit_of_work, JoinRequestRows(statements), templates=foundation.mail_templates, clock=clock, ids=ids
+        ),
         oauth_credentials=OrganizationOAuthCredentials(
-            new_unit_of_work, PostgresOAuthCredentials(pool), foundation.keyring, clock=clock, ids=ids
+            new_unit_of_work, OAuthCredentialRows(statements), foundation.keyring, clock=clock, ids=ids
         ),
         upstream_providers=OrganizationUpstreamProviders(
-            new_unit_of_work, PostgresUpstreamProviders(pool), foundation.upstreams, foundation.keyring, clock=clock, ids=ids
+            new_unit_of_work, UpstreamProviderRows(statements), foundation.upstreams, foundation.keyring, clock=clock, ids=ids
         ),
         webhooks=Webhooks(
             new_unit_of_work,
-            PostgresWebhooks(pool),
+            WebhookRows(statements),
             foundation.outbound,
             foundation.keyring,
             clock=clock,
             ids=ids,
             secrets=foundation.secrets,
         ),
-        webhook_deliveries=WebhookDeliveries(new_unit_of_work, PostgresWebhookDeliveries(pool), clock),
+        webhook_deliveries=WebhookDeliveries(new_unit_of_work, WebhookDeliveryRows(statements), clock),
         deliveries=Deliveries(
             WebhookReceivers(new_unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, clock),
             PostgresDeliveryQueue(pool, WEBHOOKS),
@@ -163,7 +165,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock,
             foundation.secrets.spread,
         ),
-        siem=Siem(new_unit_of_work, PostgresSiem(pool), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids),
+        siem=Siem(new_unit_of_work, SiemRows(statements), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids),
         siem_export=SiemExport(
             PostgresSiemQueue(pool),
             foundation.outbound,

@@ -7,21 +7,17 @@ from core.domain.tenancy.branding import Logo, OrganizationLook
 
 
 class LookStore(Protocol):
-    """Part of the unit of work. The organization is held first."""
-
-    async def find(self, organization: OrganizationId) -> OrganizationLook: ...
-
-    async def save(self, organization: OrganizationId, look: OrganizationLook) -> None: ...
-
-    async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
-        """None removes it."""
-
-
-class LookLookup(Protocol):
-    """Outside any unit of work, one statement each."""
+    """Outside a unit of work, `get` and `logo` are one statement and one round trip each. The other methods need a unit of work. The
+    organization is held first. Only PostgreSQL implements it.
+    """
 
     async def get(self, organization: OrganizationId) -> OrganizationLook | None:
         """None when there is no such organization."""
 
     async def logo(self, digest: str) -> Logo | None:
         """Of an organization that is active."""
+
+    async def save(self, organization: OrganizationId, look: OrganizationLook) -> None: ...
+
+    async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
+        """None removes it."""

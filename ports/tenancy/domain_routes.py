@@ -1,7 +1,6 @@
 """Where the domain routes of organizations are kept."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import DomainId, OrganizationId
@@ -25,7 +24,14 @@ class HeldRoute(Frozen):
 
 
 class DomainRouteStore(ProofStore[DomainRoute], Protocol):
-    """Part of the unit of work. The organization is held first where a member acts."""
+    """Outside a unit of work, `list`, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of
+    work. The organization is held first where a member acts. Only PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:
+        """Oldest first."""
+
+    async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None: ...
 
     async def add(self, route: DomainRoute, most: int, *, provider_is_known: bool) -> DomainRoute | None:
         """With the token that proves the same domain already, where it is the organization's own one: one proof is enough for both. None
@@ -41,15 +47,3 @@ class DomainRouteStore(ProofStore[DomainRoute], Protocol):
         """Where it leads; the domain and its proof stay as they are."""
 
     async def remove(self, route: DomainId) -> None: ...
-
-
-class DomainRouteLookup(Protocol):
-    """Outside any unit of work, one statement each."""
-
-    async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:
-        """Oldest first."""
-
-    async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None: ...
-
-    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DomainRoute]:
-        """Verified domains whose check is due, the longest overdue first. No other process gets them before `until`."""

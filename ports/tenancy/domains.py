@@ -18,7 +18,10 @@ class Verified(Frozen):
 
 
 class ProofStore(Protocol[Proved]):
-    """Part of the unit of work: what is known of the proofs of domains. The organization is held first where a member acts."""
+    """The proofs of domains. Where a member acts, the use case holds the organization first. Only PostgreSQL implements it."""
+
+    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[Proved]:
+        """Verified domains whose check is due, the longest overdue first. No other process gets them before `until`."""
 
     async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> Verified | None:
         """None when another organization has verified the domain for anything, or this one uses another by now: of two organizations that
@@ -37,19 +40,14 @@ class ProofStore(Protocol[Proved]):
 
 
 class DomainStore(ProofStore[Domain], Protocol):
-    async def find(self, organization: OrganizationId) -> Domain | None: ...
+    """Outside a unit of work, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of work. Only
+    PostgreSQL implements it.
+    """
+
+    async def get(self, organization: OrganizationId) -> Domain | None: ...
 
     async def save(self, domain: Domain) -> None:
         """In place of the one before."""
 
     async def remove(self, organization: OrganizationId) -> Domain | None:
         """The one that was removed."""
-
-
-class DomainLookup(Protocol):
-    """Outside any unit of work, one statement each."""
-
-    async def get(self, organization: OrganizationId) -> Domain | None: ...
-
-    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[Domain]:
-        """Verified domains whose check is due, the longest overdue first. No other process gets them before `until`."""

@@ -33,7 +33,19 @@ class ListedInvitation(Frozen):
 
 
 class InvitationStore(Protocol):
-    """Part of the unit of work. Organizations that are being deleted do not exist here."""
+    """Outside a unit of work, `find`, `list` and `list_own` are one statement and one round trip each. The other methods need a unit of
+    work. Organizations that are being deleted do not exist here. Only PostgreSQL implements it.
+    """
+
+    async def find(self, which: ByToken | ById) -> InvitationOffer | None: ...
+
+    async def list(
+        self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
+    ) -> Sequence[ListedInvitation]:
+        """Newest first."""
+
+    async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
+        """The newest pending ones to the user's own, verified address, from active organizations."""
 
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
         """What has to be known before this address is invited. An overdue invitation to it is closed on the way. The organization and its
@@ -64,17 +76,3 @@ class InvitationStore(Protocol):
         """Close overdue invitations as expired, oldest first, from `since` on. Rows that another transaction holds are left for the next
         time, so that neither waits for the other.
         """
-
-
-class InvitationLookup(Protocol):
-    """Outside any unit of work."""
-
-    async def find(self, which: ByToken | ById) -> InvitationOffer | None: ...
-
-    async def list(
-        self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
-    ) -> Sequence[ListedInvitation]:
-        """Newest first."""
-
-    async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
-        """The newest pending ones to the user's own, verified address, from active organizations."""

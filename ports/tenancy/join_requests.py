@@ -11,7 +11,15 @@ from ports.tenancy.webhooks import Owner
 
 
 class JoinRequestStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `list` and `list_own` are one statement and one round trip each. The other methods need a unit of work. Only
+    PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
+        """Newest first."""
+
+    async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
+        """Those that nobody has answered, newest first."""
 
     async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
         """Holds the organization, as `OrganizationStore.hold` does, and then the account's address. None when no active organization has
@@ -28,13 +36,3 @@ class JoinRequestStore(Protocol):
 
     async def administrators(self, organization: OrganizationId) -> Sequence[Owner]:
         """Some of those whom a request is for: its owner and its admins."""
-
-
-class JoinRequestLookup(Protocol):
-    """Outside any unit of work, one statement each."""
-
-    async def list(self, organization: OrganizationId, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
-        """Newest first."""
-
-    async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
-        """Those that nobody has answered, newest first."""

@@ -12,8 +12,20 @@ from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
+class SealedMailServer(Frozen):
+    server: MailServer
+    sealed_password: bytes
+
+
 class MailServerStore(Protocol):
-    """Part of the unit of work. The organization is held first where a member acts."""
+    """Outside a unit of work, `find` and `failed` are one statement and one round trip each. The other methods need a unit of work. The
+    organization is held first where a member acts. Only PostgreSQL implements it.
+    """
+
+    async def find(self, organization: OrganizationId) -> SealedMailServer | None: ...
+
+    async def failed(self, server: MailServerId, at: datetime, rests_until: datetime) -> datetime | None:
+        """Since when it fails. None when there is no such mail server any more."""
 
     async def save(self, server: MailServer, sealed_password: bytes) -> None:
         """In place of the one before, whose failures are forgotten with it."""
@@ -30,20 +42,6 @@ class MailServerStore(Protocol):
         """It works again. True when it had fallen back: of two callers, one gets True."""
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
-
-
-class SealedMailServer(Frozen):
-    server: MailServer
-    sealed_password: bytes
-
-
-class MailServerLookup(Protocol):
-    """Outside any unit of work, one statement each."""
-
-    async def find(self, organization: OrganizationId) -> SealedMailServer | None: ...
-
-    async def failed(self, server: MailServerId, at: datetime, rests_until: datetime) -> datetime | None:
-        """Since when it fails. None when there is no such mail server any more."""
 
 
 class OrganizationPost(Protocol):

@@ -19,7 +19,21 @@ class KnownMember(Frozen):
 
 
 class MemberStore(Protocol):
-    """Part of the unit of work. What changes a membership changes its relations in the same statement. The organization is held first."""
+    """Outside a unit of work, `list`, `listed` and `listed_by_link` are one statement and one round trip each. The other methods need a
+    unit of work. What changes a membership changes its relations in the same statement. The organization is held first. Only PostgreSQL
+    implements it.
+    """
+
+    async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
+        """Members in this role, or all of them, oldest membership first. The total for one role is counted up to `MOST_COUNTED`."""
+
+    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
+        """The memberships that others have made for this person, who has not confirmed them, the oldest first: in all organizations, or in
+        the one with this slug. `domain` is that of the person's address.
+        """
+
+    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
+        """The same for the person of a link that chooses a password, while their account has none."""
 
     async def add(self, membership: Membership) -> bool:
         """Ends what sessions are left of an earlier membership. False when they are a member already, of two callers for one of them; and
@@ -64,18 +78,3 @@ class MemberStore(Protocol):
 
     async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
         """Both are members. The new one becomes the owner, the old one an admin. After `hold`."""
-
-
-class MemberLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
-        """Members in this role, or all of them, oldest membership first. The total for one role is counted up to `MOST_COUNTED`."""
-
-    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
-        """The memberships that others have made for this person, who has not confirmed them, the oldest first: in all organizations, or in
-        the one with this slug. `domain` is that of the person's address.
-        """
-
-    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
-        """The same for the person of a link that chooses a password, while their account has none."""

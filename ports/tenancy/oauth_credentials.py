@@ -8,16 +8,14 @@ from core.domain.tenancy.oauth_credentials import OAuthCredentials
 
 
 class OAuthCredentialStore(Protocol):
-    """Part of the unit of work. The organization is held first."""
+    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. The organization is held
+    first. Only PostgreSQL implements it.
+    """
+
+    async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None: ...
 
     async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
         """In place of those before."""
 
     async def remove(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
         """Those that were removed."""
-
-
-class OAuthCredentialLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None: ...

@@ -32,7 +32,17 @@ class Added(Frozen):
 
 
 class OrganizationStore(Protocol):
-    """Part of the unit of work. Organizations that are being deleted do not exist here."""
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work.
+    Organizations that are being deleted do not exist here. Only PostgreSQL implements it.
+    """
+
+    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
+        """The organizations that this person belongs to, by name. Of more than `MOST_LISTED`, those they own come first, then the oldest
+        memberships.
+        """
+
+    async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
+        """None when there is none, or the person is not a member."""
 
     async def add(self, organization: Organization) -> Added | None:
         """None when the slug is taken: of two callers, one gets None."""
@@ -47,15 +57,3 @@ class OrganizationStore(Protocol):
         """Gone from every answer with the commit. Its rows are removed in batches. False when it is gone already: of two callers, one gets
         True.
         """
-
-
-class OrganizationLookup(Protocol):
-    """Outside any unit of work, one statement each. Organizations that are being deleted do not exist here."""
-
-    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        """The organizations that this person belongs to, by name. Of more than `MOST_LISTED`, those they own come first, then the oldest
-        memberships.
-        """
-
-    async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
-        """None when there is none, or the person is not a member."""

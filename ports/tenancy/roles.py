@@ -8,7 +8,15 @@ from core.domain.tenancy.roles import Assignable, Role
 
 
 class RoleStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. Only
+    PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId) -> Sequence[Role]:
+        """All of the organization's own, by slug."""
+
+    async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
+        """None when the organization has no such role."""
 
     async def assignable(self, organization: OrganizationId, slug: str) -> Assignable | None:
         """The built-in role, or the organization's own, with this slug. It stays as it is until the unit of work ends. None when there is
@@ -28,13 +36,3 @@ class RoleStore(Protocol):
 
     async def delete(self, role: RoleId) -> bool:
         """False when a member has it, or a pending invitation offers it. After `hold`."""
-
-
-class RoleLookup(Protocol):
-    """Outside any unit of work, one statement each."""
-
-    async def list(self, organization: OrganizationId) -> Sequence[Role]:
-        """All of the organization's own, by slug."""
-
-    async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
-        """None when the organization has no such role."""

@@ -46,7 +46,13 @@ class ExportTarget(Frozen):
 
 
 class SiemStore(Protocol):
-    """Part of the unit of work. The organization is held first."""
+    """Outside a unit of work, `get` and `stored` are one statement and one round trip each. The other methods need a unit of work. The
+    organization is held first. Only PostgreSQL implements it.
+    """
+
+    async def get(self, organization: OrganizationId) -> ShownSiem | None: ...
+
+    async def stored(self, organization: OrganizationId) -> Stored | None: ...
 
     async def hold(self, organization: OrganizationId) -> Stored | None:
         """It stays as it is until the unit of work ends. None when the organization has none."""
@@ -59,14 +65,6 @@ class SiemStore(Protocol):
 
     async def health(self, configuration: SiemId) -> SiemHealth:
         """After `save`."""
-
-
-class SiemLookup(Protocol):
-    """Outside any unit of work, one statement each."""
-
-    async def get(self, organization: OrganizationId) -> ShownSiem | None: ...
-
-    async def stored(self, organization: OrganizationId) -> Stored | None: ...
 
 
 class SiemQueue(Protocol):

@@ -15,16 +15,14 @@ class HeldRules(Frozen):
 
 
 class SignInRulesStore(Protocol):
-    """Part of the unit of work. Those who enforce the rules read them in the statement that they make anyway."""
+    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. Those who enforce the rules
+    read them in the statement that they make anyway. Only PostgreSQL implements it.
+    """
+
+    async def get(self, organization: OrganizationId) -> SignInRules | None:
+        """None when there is no such organization."""
 
     async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
         """After the organization is held, so that one change follows the other."""
 
     async def save(self, organization: OrganizationId, rules: SignInRules) -> None: ...
-
-
-class SignInRulesLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def get(self, organization: OrganizationId) -> SignInRules | None:
-        """None when there is no such organization."""

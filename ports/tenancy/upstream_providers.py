@@ -8,7 +8,12 @@ from core.domain.tenancy.upstream_providers import UpstreamProvider
 
 
 class UpstreamProviderStore(Protocol):
-    """Part of the unit of work. The organization is held first."""
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The organization is held
+    first. Only PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
+        """All of them, oldest first."""
 
     async def count(self, organization: OrganizationId) -> int: ...
 
@@ -26,10 +31,3 @@ class UpstreamProviderStore(Protocol):
 
     async def delete(self, provider: UpstreamProviderId) -> None:
         """With the identities that people have there."""
-
-
-class UpstreamProviderLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
-        """All of them, oldest first."""

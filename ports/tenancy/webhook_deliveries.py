@@ -23,7 +23,12 @@ class ClaimedWebhook(ClaimedReceiver, kw_only=True):
 
 
 class WebhookDeliveryStore(Protocol):
-    """Part of the unit of work. The webhook is held first."""
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The webhook is held first.
+    Only PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
+        """Newest event first. The total is counted up to `MOST_COUNTED`. None when the organization has no such webhook."""
 
     async def newest_test(self, webhook: WebhookId) -> Delivery:
         """After its event was recorded in this unit of work."""
@@ -36,10 +41,3 @@ class WebhookDeliveryStore(Protocol):
 
     async def ring(self) -> None:
         """Tells the dispatchers, once the unit of work is committed."""
-
-
-class WebhookDeliveryLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
-        """Newest event first. The total is counted up to `MOST_COUNTED`. None when the organization has no such webhook."""

@@ -21,7 +21,14 @@ class Owner(Frozen):
 
 
 class WebhookStore(Protocol):
-    """Part of the unit of work. The organization is held first."""
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. The
+    organization is held first. Only PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
+        """All of them, oldest first."""
+
+    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None: ...
 
     async def count(self, organization: OrganizationId) -> int: ...
 
@@ -47,12 +54,3 @@ class WebhookStore(Protocol):
         """Disables one that is active and has failed since this moment or earlier. None for any other: of two callers, one gets None."""
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
-
-
-class WebhookLookup(Protocol):
-    """Outside any unit of work, one statement each."""
-
-    async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
-        """All of them, oldest first."""
-
-    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None: ...

@@ -22,7 +22,10 @@ def _classes(*floors: str) -> Iterator[tuple[Path, ast.ClassDef]]:
 
 
 def _methods(node: ast.ClassDef) -> set[str]:
-    return {part.name for part in node.body if isinstance(part, ast.AsyncFunctionDef)}
+    """Its own, and those of the Protocols that it extends."""
+    bases = {base.value.id for base in node.bases if isinstance(base, ast.Subscript) and isinstance(base.value, ast.Name)}
+    extended = {name for _, other in _classes("ports") if other.name in bases for name in _methods(other)}
+    return extended | {part.name for part in node.body if isinstance(part, ast.AsyncFunctionDef)}
 
 
 @cache

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import LogoId, OrganizationId
@@ -12,14 +11,18 @@ from core.frozen import Frozen
 
 
 class LookRows:
-    """Implements `ports.tenancy.branding.LookStore` in one transaction."""
+    """Implements `ports.tenancy.branding.LookStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
-    async def find(self, organization: OrganizationId) -> OrganizationLook:
-        (look,) = await self._transaction.ask(OrganizationLook, _GET, {"id": organization})
-        return look
+    async def get(self, organization: OrganizationId) -> OrganizationLook | None:
+        rows = await self._statements.ask(OrganizationLook, _GET, {"id": organization})
+        return rows[0] if rows else None
+
+    async def logo(self, digest: str) -> Logo | None:
+        rows = await self._statements.ask(_Logo, _LOGO, {"digest": storable_text(digest)})
+        return Logo(rows[0].media_type, rows[0].content) if rows else None
 
     async def save(self, organization: OrganizationId, look: OrganizationLook) -> None:
         parameters = {
@@ -27,14 +30,14 @@ class LookRows:
             "logo_url": None if look.logo_url is None else storable_text(look.logo_url),
             "primary_color": look.primary_color,
         }
-        await self._transaction.tell(_SAVE, parameters)
+        await self._statements.tell(_SAVE, parameters)
 
     async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
-        await self._transaction.tell(_POINT, {"organization": organization, "digest": None if logo is None else logo.digest})
+        await self._statements.tell(_POINT, {"organization": organization, "digest": None if logo is None else logo.digest})
         if logo is None:
-            await self._transaction.tell("delete from logos where org_id = %(organization)s", {"organization": organization})
+            await self._statements.tell("delete from logos where org_id = %(organization)s", {"organization": organization})
         else:
-            await self._transaction.tell(
+            await self._statements.tell(
                 _KEEP,
                 {
                     "id": id,
@@ -44,21 +47,6 @@ class LookRows:
                     "content": logo.content,
                 },
             )
-
-
-class PostgresLooks:
-    """Implements `ports.tenancy.branding.LookLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def get(self, organization: OrganizationId) -> OrganizationLook | None:
-        rows = await ask(self._pool, OrganizationLook, _GET, {"id": organization})
-        return rows[0] if rows else None
-
-    async def logo(self, digest: str) -> Logo | None:
-        rows = await ask(self._pool, _Logo, _LOGO, {"digest": storable_text(digest)})
-        return Logo(rows[0].media_type, rows[0].content) if rows else None
 
 
 class _Logo(Frozen):

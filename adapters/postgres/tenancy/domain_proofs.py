@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any, Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.locks import DOMAINS, NAMESPACE
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId
@@ -66,32 +65,32 @@ class ProofTable(Generic[Proved]):
 
 
 class ProofRows(Generic[Proved]):
-    """Implements `ports.tenancy.domains.ProofStore` in one transaction."""
+    """Implements `ports.tenancy.domains.ProofStore`."""
 
-    def __init__(self, transaction: Transaction, table: ProofTable[Proved]) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction, table: ProofTable[Proved]) -> None:
+        self._statements = statements
         self._table = table
 
+    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[Proved]:
+        rows = await self._statements.ask(self._table.row, self._table.claim_due, {"at": at, "until": until, "limit": limit})
+        return [row.made() for row in rows]
+
     async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> Verified | None:
-        await self._transaction.tell(_LOCK, {"namespace": NAMESPACE, "lock": DOMAINS})
+        await self._statements.tell(_LOCK, {"namespace": NAMESPACE, "lock": DOMAINS})
         parameters = {"id": domain.id, "domain": domain.name, "organization": domain.organization, "at": at, "next": next_check_at}
-        rows = await self._transaction.ask(Verified, self._table.verify, parameters)
+        rows = await self._statements.ask(Verified, self._table.verify, parameters)
         return rows[0] if rows else None
 
     async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
-        await self._transaction.tell(self._table.seen, {"id": domain, "at": at, "next": next_check_at})
+        await self._statements.tell(self._table.seen, {"id": domain, "at": at, "next": next_check_at})
 
     async def missed(self, domain: Proved, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
         parameters = {"id": domain.id, "checked_at": domain.checked_at, "at": at, "next": next_check_at, "most": most}
-        rows = await self._transaction.ask(self._table.row, self._table.missed, parameters)
+        rows = await self._statements.ask(self._table.row, self._table.missed, parameters)
         return rows[0].made() if rows else None
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
-        return await owners(self._transaction, organization)
-
-
-async def claim_due(pool: Pool, table: ProofTable[Proved], at: datetime, until: datetime, limit: int) -> Sequence[Proved]:
-    return [row.made() for row in await ask(pool, table.row, table.claim_due, {"at": at, "until": until, "limit": limit})]
+        return await owners(self._statements, organization)
 
 
 _LOCK: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
-from adapters.postgres.tenancy.domain_proofs import DOMAIN, DomainRow, ProofRows, ProofTable, claim_due
+from adapters.postgres.statements import Statements
+from adapters.postgres.tenancy.domain_proofs import DOMAIN, DomainRow, ProofRows, ProofTable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId, UpstreamProviderId
 from core.domain.identity.realms import LoginPolicy
@@ -43,13 +42,20 @@ _PROOFS: Final = ProofTable("domain_routes", _COLUMNS, _Route)
 
 
 class DomainRouteRows(ProofRows[DomainRoute]):
-    """Implements `ports.tenancy.domain_routes.DomainRouteStore` in one transaction."""
+    """Implements `ports.tenancy.domain_routes.DomainRouteStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        super().__init__(transaction, _PROOFS)
+    def __init__(self, statements: Statements | Transaction) -> None:
+        super().__init__(statements, _PROOFS)
+
+    async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:
+        return [row.made() for row in await self._statements.ask(_Route, _LIST, {"organization": organization})]
+
+    async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None:
+        rows = await self._statements.ask(_Route, _GET, {"organization": organization, "id": route})
+        return rows[0].made() if rows else None
 
     async def standing(self, organization: OrganizationId, domain: str) -> ExistingRoutes:
-        (row,) = await self._transaction.ask(ExistingRoutes, _STANDING, {"organization": organization, "domain": domain})
+        (row,) = await self._statements.ask(ExistingRoutes, _STANDING, {"organization": organization, "domain": domain})
         return row
 
     async def add(self, route: DomainRoute, most: int, *, provider_is_known: bool) -> DomainRoute | None:
@@ -62,7 +68,7 @@ class DomainRouteRows(ProofRows[DomainRoute]):
             "token": route.token,
             "created_at": route.created_at,
         }
-        rows = await self._transaction.ask(_Route, _ADD, parameters)
+        rows = await self._statements.ask(_Route, _ADD, parameters)
         return rows[0].made() if rows else None
 
     async def find(self, organization: OrganizationId, route: DomainId, provider: NamedProvider = NO_PROVIDER) -> HeldRoute | None:
@@ -73,31 +79,14 @@ class DomainRouteRows(ProofRows[DomainRoute]):
             "shared_provider": None if shared is None else shared.value,
             "own_provider": own,
         }
-        rows = await self._transaction.ask(_Held, _FIND, parameters)
+        rows = await self._statements.ask(_Held, _FIND, parameters)
         return HeldRoute(rows[0].made(), rows[0].provider_is_known) if rows else None
 
     async def save(self, route: DomainRoute) -> None:
-        await self._transaction.tell(_SAVE, _led(route))
+        await self._statements.tell(_SAVE, _led(route))
 
     async def remove(self, route: DomainId) -> None:
-        await self._transaction.tell(_REMOVE, {"id": route})
-
-
-class PostgresDomainRoutes:
-    """Implements `ports.tenancy.domain_routes.DomainRouteLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:
-        return [row.made() for row in await ask(self._pool, _Route, _LIST, {"organization": organization})]
-
-    async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None:
-        rows = await ask(self._pool, _Route, _GET, {"organization": organization, "id": route})
-        return rows[0].made() if rows else None
-
-    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DomainRoute]:
-        return await claim_due(self._pool, _PROOFS, at, until, limit)
+        await self._statements.tell(_REMOVE, {"id": route})
 
 
 def _led(route: DomainRoute) -> Mapping[str, Any]:

@@ -1,12 +1,9 @@
 """The domains of organizations in PostgreSQL."""
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
-from adapters.postgres.tenancy.domain_proofs import DOMAIN, DomainRow, ProofRows, ProofTable, claim_due
+from adapters.postgres.statements import Statements
+from adapters.postgres.tenancy.domain_proofs import DOMAIN, DomainRow, ProofRows, ProofTable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.domains import Domain
@@ -21,17 +18,17 @@ _PROOFS: Final = ProofTable("domains", DOMAIN, _Domain)
 
 
 class DomainRows(ProofRows[Domain]):
-    """Implements `ports.tenancy.domains.DomainStore` in one transaction."""
+    """Implements `ports.tenancy.domains.DomainStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        super().__init__(transaction, _PROOFS)
+    def __init__(self, statements: Statements | Transaction) -> None:
+        super().__init__(statements, _PROOFS)
 
-    async def find(self, organization: OrganizationId) -> Domain | None:
-        rows = await self._transaction.ask(_Domain, _GET, {"organization": organization})
+    async def get(self, organization: OrganizationId) -> Domain | None:
+        rows = await self._statements.ask(_Domain, _GET, {"organization": organization})
         return rows[0].made() if rows else None
 
     async def save(self, domain: Domain) -> None:
-        await self._transaction.tell(
+        await self._statements.tell(
             _SAVE,
             {
                 "id": domain.id,
@@ -43,22 +40,8 @@ class DomainRows(ProofRows[Domain]):
         )
 
     async def remove(self, organization: OrganizationId) -> Domain | None:
-        rows = await self._transaction.ask(_Domain, _REMOVE, {"organization": organization})
+        rows = await self._statements.ask(_Domain, _REMOVE, {"organization": organization})
         return rows[0].made() if rows else None
-
-
-class PostgresDomains:
-    """Implements `ports.tenancy.domains.DomainLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def get(self, organization: OrganizationId) -> Domain | None:
-        rows = await ask(self._pool, _Domain, _GET, {"organization": organization})
-        return rows[0].made() if rows else None
-
-    async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[Domain]:
-        return await claim_due(self._pool, _PROOFS, at, until, limit)
 
 
 _GET: Final[LiteralString] = f"select {DOMAIN} from domains where org_id = %(organization)s"

@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
@@ -202,15 +201,38 @@ class _Own(Frozen):
 
 
 class InvitationRows:
-    """Implements `ports.tenancy.invitations.InvitationStore` in one transaction."""
+    """Implements `ports.tenancy.invitations.InvitationStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def find(self, which: ByToken | ById) -> InvitationOffer | None:
+        statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
+        rows = await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None})
+        return rows[0].offer() if rows else None
+
+    async def list(
+        self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
+    ) -> Sequence[ListedInvitation]:
+        statement = _LISTS[status]
+        parameters = {
+            "organization": organization,
+            "status": None if status is None else status.value,
+            "at": at,
+            "limit": page.limit,
+            "offset": page.offset,
+            "seen": page.offset + page.limit,
+        }
+        return [row.listed() for row in await self._statements.ask(_Listed, statement, parameters)]
+
+    async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
+        rows = await self._statements.ask(_Own, _LIST_OWN, {"user": user, "at": at, "limit": MOST_LISTED})
+        return [row.own() for row in rows]
 
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
-        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
-        await self._transaction.tell(_HOLD_INVITER, {"inviter": inviter})
-        rows = await self._transaction.ask(
+        await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._statements.tell(_HOLD_INVITER, {"inviter": inviter})
+        rows = await self._statements.ask(
             _Prospect,
             _PROSPECT,
             {
@@ -226,7 +248,7 @@ class InvitationRows:
         return rows[0].prospect(organization) if rows else None
 
     async def add(self, invitation: Invitation) -> bool:
-        added = await self._transaction.ask(
+        added = await self._statements.ask(
             IdRow,
             _ADD,
             {
@@ -248,8 +270,8 @@ class InvitationRows:
     async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
         # The organization comes first, as for everybody who adds a member.
         by_token = isinstance(which, ByToken)
-        await self._transaction.tell(_HOLD_ORGANIZATION_OF_TOKEN if by_token else _HOLD_ORGANIZATION_OF_ID, _parameters(which))
-        await self._transaction.tell(_HOLD_INVITED_BY_TOKEN if by_token else _HOLD_INVITED_BY_ID, _parameters(which))
+        await self._statements.tell(_HOLD_ORGANIZATION_OF_TOKEN if by_token else _HOLD_ORGANIZATION_OF_ID, _parameters(which))
+        await self._statements.tell(_HOLD_INVITED_BY_TOKEN if by_token else _HOLD_INVITED_BY_ID, _parameters(which))
         return await self._hold(which, manager)
 
     async def hold_alone(self, which: ByToken | ById) -> InvitationOffer | None:
@@ -257,53 +279,23 @@ class InvitationRows:
 
     async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:
         statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
-        rows = await self._transaction.ask(_Offer, statement, {**_parameters(which), "manager": manager})
+        rows = await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager})
         return rows[0].offer() if rows else None
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
-        await self._transaction.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
+        await self._statements.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
 
     async def cancel(self, organization: OrganizationId, invitation: InvitationId, at: datetime) -> Invitation | None:
-        rows = await self._transaction.ask(_Invitation, _CANCEL, {"id": invitation, "organization": organization, "at": at})
+        rows = await self._statements.ask(_Invitation, _CANCEL, {"id": invitation, "organization": organization, "at": at})
         return rows[0].invitation() if rows else None
 
     async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
         parameters = {"organization": organization, "users": list(users), "at": at}
-        return [row.invitation() for row in await self._transaction.ask(_Invitation, _CANCEL_TO, parameters)]
+        return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_TO, parameters)]
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
-        rows = await self._transaction.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
+        rows = await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
         return [row.lapsed() for row in rows]
-
-
-class PostgresInvitations:
-    """Implements `ports.tenancy.invitations.InvitationLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def find(self, which: ByToken | ById) -> InvitationOffer | None:
-        statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
-        rows = await ask(self._pool, _Offer, statement, {**_parameters(which), "manager": None})
-        return rows[0].offer() if rows else None
-
-    async def list(
-        self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
-    ) -> Sequence[ListedInvitation]:
-        statement = _LISTS[status]
-        parameters = {
-            "organization": organization,
-            "status": None if status is None else status.value,
-            "at": at,
-            "limit": page.limit,
-            "offset": page.offset,
-            "seen": page.offset + page.limit,
-        }
-        return [row.listed() for row in await ask(self._pool, _Listed, statement, parameters)]
-
-    async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
-        rows = await ask(self._pool, _Own, _LIST_OWN, {"user": user, "at": at, "limit": MOST_LISTED})
-        return [row.own() for row in rows]
 
 
 def _parameters(which: ByToken | ById) -> Mapping[str, Any]:

@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.realms.domains import awaits_role, was_turned_away
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import administrators
 from adapters.postgres.transaction import Transaction
@@ -123,17 +122,29 @@ class _Asking(_About, kw_only=True):
 
 
 class JoinRequestRows:
-    """Implements `ports.tenancy.join_requests.JoinRequestStore` in one transaction."""
+    """Implements `ports.tenancy.join_requests.JoinRequestStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, organization: OrganizationId, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
+        parameters = {
+            "organization": organization,
+            "status": None if status is None else status.value,
+            "limit": page.limit,
+            "offset": page.offset,
+        }
+        return [row.request() for row in await self._statements.ask(_Request, _LISTS[status], parameters)]
+
+    async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
+        return await self._statements.ask(OwnJoinRequest, _LIST_OWN, {"user": user, "limit": MOST_LISTED})
 
     async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
         # A statement of its own, so that the next one sees what was committed while it waited, above all the number of members.
         parameters = {"user": user, "domain": storable_text(domain)}
-        await self._transaction.tell(_HOLD, parameters)
-        await self._transaction.tell(_HOLD_CANDIDATE, parameters)
-        rows = await self._transaction.ask(_Candidate, _CANDIDATE, parameters)
+        await self._statements.tell(_HOLD, parameters)
+        await self._statements.tell(_HOLD_CANDIDATE, parameters)
+        rows = await self._statements.ask(_Candidate, _CANDIDATE, parameters)
         return rows[0].candidate() if rows else None
 
     async def add(self, request: JoinRequest) -> bool:
@@ -144,38 +155,19 @@ class JoinRequestRows:
             "email": request.email.address,
             "created_at": request.created_at,
         }
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
         parameters = {"organization": organization, "id": request}
-        await self._transaction.tell(_HOLD_ASKING, parameters)
-        rows = await self._transaction.ask(_Asking, _FIND, parameters)
+        await self._statements.tell(_HOLD_ASKING, parameters)
+        rows = await self._statements.ask(_Asking, _FIND, parameters)
         return rows[0].asking() if rows else None
 
     async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId, at: datetime) -> None:
-        await self._transaction.tell(_CLOSE, {"id": request, "status": status.value, "by": by, "at": at})
+        await self._statements.tell(_CLOSE, {"id": request, "status": status.value, "by": by, "at": at})
 
     async def administrators(self, organization: OrganizationId) -> Sequence[Owner]:
-        return await administrators(self._transaction, organization)
-
-
-class PostgresJoinRequests:
-    """Implements `ports.tenancy.join_requests.JoinRequestLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
-        parameters = {
-            "organization": organization,
-            "status": None if status is None else status.value,
-            "limit": page.limit,
-            "offset": page.offset,
-        }
-        return [row.request() for row in await ask(self._pool, _Request, _LISTS[status], parameters)]
-
-    async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
-        return await ask(self._pool, OwnJoinRequest, _LIST_OWN, {"user": user, "limit": MOST_LISTED})
+        return await administrators(self._statements, organization)
 
 
 _HOLD: Final = """

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
@@ -61,13 +60,21 @@ class _Recovered(Frozen):
 
 
 class MailServerRows:
-    """Implements `ports.tenancy.mail_servers.MailServerStore` in one transaction."""
+    """Implements `ports.tenancy.mail_servers.MailServerStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def find(self, organization: OrganizationId) -> SealedMailServer | None:
+        rows = await self._statements.ask(_Sealed, _FIND, {"organization": organization})
+        return SealedMailServer(rows[0].server(), rows[0].sealed_password) if rows else None
+
+    async def failed(self, server: MailServerId, at: datetime, rests_until: datetime) -> datetime | None:
+        rows = await self._statements.ask(_Failing, _FAILED, {"id": server, "at": at, "rests_until": rests_until})
+        return rows[0].failing_since if rows else None
 
     async def save(self, server: MailServer, sealed_password: bytes) -> None:
-        await self._transaction.tell(
+        await self._statements.tell(
             _SAVE,
             {
                 "id": server.id,
@@ -84,34 +91,19 @@ class MailServerRows:
         )
 
     async def remove(self, organization: OrganizationId) -> MailServer | None:
-        rows = await self._transaction.ask(_MailServer, _REMOVE, {"organization": organization})
+        rows = await self._statements.ask(_MailServer, _REMOVE, {"organization": organization})
         return rows[0].server() if rows else None
 
     async def fall_back(self, server: MailServerId, failing_since: datetime, at: datetime) -> MailServer | None:
-        rows = await self._transaction.ask(_MailServer, _FALL_BACK, {"id": server, "since": failing_since, "at": at})
+        rows = await self._statements.ask(_MailServer, _FALL_BACK, {"id": server, "since": failing_since, "at": at})
         return rows[0].server() if rows else None
 
     async def recover(self, server: MailServerId) -> bool:
-        rows = await self._transaction.ask(_Recovered, _RECOVER, {"id": server})
+        rows = await self._statements.ask(_Recovered, _RECOVER, {"id": server})
         return bool(rows) and rows[0].had_fallen_back
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
-        return await owners(self._transaction, organization)
-
-
-class PostgresMailServers:
-    """Implements `ports.tenancy.mail_servers.MailServerLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def find(self, organization: OrganizationId) -> SealedMailServer | None:
-        rows = await ask(self._pool, _Sealed, _FIND, {"organization": organization})
-        return SealedMailServer(rows[0].server(), rows[0].sealed_password) if rows else None
-
-    async def failed(self, server: MailServerId, at: datetime, rests_until: datetime) -> datetime | None:
-        rows = await ask(self._pool, _Failing, _FAILED, {"id": server, "at": at, "rests_until": rests_until})
-        return rows[0].failing_since if rows else None
+        return await owners(self._statements, organization)
 
 
 _COLUMNS: Final = (

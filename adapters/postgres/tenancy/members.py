@@ -5,14 +5,13 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
@@ -110,14 +109,43 @@ class _Listing(Frozen):
 
 
 class MemberRows:
-    """Implements `ports.tenancy.members.MemberStore` in one transaction."""
+    """Implements `ports.tenancy.members.MemberStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
+        statement = _LIST if role is None else _LIST_OF_ROLE
+        parameters = {
+            "organization": organization,
+            "role": None if role is None else storable_text(role),
+            "limit": page.limit,
+            "offset": page.offset,
+            "most_counted": MOST_COUNTED,
+        }
+        rows = await self._statements.ask(_Listed, statement, parameters)
+        # When the organization has been deleted since the caller was admitted, it has no members any more.
+        if not rows:
+            return MemberList([], 0, user_limit(None, None))
+        members = [one for one in (row.member() for row in rows) if one is not None]
+        return MemberList(members, rows[0].total, user_limit(rows[0].max_users, rows[0].default_max_users))
+
+    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
+        parameters = {
+            "user": user,
+            "mail_domain": storable_text(domain),
+            "slug": None if slug is None else storable_text(slug),
+            "most": most,
+        }
+        return [row.listing() for row in await self._statements.ask(_Listing, _LISTED, parameters)]
+
+    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
+        parameters = {"digest": digest, "purposes": sorted(one.value for one in CHOOSES_PASSWORD), "most": most}
+        return [row.listing() for row in await self._statements.ask(_Listing, _LISTED_BY_LINK, parameters)]
 
     async def add(self, membership: Membership) -> bool:
         return bool(
-            await self._transaction.ask(
+            await self._statements.ask(
                 IdRow,
                 _ADD,
                 {
@@ -138,20 +166,20 @@ class MemberRows:
         return (await self._find(organization, [user])).get(user)
 
     async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
-        await self._transaction.tell(_HOLD, {"organization": organization})
+        await self._statements.tell(_HOLD, {"organization": organization})
         if len(users) > 1:
-            await self._transaction.tell(_HOLD_ACCOUNTS, {"users": list(users)})
+            await self._statements.tell(_HOLD_ACCOUNTS, {"users": list(users)})
         return await self._find(organization, users)
 
     async def belongs_here_alone(self, organization: OrganizationId, user: UserId) -> bool:
-        rows = await self._transaction.ask(AnswerRow, BELONGS_HERE_ALONE, {"organization": organization, "user": user})
+        rows = await self._statements.ask(AnswerRow, BELONGS_HERE_ALONE, {"organization": organization, "user": user})
         return any(row.yes for row in rows)
 
     async def enter(self, slug: str, user: UserId) -> Entry | None:
         parameters = {"slug": storable_text(slug), "user": user}
-        await self._transaction.tell(_HOLD_ACCOUNT, parameters)
-        await self._transaction.tell(_HOLD_MEMBERSHIP, parameters)
-        rows = await self._transaction.ask(_Entry, _ENTER, parameters)
+        await self._statements.tell(_HOLD_ACCOUNT, parameters)
+        await self._statements.tell(_HOLD_MEMBERSHIP, parameters)
+        rows = await self._statements.ask(_Entry, _ENTER, parameters)
         return rows[0].entry(slug, user) if rows else None
 
     async def change_role(self, organization: OrganizationId, user: UserId, role: Assignable) -> Membership | None:
@@ -162,28 +190,28 @@ class MemberRows:
             "role_id": role.id,
             **_relation(organization, role.slug, role.id),
         }
-        rows = await self._transaction.ask(_Membership, _CHANGE_ROLE, parameters)
+        rows = await self._statements.ask(_Membership, _CHANGE_ROLE, parameters)
         return rows[0].membership() if rows else None
 
     async def remove(self, organization: OrganizationId, user: UserId) -> bool:
         parameters = {"organization": organization, "user": user}
-        removed = await self._transaction.ask(IdRow, _REMOVE, parameters)
-        await self._transaction.tell(_END_CODES, parameters)
-        await self._transaction.tell(_END_SESSIONS, parameters)
+        removed = await self._statements.ask(IdRow, _REMOVE, parameters)
+        await self._statements.tell(_END_CODES, parameters)
+        await self._statements.tell(_END_SESSIONS, parameters)
         return bool(removed)
 
     async def release(self, organization: OrganizationId, user: UserId) -> None:
-        await self._transaction.tell(_RELEASE, {"organization": organization, "user": user})
+        await self._statements.tell(_RELEASE, {"organization": organization, "user": user})
 
     async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
         parameters = {"user": user, "organizations": list(organizations), "at": at}
-        return [row.membership() for row in await self._transaction.ask(_Membership, _CONFIRM, parameters)]
+        return [row.membership() for row in await self._statements.ask(_Membership, _CONFIRM, parameters)]
 
     async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
         parameters = {"organization": organization, "user": user}
-        await self._transaction.tell(_HOLD, parameters)
-        await self._transaction.tell(_HOLD_ACCOUNT, parameters)
-        held = await self._transaction.ask(IdRow, _HOLD_LISTED, parameters)
+        await self._statements.tell(_HOLD, parameters)
+        await self._statements.tell(_HOLD_ACCOUNT, parameters)
+        held = await self._statements.ask(IdRow, _HOLD_LISTED, parameters)
         return await self.find(organization, user) if held else None
 
     async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
@@ -195,47 +223,11 @@ class MemberRows:
             "owner": BuiltInRole.OWNER.value,
             "admin": BuiltInRole.ADMIN.value,
         }
-        await self._transaction.tell(_TRANSFER, parameters)
+        await self._statements.tell(_TRANSFER, parameters)
 
     async def _find(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, KnownMember]:
-        rows = await self._transaction.ask(_Known, _FIND, {"organization": organization, "users": list(users)})
+        rows = await self._statements.ask(_Known, _FIND, {"organization": organization, "users": list(users)})
         return {UserId(row.id): row.known() for row in rows}
-
-
-class PostgresMembers:
-    """Implements `ports.tenancy.members.MemberLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
-        statement = _LIST if role is None else _LIST_OF_ROLE
-        parameters = {
-            "organization": organization,
-            "role": None if role is None else storable_text(role),
-            "limit": page.limit,
-            "offset": page.offset,
-            "most_counted": MOST_COUNTED,
-        }
-        rows = await ask(self._pool, _Listed, statement, parameters)
-        # When the organization has been deleted since the caller was admitted, it has no members any more.
-        if not rows:
-            return MemberList([], 0, user_limit(None, None))
-        members = [one for one in (row.member() for row in rows) if one is not None]
-        return MemberList(members, rows[0].total, user_limit(rows[0].max_users, rows[0].default_max_users))
-
-    async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
-        parameters = {
-            "user": user,
-            "mail_domain": storable_text(domain),
-            "slug": None if slug is None else storable_text(slug),
-            "most": most,
-        }
-        return [row.listing() for row in await ask(self._pool, _Listing, _LISTED, parameters)]
-
-    async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
-        parameters = {"digest": digest, "purposes": sorted(one.value for one in CHOOSES_PASSWORD), "most": most}
-        return [row.listing() for row in await ask(self._pool, _Listing, _LISTED_BY_LINK, parameters)]
 
 
 def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -> Mapping[str, Any]:

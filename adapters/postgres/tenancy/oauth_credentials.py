@@ -4,8 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OAuthCredentialId, OrganizationId
@@ -34,13 +33,17 @@ class _Credentials(Frozen):
 
 
 class OAuthCredentialRows:
-    """Implements `ports.tenancy.oauth_credentials.OAuthCredentialStore` in one transaction."""
+    """Implements `ports.tenancy.oauth_credentials.OAuthCredentialStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
+        rows = await self._statements.ask(_Credentials, _GET, {"organization": organization, "provider": provider.value})
+        return rows[0].credentials() if rows else None
 
     async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
-        await self._transaction.tell(
+        await self._statements.tell(
             _SAVE,
             {
                 "id": credentials.id,
@@ -53,18 +56,7 @@ class OAuthCredentialRows:
         )
 
     async def remove(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
-        rows = await self._transaction.ask(_Credentials, _REMOVE, {"organization": organization, "provider": provider.value})
-        return rows[0].credentials() if rows else None
-
-
-class PostgresOAuthCredentials:
-    """Implements `ports.tenancy.oauth_credentials.OAuthCredentialLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
-        rows = await ask(self._pool, _Credentials, _GET, {"organization": organization, "provider": provider.value})
+        rows = await self._statements.ask(_Credentials, _REMOVE, {"organization": organization, "provider": provider.value})
         return rows[0].credentials() if rows else None
 
 

@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, ask_for_many
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, TierId, UserId
@@ -95,43 +94,36 @@ TIER: Final = """
 
 
 class OrganizationRows:
-    """Implements `ports.tenancy.organizations.OrganizationStore` in one transaction."""
+    """Implements `ports.tenancy.organizations.OrganizationStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
+        return await self._statements.ask_for_many(_OverviewRow, LIST, {"user": user, "most": MOST_LISTED}, _OverviewRow.overview)
+
+    async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
+        rows = await self._statements.ask(_OverviewRow, GET, {"user": user, "organization": organization})
+        return rows[0].overview() if rows else None
 
     async def add(self, organization: Organization) -> Added | None:
-        added = await self._transaction.ask(
+        added = await self._statements.ask(
             Added, _ADD, {**_columns(organization), "slug": organization.slug, "created_at": organization.created_at}
         )
         return added[0] if added else None
 
     async def hold(self, organization: OrganizationId) -> HeldOrganization | None:
-        await self._transaction.tell(_HOLD, {"id": organization})
-        found = await self._transaction.ask(_HeldRow, _FIND_HELD, {"id": organization})
+        await self._statements.tell(_HOLD, {"id": organization})
+        found = await self._statements.ask(_HeldRow, _FIND_HELD, {"id": organization})
         if not found:
             return None
         return HeldOrganization(found[0].organization(), found[0].tier(), found[0].member_count, found[0].owner_governs)
 
     async def save(self, organization: Organization) -> None:
-        await self._transaction.tell(_SAVE, _columns(organization))
+        await self._statements.tell(_SAVE, _columns(organization))
 
     async def delete(self, organization: OrganizationId, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _DELETE, {"id": organization, "at": at}))
-
-
-class PostgresOrganizations:
-    """Implements `ports.tenancy.organizations.OrganizationLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        return await ask_for_many(self._pool, _OverviewRow, LIST, {"user": user, "most": MOST_LISTED}, _OverviewRow.overview)
-
-    async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
-        rows = await ask(self._pool, _OverviewRow, GET, {"user": user, "organization": organization})
-        return rows[0].overview() if rows else None
+        return bool(await self._statements.ask(IdRow, _DELETE, {"id": organization, "at": at}))
 
 
 class _HeldRow(WithTierRow, kw_only=True):

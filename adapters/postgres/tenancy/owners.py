@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
+from adapters.postgres.statements import Statements
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
@@ -20,20 +21,20 @@ class _Owner(Frozen):
     name: str
 
 
-async def owners(transaction: Transaction, organization: OrganizationId) -> Sequence[Owner]:
-    return await _in_roles(transaction, organization, [BuiltInRole.OWNER], None)
+async def owners(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
+    return await _in_roles(statements, organization, [BuiltInRole.OWNER], None)
 
 
-async def administrators(transaction: Transaction, organization: OrganizationId) -> Sequence[Owner]:
+async def administrators(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
     """The owner and the admins, the oldest accounts first."""
-    return await _in_roles(transaction, organization, [BuiltInRole.OWNER, BuiltInRole.ADMIN], MOST_TOLD)
+    return await _in_roles(statements, organization, [BuiltInRole.OWNER, BuiltInRole.ADMIN], MOST_TOLD)
 
 
 async def _in_roles(
-    transaction: Transaction, organization: OrganizationId, roles: Sequence[BuiltInRole], most: int | None
+    statements: Statements | Transaction, organization: OrganizationId, roles: Sequence[BuiltInRole], most: int | None
 ) -> Sequence[Owner]:
     parameters = {"organization": organization, "roles": [role.value for role in roles], "most": most}
-    rows = await transaction.ask(_Owner, _IN_ROLES, parameters)
+    rows = await statements.ask(_Owner, _IN_ROLES, parameters)
     return [Owner(UserId(row.id), Email(row.email), Language.of(row.language), row.name) for row in rows]
 
 

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, RoleId
@@ -39,55 +38,48 @@ class _Role(Frozen):
 
 
 class RoleRows:
-    """Implements `ports.tenancy.roles.RoleStore` in one transaction."""
+    """Implements `ports.tenancy.roles.RoleStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, organization: OrganizationId) -> Sequence[Role]:
+        return [row.role() for row in await self._statements.ask(_Role, _LIST, {"organization": organization})]
+
+    async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
+        rows = await self._statements.ask(_Role, _GET, {"organization": organization, "id": role})
+        return rows[0].role() if rows else None
 
     async def assignable(self, organization: OrganizationId, slug: str) -> Assignable | None:
         if (built := built_in(slug)) is not None:
             return built
         parameters = {"organization": organization, "slug": storable_text(slug)}
-        await self._transaction.tell(_HOLD_BY_SLUG, parameters)
-        rows = await self._transaction.ask(_Role, _FIND_BY_SLUG, parameters)
+        await self._statements.tell(_HOLD_BY_SLUG, parameters)
+        rows = await self._statements.ask(_Role, _FIND_BY_SLUG, parameters)
         if not rows:
             return None
         role = rows[0].role()
         return Assignable(role.slug, role.id, capabilities_of(role.permissions))
 
     async def count(self, organization: OrganizationId) -> int:
-        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
+        (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
         return answer.count
 
     async def add(self, role: Role) -> bool:
         parameters = {"organization": role.organization, "slug": role.slug, "created_at": role.created_at, **_columns(role)}
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, role: RoleId) -> Role | None:
         parameters = {"organization": organization, "id": role}
-        await self._transaction.tell(_HOLD, parameters)
-        rows = await self._transaction.ask(_Role, _GET, parameters)
+        await self._statements.tell(_HOLD, parameters)
+        rows = await self._statements.ask(_Role, _GET, parameters)
         return rows[0].role() if rows else None
 
     async def save(self, role: Role) -> None:
-        await self._transaction.tell(_SAVE, _columns(role))
+        await self._statements.tell(_SAVE, _columns(role))
 
     async def delete(self, role: RoleId) -> bool:
-        return bool(await self._transaction.ask(IdRow, _DELETE, {"id": role}))
-
-
-class PostgresRoles:
-    """Implements `ports.tenancy.roles.RoleLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId) -> Sequence[Role]:
-        return [row.role() for row in await ask(self._pool, _Role, _LIST, {"organization": organization})]
-
-    async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
-        rows = await ask(self._pool, _Role, _GET, {"organization": organization, "id": role})
-        return rows[0].role() if rows else None
+        return bool(await self._statements.ask(IdRow, _DELETE, {"id": role}))
 
 
 def _columns(role: Role) -> dict[str, Any]:

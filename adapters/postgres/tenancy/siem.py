@@ -4,8 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, SiemId
@@ -65,17 +64,25 @@ class _Shown(_Configuration):
 
 
 class SiemRows:
-    """Implements `ports.tenancy.siem.SiemStore` in one transaction."""
+    """Implements `ports.tenancy.siem.SiemStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def get(self, organization: OrganizationId) -> ShownSiem | None:
+        rows = await self._statements.ask(_Shown, _SHOWN, {"organization": organization})
+        return ShownSiem(rows[0].configuration(), rows[0].health()) if rows else None
+
+    async def stored(self, organization: OrganizationId) -> Stored | None:
+        rows = await self._statements.ask(_Configuration, _GET, {"organization": organization})
+        return rows[0].stored() if rows else None
 
     async def hold(self, organization: OrganizationId) -> Stored | None:
-        rows = await self._transaction.ask(_Configuration, _HOLD, {"organization": organization})
+        rows = await self._statements.ask(_Configuration, _HOLD, {"organization": organization})
         return rows[0].stored() if rows else None
 
     async def save(self, configuration: SiemConfiguration, sealed_credentials: bytes | None) -> None:
-        await self._transaction.tell(
+        await self._statements.tell(
             _SAVE,
             {
                 "id": configuration.id,
@@ -92,26 +99,11 @@ class SiemRows:
         )
 
     async def delete(self, configuration: SiemId) -> None:
-        await self._transaction.tell("delete from siem_configurations where id = %(id)s", {"id": configuration})
+        await self._statements.tell("delete from siem_configurations where id = %(id)s", {"id": configuration})
 
     async def health(self, configuration: SiemId) -> SiemHealth:
-        (row,) = await self._transaction.ask(_Health, _OF_ONE, {"id": configuration})
+        (row,) = await self._statements.ask(_Health, _OF_ONE, {"id": configuration})
         return row.health()
-
-
-class PostgresSiem:
-    """Implements `ports.tenancy.siem.SiemLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def get(self, organization: OrganizationId) -> ShownSiem | None:
-        rows = await ask(self._pool, _Shown, _SHOWN, {"organization": organization})
-        return ShownSiem(rows[0].configuration(), rows[0].health()) if rows else None
-
-    async def stored(self, organization: OrganizationId) -> Stored | None:
-        rows = await ask(self._pool, _Configuration, _GET, {"organization": organization})
-        return rows[0].stored() if rows else None
 
 
 _COLUMNS: Final = "id, org_id, name, provider_type, endpoint_url, sealed_credentials, batch_size, is_active, created_at, updated_at"

@@ -3,9 +3,8 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
@@ -38,13 +37,17 @@ class _Held(_Rules, kw_only=True):
 
 
 class SignInRulesRows:
-    """Implements `ports.tenancy.sign_in_rules.SignInRulesStore` in one transaction."""
+    """Implements `ports.tenancy.sign_in_rules.SignInRulesStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def get(self, organization: OrganizationId) -> SignInRules | None:
+        rows = await self._statements.ask(_Rules, _GET, {"id": organization})
+        return rows[0].rules() if rows else None
 
     async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
-        (row,) = await self._transaction.ask(_Held, _FIND_HELD, {"id": organization, "user": user})
+        (row,) = await self._statements.ask(_Held, _FIND_HELD, {"id": organization, "user": user})
         return HeldRules(row.rules(), row.has_second_factor)
 
     async def save(self, organization: OrganizationId, rules: SignInRules) -> None:
@@ -57,18 +60,7 @@ class SignInRulesRows:
             "invitation_domains": [storable_text(domain) for domain in rules.invitation_domains],
             "sign_in_links": rules.sign_in_links,
         }
-        await self._transaction.tell(_SAVE, parameters)
-
-
-class PostgresSignInRules:
-    """Implements `ports.tenancy.sign_in_rules.SignInRulesLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def get(self, organization: OrganizationId) -> SignInRules | None:
-        rows = await ask(self._pool, _Rules, _GET, {"id": organization})
-        return rows[0].rules() if rows else None
+        await self._statements.tell(_SAVE, parameters)
 
 
 _COLUMNS: Final = "mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links"

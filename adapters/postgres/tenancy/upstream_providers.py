@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
@@ -41,41 +40,34 @@ class _Provider(Frozen):
 
 
 class UpstreamProviderRows:
-    """Implements `ports.tenancy.upstream_providers.UpstreamProviderStore` in one transaction."""
+    """Implements `ports.tenancy.upstream_providers.UpstreamProviderStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
+        return [row.provider() for row in await self._statements.ask(_Provider, _LIST, {"organization": organization})]
 
     async def count(self, organization: OrganizationId) -> int:
-        (row,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
+        (row,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
         return row.count
 
     async def add(self, provider: UpstreamProvider, sealed_secret: bytes) -> bool:
-        return bool(await self._transaction.ask(IdRow, _ADD, _parameters(provider, sealed_secret)))
+        return bool(await self._statements.ask(IdRow, _ADD, _parameters(provider, sealed_secret)))
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        rows = await self._transaction.ask(_Provider, _HOLD, {"organization": organization, "id": provider})
+        rows = await self._statements.ask(_Provider, _HOLD, {"organization": organization, "id": provider})
         return rows[0].provider() if rows else None
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
-        return bool(await self._transaction.ask(IdRow, _SAVE, _parameters(provider, sealed_secret)))
+        return bool(await self._statements.ask(IdRow, _SAVE, _parameters(provider, sealed_secret)))
 
     async def is_named(self, provider: UpstreamProviderId) -> bool:
-        (answer,) = await self._transaction.ask(AnswerRow, _IS_NAMED, {"id": provider})
+        (answer,) = await self._statements.ask(AnswerRow, _IS_NAMED, {"id": provider})
         return answer.yes
 
     async def delete(self, provider: UpstreamProviderId) -> None:
-        await self._transaction.tell("delete from upstream_providers where id = %(id)s", {"id": provider})
-
-
-class PostgresUpstreamProviders:
-    """Implements `ports.tenancy.upstream_providers.UpstreamProviderLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
-        return [row.provider() for row in await ask(self._pool, _Provider, _LIST, {"organization": organization})]
+        await self._statements.tell("delete from upstream_providers where id = %(id)s", {"id": provider})
 
 
 def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict[str, Any]:

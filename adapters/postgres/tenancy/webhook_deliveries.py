@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, names_somebody_being_forgotten, target_user
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeliveryId, WebhookId, first_id
@@ -87,18 +86,33 @@ class _Replayed(Frozen):
 
 
 class WebhookDeliveryRows:
-    """Implements `ports.tenancy.webhook_deliveries.WebhookDeliveryStore` in one transaction."""
+    """Implements `ports.tenancy.webhook_deliveries.WebhookDeliveryStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
+        conditions = _conditions(wanted)
+        parameters = {
+            "organization": organization,
+            "webhook": webhook,
+            "event_type": None if wanted.event_type is None else storable_text(wanted.event_type),
+            "most": MOST_COUNTED,
+        }
+        (totals,) = await self._statements.ask(_Totals, _TOTALS + conditions + _TOTALS_TAIL, parameters)
+        if not totals.known:
+            return None
+        paged = {**parameters, "offset": page.offset, "limit": page.limit}
+        rows: Sequence[_Delivery] = await self._statements.ask(_Delivery, _PAGE + conditions + _PAGE_TAIL, paged)
+        return Listed([row.delivery() for row in rows], totals.total)
 
     async def newest_test(self, webhook: WebhookId) -> Delivery:
-        (row,) = await self._transaction.ask(_Delivery, _NEWEST_TEST, {"webhook": webhook, "test": TEST_EVENT})
+        (row,) = await self._statements.ask(_Delivery, _NEWEST_TEST, {"webhook": webhook, "test": TEST_EVENT})
         return row.delivery()
 
     async def redeliver(self, webhook: WebhookId, delivery: WebhookDeliveryId) -> Delivery | None:
-        await self._transaction.tell(_REDELIVER, {"webhook": webhook, "id": delivery})
-        rows = await self._transaction.ask(_Delivery, _ONE, {"webhook": webhook, "id": delivery})
+        await self._statements.tell(_REDELIVER, {"webhook": webhook, "id": delivery})
+        rows = await self._statements.ask(_Delivery, _ONE, {"webhook": webhook, "id": delivery})
         return rows[0].delivery() if rows else None
 
     async def replay(self, webhook: WebhookId, since: datetime, until: datetime, event_type: str | None, limit: int) -> Replayed:
@@ -111,33 +125,11 @@ class WebhookDeliveryRows:
             "event_type": event_type,
             "limit": limit,
         }
-        (answer,) = await self._transaction.ask(_Replayed, _REPLAY, parameters)
+        (answer,) = await self._statements.ask(_Replayed, _REPLAY, parameters)
         return Replayed(answer.queued, answer.last if answer.queued == limit else None)
 
     async def ring(self) -> None:
-        self._transaction.ring(WEBHOOK_TOPIC)
-
-
-class PostgresWebhookDeliveries:
-    """Implements `ports.tenancy.webhook_deliveries.WebhookDeliveryLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
-        conditions = _conditions(wanted)
-        parameters = {
-            "organization": organization,
-            "webhook": webhook,
-            "event_type": None if wanted.event_type is None else storable_text(wanted.event_type),
-            "most": MOST_COUNTED,
-        }
-        (totals,) = await ask(self._pool, _Totals, _TOTALS + conditions + _TOTALS_TAIL, parameters)
-        if not totals.known:
-            return None
-        paged = {**parameters, "offset": page.offset, "limit": page.limit}
-        rows: Sequence[_Delivery] = await ask(self._pool, _Delivery, _PAGE + conditions + _PAGE_TAIL, paged)
-        return Listed([row.delivery() for row in rows], totals.total)
+        self._statements.ring(WEBHOOK_TOPIC)
 
 
 def _conditions(wanted: WantedDeliveries) -> LiteralString:

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
@@ -47,57 +46,50 @@ class _Sealed(Frozen):
 
 
 class WebhookRows:
-    """Implements `ports.tenancy.webhooks.WebhookStore` in one transaction."""
+    """Implements `ports.tenancy.webhooks.WebhookStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
+        return [row.webhook() for row in await self._statements.ask(_Webhook, _LIST, {"organization": organization})]
+
+    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
+        rows = await self._statements.ask(_Webhook, _GET, {"organization": organization, "id": webhook})
+        return rows[0].webhook() if rows else None
 
     async def count(self, organization: OrganizationId) -> int:
-        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"organization": organization})
+        (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
         return answer.count
 
     async def add(self, webhook: Webhook, sealed_secret: bytes) -> bool:
         parameters = {**_parameters(webhook), "sealed_secret": sealed_secret}
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
-        rows = await self._transaction.ask(_Webhook, _HOLD, {"organization": organization, "id": webhook})
+        rows = await self._statements.ask(_Webhook, _HOLD, {"organization": organization, "id": webhook})
         return rows[0].webhook() if rows else None
 
     async def save(self, webhook: Webhook) -> bool:
-        return bool(await self._transaction.ask(IdRow, _SAVE, _parameters(webhook)))
+        return bool(await self._statements.ask(IdRow, _SAVE, _parameters(webhook)))
 
     async def sealed_secret(self, webhook: WebhookId) -> bytes:
-        (row,) = await self._transaction.ask(_Sealed, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook})
+        (row,) = await self._statements.ask(_Sealed, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook})
         return row.sealed_secret
 
     async def replace_secret(self, webhook: WebhookId, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
         parameters = {"id": webhook, "sealed": sealed, "previous": previous_sealed, "until": previous_until}
-        await self._transaction.tell(_ROTATE, parameters)
+        await self._statements.tell(_ROTATE, parameters)
 
     async def delete(self, webhook: WebhookId) -> None:
-        await self._transaction.tell("delete from webhooks where id = %(id)s", {"id": webhook})
+        await self._statements.tell("delete from webhooks where id = %(id)s", {"id": webhook})
 
     async def pause(self, webhook: WebhookId, failing_since: datetime, at: datetime) -> Webhook | None:
-        rows = await self._transaction.ask(_Webhook, _PAUSE, {"id": webhook, "since": failing_since, "at": at})
+        rows = await self._statements.ask(_Webhook, _PAUSE, {"id": webhook, "since": failing_since, "at": at})
         return rows[0].webhook() if rows else None
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
-        return await owners(self._transaction, organization)
-
-
-class PostgresWebhooks:
-    """Implements `ports.tenancy.webhooks.WebhookLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
-        return [row.webhook() for row in await ask(self._pool, _Webhook, _LIST, {"organization": organization})]
-
-    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
-        rows = await ask(self._pool, _Webhook, _GET, {"organization": organization, "id": webhook})
-        return rows[0].webhook() if rows else None
+        return await owners(self._statements, organization)
 
 
 def _parameters(webhook: Webhook) -> dict[str, Any]:

@@ -21,22 +21,19 @@ from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_rights
 from ports.ids import Ids
 from ports.outbound import Outbound, OutboundFailed
-from ports.tenancy.branding import LookLookup
+from ports.tenancy.branding import LookStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class OrganizationBranding(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: LookLookup
+    lookup: LookStore
     outbound: Outbound
     ids: Ids
 
     async def get(self, member: Member) -> OrganizationLook:
         """Raises `NotFound` when the organization has been deleted since the request came in."""
-        look = await self.lookup.get(member.organization)
-        if look is None:
-            raise NotFound("There is no such organization", words="organization_unknown")
-        return look
+        return _found(await self.lookup.get(member.organization))
 
     async def logo(self, digest: str) -> Logo:
         """For anybody who sees a page with it. Raises `NotFound`."""
@@ -55,7 +52,7 @@ class OrganizationBranding(Frozen):
         logo = await self._fetched(change.logo_url) if isinstance(change.logo_url, str) else None
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            before = await uow.looks.find(member.organization)
+            before = _found(await uow.looks.get(member.organization))
             after = change.applied(before)
             if after == before and logo is None:
                 return before
@@ -72,3 +69,9 @@ class OrganizationBranding(Frozen):
         except OutboundFailed as failed:
             raise not_fetched(failed, "logo_url", "the picture", TIMEOUT) from None
         return logo_of(answer.status, answer.body)
+
+
+def _found(look: OrganizationLook | None) -> OrganizationLook:
+    if look is None:
+        raise NotFound("There is no such organization", words="organization_unknown")
+    return look

@@ -36,7 +36,7 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.secrets import Secrets
-from ports.tenancy.domain_routes import DomainRouteLookup
+from ports.tenancy.domain_routes import DomainRouteStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _USE: Final[Use[DomainRoute]] = Use(lambda uow: uow.domain_routes, route_verified, route_lost, "domain_route_lost")
@@ -46,7 +46,7 @@ class DomainRoutes(Frozen):
     """`configured`: the shared providers that the installation has a client of its own at."""
 
     unit_of_work: UnitOfWorkFactory
-    lookup: DomainRouteLookup
+    lookup: DomainRouteStore
     proofs: DomainProofs
     clock: Clock
     ids: Ids

@@ -15,7 +15,7 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.secrets import Secrets
-from ports.tenancy.domains import DomainLookup
+from ports.tenancy.domains import DomainStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 _USE: Final[Use[Domain]] = Use(lambda uow: uow.domains, domain_verified, domain_lost)
@@ -23,7 +23,7 @@ _USE: Final[Use[Domain]] = Use(lambda uow: uow.domains, domain_verified, domain_
 
 class Domains(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: DomainLookup
+    lookup: DomainStore
     proofs: DomainProofs
     clock: Clock
     ids: Ids
@@ -45,7 +45,7 @@ class Domains(Frozen):
         )
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            before = await uow.domains.find(member.organization)
+            before = await uow.domains.get(member.organization)
             if before is not None and before.name == domain.name:
                 return before
             await uow.domains.save(domain)

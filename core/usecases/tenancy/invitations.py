@@ -44,7 +44,7 @@ from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
-from ports.tenancy.invitations import ById, ByToken, InvitationLookup, ListedInvitation
+from ports.tenancy.invitations import ById, ByToken, InvitationStore, ListedInvitation
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # Names the key that signs the tokens in people's own lists.
@@ -71,7 +71,7 @@ class PresentedInvitation(Frozen):
 
 class Invitations(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: InvitationLookup
+    lookup: InvitationStore
     accounts: Accounts
     templates: MailTemplates
     links: Links

@@ -33,7 +33,7 @@ from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
-from ports.tenancy.join_requests import JoinRequestLookup
+from ports.tenancy.join_requests import JoinRequestStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -122,7 +122,7 @@ class JoinByDomain(Frozen):
 
 class JoinRequests(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: JoinRequestLookup
+    lookup: JoinRequestStore
     templates: MailTemplates
     clock: Clock
     ids: Ids

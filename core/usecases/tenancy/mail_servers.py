@@ -40,7 +40,7 @@ from ports.ids import Ids
 from ports.mail import MailDelayed, MailRefused, MailTransport
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
-from ports.tenancy.mail_servers import MailServerLookup, OrganizationPost, SealedMailServer
+from ports.tenancy.mail_servers import MailServerStore, OrganizationPost, SealedMailServer
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -61,7 +61,7 @@ class MailServers:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        lookup: MailServerLookup,
+        lookup: MailServerStore,
         post: OrganizationPost,
         installation: MailTransport,
         *,

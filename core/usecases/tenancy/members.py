@@ -30,7 +30,7 @@ from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
 from ports.clock import Clock
-from ports.tenancy.members import KnownMember, MemberLookup
+from ports.tenancy.members import KnownMember, MemberStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -48,7 +48,7 @@ class Members(Frozen):
     """
 
     unit_of_work: UnitOfWorkFactory
-    lookup: MemberLookup
+    lookup: MemberStore
     sessions: Sessions
     passwords: AccountPasswords
     clock: Clock

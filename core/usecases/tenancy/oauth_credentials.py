@@ -18,13 +18,13 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.ids import Ids
-from ports.tenancy.oauth_credentials import OAuthCredentialLookup
+from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class OrganizationOAuthCredentials(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: OAuthCredentialLookup
+    lookup: OAuthCredentialStore
     keyring: KeyRing
     clock: Clock
     ids: Ids

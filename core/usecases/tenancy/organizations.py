@@ -30,7 +30,7 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
 from ports.ids import Ids
-from ports.tenancy.organizations import OrganizationLookup
+from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.tiers import Tiers
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -48,7 +48,7 @@ class Organizations(Frozen):
     """`auto_approve`: a new organization needs no approval."""
 
     unit_of_work: UnitOfWorkFactory
-    lookup: OrganizationLookup
+    lookup: OrganizationStore
     tiers: Tiers
     sessions: Sessions
     auto_approve: bool

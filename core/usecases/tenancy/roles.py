@@ -24,7 +24,7 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
-from ports.tenancy.roles import RoleLookup
+from ports.tenancy.roles import RoleStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -34,7 +34,7 @@ class Roles(Frozen):
     """
 
     unit_of_work: UnitOfWorkFactory
-    lookup: RoleLookup
+    lookup: RoleStore
     clock: Clock
     ids: Ids
 

@@ -36,7 +36,7 @@ from ports.encryption import CannotOpen, KeyRing
 from ports.heads import HeadSigner
 from ports.ids import Ids
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
-from ports.tenancy.siem import ShownSiem, SiemLookup, Stored
+from ports.tenancy.siem import ShownSiem, SiemStore, Stored
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ class Tried(Frozen):
 
 class Siem(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: SiemLookup
+    lookup: SiemStore
     outbound: Outbound
     keyring: KeyRing
     heads: HeadSigner

@@ -11,13 +11,13 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
-from ports.tenancy.sign_in_rules import SignInRulesLookup
+from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class OrganizationSignInRules(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: SignInRulesLookup
+    lookup: SignInRulesStore
     syntax: EmailSyntax
     clock: Clock
 

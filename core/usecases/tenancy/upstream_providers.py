@@ -26,13 +26,13 @@ from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.ids import Ids
-from ports.tenancy.upstream_providers import UpstreamProviderLookup
+from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class OrganizationUpstreamProviders(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: UpstreamProviderLookup
+    lookup: UpstreamProviderStore
     protocols: UpstreamProtocols
     keyring: KeyRing
     clock: Clock

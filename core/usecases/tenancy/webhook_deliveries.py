@@ -33,7 +33,7 @@ from ports.encryption import CannotOpen, KeyRing
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.outbound import OutboundRequest
-from ports.tenancy.webhook_deliveries import ClaimedWebhook, WantedDeliveries, WebhookDeliveryLookup
+from ports.tenancy.webhook_deliveries import ClaimedWebhook, WantedDeliveries, WebhookDeliveryStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 class WebhookDeliveries(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: WebhookDeliveryLookup
+    lookup: WebhookDeliveryStore
     clock: Clock
 
     async def list(self, member: Member, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery]:

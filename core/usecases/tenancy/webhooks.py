@@ -33,7 +33,7 @@ from ports.encryption import KeyRing
 from ports.ids import Ids
 from ports.outbound import Outbound
 from ports.secrets import Secrets
-from ports.tenancy.webhooks import WebhookLookup
+from ports.tenancy.webhooks import WebhookStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _NAME_TAKEN = "name: the organization has a webhook of this name"
@@ -48,7 +48,7 @@ class NewWebhook(Frozen):
 
 class Webhooks(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: WebhookLookup
+    lookup: WebhookStore
     outbound: Outbound
     keyring: KeyRing
     clock: Clock

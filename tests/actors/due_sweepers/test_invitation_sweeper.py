@@ -11,7 +11,8 @@ import trio
 from actors.due_sweepers import invitation_sweeper
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres.server_secrets import PostgresServerSecrets
-from adapters.postgres.tenancy.invitations import PostgresInvitations
+from adapters.postgres.statements import Statements
+from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.system import SystemSecrets
 from adapters.texts import ShippedTexts
 from core.domain.errors import Unavailable
@@ -45,7 +46,7 @@ def invitations_on(store: Store) -> Invitations:
     """As the sweeper needs them: it takes nobody in."""
     return Invitations(
         store.unit_of_work,
-        PostgresInvitations(store.pool),
+        InvitationRows(Statements(store.pool)),
         accounts=cast("Accounts", None),
         templates=ShippedMailTemplates(ShippedTexts(), "https://id.example.org"),
         links=Links("https://id.example.org", "https://id.example.org/ui"),

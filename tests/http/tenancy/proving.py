@@ -10,8 +10,9 @@ import httpcore
 from adapters.outbound.client import GuardedClient
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.names import SystemNames
-from adapters.postgres.tenancy.domain_routes import PostgresDomainRoutes
-from adapters.postgres.tenancy.domains import PostgresDomains
+from adapters.postgres.statements import Statements
+from adapters.postgres.tenancy.domain_routes import DomainRouteRows
+from adapters.postgres.tenancy.domains import DomainRows
 from core.frozen import replace
 from core.usecases.tenancy.domain_proofs import DomainProofs
 from core.usecases.tenancy.domain_routes import DomainRoutes
@@ -80,8 +81,8 @@ async def proving(
         )
         tenancy = replace(
             postern.tenancy,
-            domains=Domains(foundation.unit_of_work, PostgresDomains(foundation.pool), proofs, **made),
-            domain_routes=DomainRoutes(foundation.unit_of_work, PostgresDomainRoutes(foundation.pool), proofs, **made),
+            domains=Domains(foundation.unit_of_work, DomainRows(Statements(foundation.pool)), proofs, **made),
+            domain_routes=DomainRoutes(foundation.unit_of_work, DomainRouteRows(Statements(foundation.pool)), proofs, **made),
         )
         changed = replace(postern, tenancy=tenancy)
         house = kind(changed, people, unlimited(changed), log)

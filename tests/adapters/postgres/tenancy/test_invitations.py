@@ -7,8 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy import invitations as statements
-from adapters.postgres.tenancy.invitations import PostgresInvitations
+from adapters.postgres.tenancy.invitations import InvitationRows
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, OrganizationId, UserId, first_id
 from core.domain.pages import Page
@@ -110,7 +111,7 @@ async def test_every_question_goes_through_an_index(fresh_store: Store) -> None:
 async def test_pages_follow_one_another_without_gap_or_repetition(store: Store) -> None:
     fill(store, people=300, organizations=3)
     organization = await an_organization(store)
-    lookup, now = PostgresInvitations(store.pool), datetime.now(UTC)
+    lookup, now = InvitationRows(Statements(store.pool)), datetime.now(UTC)
     for status in (None, *InvitationStatus):
         seen: list[InvitationId] = []
         for number in range(1, 1000):
@@ -167,7 +168,7 @@ async def test_what_is_put_in_comes_out(store: Store, acme: OrganizationId) -> N
         assert await uow.invitations.add(invitation)
         assert not await uow.invitations.add(await an_invitation(store, acme, account.id, "BÖB@example.org"))
         await uow.commit()
-    lookup = PostgresInvitations(store.pool)
+    lookup = InvitationRows(Statements(store.pool))
     for which in (ByToken(invitation.token_digest), ById(invitation.id), ById(invitation.id, acme)):
         found = await lookup.find(which)
         assert found is not None

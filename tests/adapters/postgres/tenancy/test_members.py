@@ -7,8 +7,9 @@ from typing import Any, Final
 import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
+from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy import members
-from adapters.postgres.tenancy.members import PostgresMembers
+from adapters.postgres.tenancy.members import MemberRows
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, built_in
@@ -144,7 +145,7 @@ async def test_nobody_is_a_member_of_what_is_on_its_way_out(store: Store) -> Non
     async with store.unit_of_work() as uow:
         assert await uow.members.hold(acme, ada.id) == {}
         assert await uow.members.enter("acme", ada.id) is None
-    nobody = await PostgresMembers(store.pool).list(acme, Page(), None)
+    nobody = await MemberRows(Statements(store.pool)).list(acme, Page(), None)
     assert (nobody.members, nobody.total, nobody.limit.source) == ([], 0, LimitSource.DEFAULT)
 
 
@@ -222,7 +223,7 @@ async def test_the_list_of_one_organization_among_many_is_found_in_an_index_and_
                 # Nothing is sorted but the page, and only the page's own rows are read.
                 assert "Index Only Scan" in {node["Node Type"] for node in nodes if node.get("Relation Name") == "memberships"}
                 assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "Sort") <= 50
-    listed = PostgresMembers(store.pool)
+    listed = MemberRows(Statements(store.pool))
     assert ((await listed.list(large, Page(), None)).total, (await listed.list(large, Page(), "member")).total) == (11_000, MOST_COUNTED)
     assert (await listed.list(large, Page(), None)).limit == UserLimit(50_000, LimitSource.CUSTOM)
 

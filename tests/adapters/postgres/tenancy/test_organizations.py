@@ -7,7 +7,8 @@ from uuid import UUID
 
 import trio
 
-from adapters.postgres.tenancy.organizations import GET, LIST, PostgresOrganizations
+from adapters.postgres.statements import Statements
+from adapters.postgres.tenancy.organizations import GET, LIST, OrganizationRows
 from core.domain.identifiers import OrganizationId, TierId, UserId
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, LimitSource
@@ -241,7 +242,7 @@ async def test_of_very_many_the_list_has_ones_own_and_those_of_longest_standing(
     )
     # What is being deleted takes no place.
     await store.query("update all_organizations set deleted_at = now() where slug = 'o-1'")
-    listed = await PostgresOrganizations(store.pool).list(account.id)
+    listed = await OrganizationRows(Statements(store.pool)).list(account.id)
     expected = [*range(2, MOST_LISTED - 8), *range(MOST_LISTED + 11, MOST_LISTED + 21)]
     assert [one.organization.slug for one in listed] == [f"o-{number}" for number in expected]
 
@@ -253,7 +254,7 @@ async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(sto
     await store.settle("users", "all_organizations", "roles", "memberships", "all_services")
     (row,) = await store.query("select user_id, org_id from memberships limit 1")
     user, organization = UserId(row["user_id"]), OrganizationId(row["org_id"])
-    lookup = PostgresOrganizations(store.pool)
+    lookup = OrganizationRows(Statements(store.pool))
     assert len(await lookup.list(user)) == 20
     found = await lookup.get(organization, user)
     assert found is not None

@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
-from adapters.postgres.tenancy.roles import PostgresRoles
+from adapters.postgres.statements import Statements
+from adapters.postgres.tenancy.roles import RoleRows
 from core.domain.identifiers import RoleId
 from core.domain.tenancy.roles import Assignable, Capability, Role, built_in
 from core.frozen import replace
@@ -33,7 +34,7 @@ async def test_a_role_is_kept_with_what_it_permits(store: Store) -> None:
     tenants = StoredTenants(store)
     acme, globex = await tenants.add(), await tenants.add("globex")
     role = await tenants.add_role(acme, permissions=[AUDITS, BILLS])
-    lookup = PostgresRoles(store.pool)
+    lookup = RoleRows(Statements(store.pool))
     assert await lookup.get(acme, role.id) == role
     assert await lookup.list(acme) == [role]
     assert (await lookup.get(globex, role.id), await lookup.list(globex)) == (None, [])
@@ -53,7 +54,7 @@ async def test_saving_replaces_what_it_permits_and_nothing_of_others(store: Stor
             await uow.roles.save(saved)
             await uow.commit()
         assert await permitted(store, role) == sorted(permissions)
-        assert await PostgresRoles(store.pool).get(acme, role.id) == saved
+        assert await RoleRows(Statements(store.pool)).get(acme, role.id) == saved
     assert await permitted(store, other) == [BILLS]
 
 
