@@ -3,18 +3,18 @@
 from actors.presence import PresenceWriter
 from actors.scim_exchange_writer import ScimExchangeWriter
 from adapters.crypto.client_assertions import JwtClientAssertions
-from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
+from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
 from adapters.postgres.federation.client_origins import PostgresClientOrigins
 from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
-from adapters.postgres.federation.consents import PostgresAccess
-from adapters.postgres.federation.device_flow import PostgresDeviceCodes
+from adapters.postgres.federation.consents import ConsentRows
+from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
-from adapters.postgres.federation.scim.users import PostgresProvisionedUsers
+from adapters.postgres.federation.scim.users import ProvisionedUserRows
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.machine_keys import PostgresKeyUse
 from adapters.saml.certificates import RsaCertificates
@@ -94,7 +94,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         audiences=frozenset(assertion_audiences(settings.public_url)),
     )
     authorization_codes = AuthorizationCodes(
-        new_unit_of_work, PostgresCodeRedemption(pool), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets
+        new_unit_of_work, AuthorizationCodeRows(statements), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets
     )
     encounters = PostgresEncounters(pool)
     authorizations = Authorizations(
@@ -108,7 +108,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ids=ids,
         secrets=secrets,
     )
-    provisioned_users, scim_exchanges = PostgresProvisionedUsers(pool), PostgresScimExchanges(pool)
+    provisioned_users, scim_exchanges = ProvisionedUserRows(statements), PostgresScimExchanges(pool)
     # A directory may send a crowd of changes at once; they are short.
     scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
     scim_token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
@@ -148,7 +148,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         device_flow=DeviceFlow(
             new_unit_of_work,
-            PostgresDeviceCodes(pool),
+            DeviceCodeRows(statements),
             clients=clients,
             devices=identity.devices,
             admission=identity.admission,
@@ -163,7 +163,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         authorizations=authorizations,
         pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), clock=clock, ids=ids, secrets=secrets),
-        consents=Consents(new_unit_of_work, PostgresAccess(pool)),
+        consents=Consents(new_unit_of_work, ConsentRows(statements)),
         logouts=Logouts(encounters, foundation.token_verifier),
         logout_notices=LogoutNotices(PostgresLogoutNotices(pool)),
         deliveries=Deliveries(

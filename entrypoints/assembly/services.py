@@ -5,13 +5,13 @@ from actors.mailbox import Mailbox
 from actors.presence import PresenceWriter
 from adapters.postgres.services.api_keys import API_KEYS, PostgresApiKeys
 from adapters.postgres.services.billing_inbox import PostgresBillingInbox
-from adapters.postgres.services.client_secrets import PostgresClientSecrets
-from adapters.postgres.services.end_users import PostgresEndUsers
-from adapters.postgres.services.plans import PostgresPlans
+from adapters.postgres.services.client_secrets import ClientSecretRows
+from adapters.postgres.services.end_users import EndUserRows
+from adapters.postgres.services.plans import PlanRows
 from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
-from adapters.postgres.services.service_users import PostgresServiceUsers
-from adapters.postgres.services.services import PostgresServiceRegister, PostgresServices
-from adapters.postgres.services.subscriptions import PostgresSubscriptions
+from adapters.postgres.services.service_users import ServiceUserRows
+from adapters.postgres.services.services import PostgresServiceRegister, ServiceRows
+from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.tenancy.machine_keys import PostgresKeyUse
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
@@ -74,14 +74,14 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
     billing_mailbox = Mailbox()
     return Services(
         services=OrganizationServices(
-            new_unit_of_work, PostgresServices(pool), foundation.outbound, foundation.key_sets, clock=clock, ids=ids
+            new_unit_of_work, ServiceRows(statements), foundation.outbound, foundation.key_sets, clock=clock, ids=ids
         ),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
-        client_secrets=ClientSecrets(new_unit_of_work, PostgresClientSecrets(pool), clock, ids, secrets),
+        client_secrets=ClientSecrets(new_unit_of_work, ClientSecretRows(statements), clock, ids, secrets),
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
         key_presence=key_presence,
-        plans=Plans(new_unit_of_work, PostgresPlans(pool), clock, ids),
-        subscriptions=Subscriptions(new_unit_of_work, PostgresSubscriptions(pool), clock, ids),
+        plans=Plans(new_unit_of_work, PlanRows(statements), clock, ids),
+        subscriptions=Subscriptions(new_unit_of_work, SubscriptionRows(statements), clock, ids),
         payment_provider=provider,
         billing_inbox=inbox,
         billing=billing,
@@ -91,7 +91,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), clock=clock, ids=ids),
         service_users=ServiceUsers(
             new_unit_of_work,
-            PostgresServiceUsers(pool),
+            ServiceUserRows(statements),
             buckets=foundation.shared_buckets,
             templates=foundation.mail_templates,
             clock=clock,
@@ -99,5 +99,5 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         ),
         service_info=ServiceInfo(new_unit_of_work, clock),
         service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),
-        end_users=EndUsers(new_unit_of_work, PostgresEndUsers(pool), FairTurns()),
+        end_users=EndUsers(new_unit_of_work, EndUserRows(statements), FairTurns()),
     )

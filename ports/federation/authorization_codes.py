@@ -10,7 +10,7 @@ from core.domain.identifiers import ClientId
 
 
 class AuthorizationCodeStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
         """The account is held first. False when the account or the service has ended, when the service has registered other addresses, or
@@ -25,8 +25,9 @@ for any other that does not open."""
 
 
 class CodeRedemption(Protocol):
-    """Outside any unit of work: one statement, one round trip. The code is exchanged for the session, with its refresh token and what is on
-    record of it, if the claim is good, the code has not expired, its browser session lives, and the service lets the person in.
+    """Exchanges a code for a session outside any unit of work, in one statement and one round trip. The session comes with its refresh
+    token and its records. The claim must be good, the code not expired and its browser session alive, and the service must let the person
+    in. PostgreSQL implements it, and so does a test of the use case, for races that two real requests cannot be made to lose.
     """
 
     async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:

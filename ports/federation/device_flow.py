@@ -8,8 +8,10 @@ from core.domain.federation.oauth.device_flow import AskedFor, AskingClient, Dev
 from core.domain.identifiers import DeviceCodeId, SessionId, UserId
 
 
-class DeviceCodeRequests(Protocol):
-    """Outside any unit of work: one statement, one round trip each."""
+class DeviceCodeStore(Protocol):
+    """Outside a unit of work, `ask`, `poll`, `find_entered` and `find` are one statement and one round trip each. The other methods need a
+    unit of work. A person's account is held before their codes are decided about, ended or consumed. Only PostgreSQL implements it.
+    """
 
     async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:
         """Adds the code, if the client's organization is active and no pending one has its user code. None when there is no such client."""
@@ -25,10 +27,6 @@ class DeviceCodeRequests(Protocol):
 
     async def find(self, code: DeviceCodeId) -> EnteredCode | None:
         """In any state."""
-
-
-class DeviceCodeStore(Protocol):
-    """Part of the unit of work. A person's account is held before their codes are decided about, ended or consumed."""
 
     async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
         """With what the session has proved. Of two at once, one gets True. False when the code is not pending any more, or the session has

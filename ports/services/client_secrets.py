@@ -8,7 +8,12 @@ from core.domain.services.client_secrets import ClientSecret
 
 
 class ClientSecretStore(Protocol):
-    """Part of the unit of work. The service is held first."""
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The service is held first.
+    Only PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
+        """Oldest first. None when the organization has no such service."""
 
     async def count(self, service: ServiceId) -> int: ...
 
@@ -16,10 +21,3 @@ class ClientSecretStore(Protocol):
 
     async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
         """Returns what it was. None when the service has no such secret: of two callers, one gets None."""
-
-
-class ClientSecretLookup(Protocol):
-    """Outside any unit of work, one statement."""
-
-    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
-        """Oldest first. None when the organization has no such service."""

@@ -7,8 +7,10 @@ from core.domain.pages import Listed, Page
 from core.domain.services.end_users import EndUser, EndUserDetail
 
 
-class EndUserLookup(Protocol):
-    """Outside any unit of work, one statement each. People who use none of the organization's services do not exist here."""
+class EndUserStore(Protocol):
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. `end_sessions` needs a unit of work. People
+    who use none of the organization's services do not exist here. Only PostgreSQL implements it.
+    """
 
     async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:
         """People whose address contains `search` literally, newest account first, for all services or for one. None when the organization
@@ -16,10 +18,6 @@ class EndUserLookup(Protocol):
         """
 
     async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None: ...
-
-
-class EndUserStore(Protocol):
-    """Part of the unit of work."""
 
     async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
         """End the person's sessions in the organization's services, with what was approved and has none yet, and no others. The account is

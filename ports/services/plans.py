@@ -9,7 +9,12 @@ from core.domain.services.plans import Plan, PlanOverview
 
 
 class PlanStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `list` is one statement, and two when there is nothing to list. The other methods need a unit of work. Only
+    PostgreSQL implements it.
+    """
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
+        """Cheapest first. None when the organization has no such service."""
 
     async def count(self, service: ServiceId) -> int: ...
 
@@ -31,10 +36,3 @@ class PlanStore(Protocol):
 
     async def delete(self, plan: PlanId, at: datetime) -> None:
         """After `hold`."""
-
-
-class PlanLookup(Protocol):
-    """Outside any unit of work."""
-
-    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
-        """Cheapest first. None when the organization has no such service. One statement when there is anything to list."""

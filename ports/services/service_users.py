@@ -10,7 +10,14 @@ from core.domain.services.service_users import HeldServiceUser, ServiceUser
 
 
 class ServiceUserStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. Only
+    PostgreSQL implements it.
+    """
+
+    async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
+        """In the order in which they became users, with their exact number."""
+
+    async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None: ...
 
     async def join(self, service: ServiceId, email: Email, at: datetime) -> tuple[ServiceUser, bool] | None:
         """Make the account with this address a user of the service. Says whether it was one before. None when there is no such account, or
@@ -32,12 +39,3 @@ class ServiceUserStore(Protocol):
         """Remove everything that the service has about its user. The account stays, and the service can no longer
         change it. After `hold`.
         """
-
-
-class ServiceUserLookup(Protocol):
-    """Outside any unit of work, one statement, one round trip."""
-
-    async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
-        """In the order in which they became users, with their exact number."""
-
-    async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None: ...

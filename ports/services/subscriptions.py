@@ -19,7 +19,18 @@ class Subscriber(Frozen):
 
 
 class SubscriptionStore(Protocol):
-    """Part of the unit of work."""
+    """Outside a unit of work, `list`, `current` and `own` are one statement and one round trip each. The other methods need a unit of work.
+    Only PostgreSQL implements it.
+    """
+
+    async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
+        """All of them, oldest first, with their exact number; filtered by the status that was last written down."""
+
+    async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
+        """None when there is none."""
+
+    async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
+        """What this user's tokens for the service say. None when the service or the user is gone."""
 
     async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
         """One change to a user's subscriptions at a time. None when the person is not a user of the service."""
@@ -39,16 +50,3 @@ class SubscriptionStore(Protocol):
         """Write down that the periods of active ones have ended, earliest end first, from `since` on. Subscriptions that another
         transaction holds are left for the next time.
         """
-
-
-class SubscriptionLookup(Protocol):
-    """Outside any unit of work, one statement, one round trip."""
-
-    async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
-        """All of them, oldest first, with their exact number; filtered by the status that was last written down."""
-
-    async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
-        """None when there is none."""
-
-    async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
-        """What this user's tokens for the service say. None when the service or the user is gone."""

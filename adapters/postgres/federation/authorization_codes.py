@@ -5,14 +5,13 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask_in_order
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, is_own_member
 from adapters.postgres.transaction import Transaction
@@ -100,10 +99,25 @@ class _Presented(NamedTuple):
 
 
 class AuthorizationCodeRows:
-    """Implements `ports.federation.authorization_codes.AuthorizationCodeStore` in one transaction."""
+    """Implements `ports.federation.authorization_codes.AuthorizationCodeStore` and `CodeRedemption`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
+        rows = await self._statements.ask_in_order(_Presented, REDEEM, {"service": client.service, **_parameters(claim, opening, at)})
+        return rows[0].found(client.context, opening, at) if rows else None
+
+    async def redeem_with_secret(
+        self, claim: Claim, client: ClientId, secret_digest: bytes | None, opening: Opening, at: datetime
+    ) -> tuple[RegisteredClient, Redemption] | None:
+        parameters = {"client": client, "secret": None if secret_digest is None else secret_digest.hex(), **_parameters(claim, opening, at)}
+        rows = await self._statements.ask_in_order(_met, REDEEM_WITH_SECRET, parameters)
+        if not rows:
+            return None
+        row, presented = rows[0]
+        registered = row.client(client)
+        return registered, None if presented is None else presented.found(registered.context, opening, at)
 
     async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
         approved = code.approved
@@ -125,29 +139,7 @@ class AuthorizationCodeRows:
             "created_at": code.created_at,
             "expires_at": code.expires_at,
         }
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
-
-
-class PostgresCodeRedemption:
-    """Implements `ports.federation.authorization_codes.CodeRedemption`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
-        rows = await ask_in_order(self._pool, _Presented, REDEEM, {"service": client.service, **_parameters(claim, opening, at)})
-        return rows[0].found(client.context, opening, at) if rows else None
-
-    async def redeem_with_secret(
-        self, claim: Claim, client: ClientId, secret_digest: bytes | None, opening: Opening, at: datetime
-    ) -> tuple[RegisteredClient, Redemption] | None:
-        parameters = {"client": client, "secret": None if secret_digest is None else secret_digest.hex(), **_parameters(claim, opening, at)}
-        rows = await ask_in_order(self._pool, _met, REDEEM_WITH_SECRET, parameters)
-        if not rows:
-            return None
-        row, presented = rows[0]
-        registered = row.client(client)
-        return registered, None if presented is None else presented.found(registered.context, opening, at)
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
 
 def _met(*columns: Any) -> tuple[ClientRow, _Presented | None]:

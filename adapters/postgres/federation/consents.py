@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.consents import ApplicationAccess, Consent
@@ -44,10 +43,13 @@ class _Access(Frozen):
 
 
 class ConsentRows:
-    """Implements `ports.federation.consents.ConsentStore` in one transaction."""
+    """Implements `ports.federation.consents.ConsentStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
+        return [row.access() for row in await self._statements.ask(_Access, LIST, {"user": user})]
 
     async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
         parameters = {
@@ -58,31 +60,21 @@ class ConsentRows:
             "saml_entity_id": None if consent.saml_entity_id is None else storable_text(consent.saml_entity_id),
             "granted_at": consent.granted_at,
         }
-        rows = await self._transaction.ask(IdRow, _GIVE, parameters)
+        rows = await self._statements.ask(IdRow, _GIVE, parameters)
         return OrganizationId(rows[0].id) if rows else None
 
     async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
         parameters = {"user": user, "service": service}
-        rows = await self._transaction.ask(_Access, _FIND, parameters)
+        rows = await self._statements.ask(_Access, _FIND, parameters)
         if not rows:
             return None
-        await self._transaction.tell(_TAKE_BACK, parameters)
-        await self._transaction.tell(_END_CODES, parameters)
-        await self._transaction.tell(_END_SESSIONS, parameters)
+        await self._statements.tell(_TAKE_BACK, parameters)
+        await self._statements.tell(_END_CODES, parameters)
+        await self._statements.tell(_END_SESSIONS, parameters)
         return rows[0].access()
 
     async def remove_all(self, user: UserId) -> None:
-        await self._transaction.tell(_REMOVE_ALL, {"user": user})
-
-
-class PostgresAccess:
-    """Implements `ports.federation.consents.AccessLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
-        return [row.access() for row in await ask(self._pool, _Access, LIST, {"user": user})]
+        await self._statements.tell(_REMOVE_ALL, {"user": user})
 
 
 # Scopes are null in what is allowed by SAML, and the entity id in what is allowed by OpenID Connect: each leaves the other as it is.

@@ -4,11 +4,10 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
@@ -110,11 +109,11 @@ class _Approval(Frozen):
         )
 
 
-class PostgresDeviceCodes:
-    """Implements `ports.federation.device_flow.DeviceCodes`."""
+class DeviceCodeRows:
+    """Implements `ports.federation.device_flow.DeviceCodeStore`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:
         parameters = {
@@ -131,7 +130,7 @@ class PostgresDeviceCodes:
             "created_at": code.created_at,
             "expires_at": code.expires_at,
         }
-        rows = await ask(self._pool, _Asked, _ASK, parameters)
+        rows = await self._statements.ask(_Asked, _ASK, parameters)
         if not rows:
             return None
         (row,) = rows
@@ -149,32 +148,25 @@ class PostgresDeviceCodes:
             "in_header": shown is not None and shown.in_header,
             "slower": SLOWER,
         }
-        polls = await ask_in_order(self._pool, _poll, _POLL, parameters)
+        polls = await self._statements.ask_in_order(_poll, _POLL, parameters)
         return polls[0] if polls else None
 
     async def find_entered(self, user_code_hmac: bytes) -> EnteredCode | None:
-        rows = await ask(self._pool, _Entered, _FIND_ENTERED, {"user_code_hmac": user_code_hmac})
+        rows = await self._statements.ask(_Entered, _FIND_ENTERED, {"user_code_hmac": user_code_hmac})
         return rows[0].entered() if rows else None
 
     async def find(self, code: DeviceCodeId) -> EnteredCode | None:
-        rows = await ask(self._pool, _Entered, _FIND, {"id": code})
+        rows = await self._statements.ask(_Entered, _FIND, {"id": code})
         return rows[0].entered() if rows else None
 
-
-class DeviceCodeRows:
-    """Implements `ports.federation.device_flow.DeviceCodeStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _APPROVE, {"id": code, "user": user, "session": session, "at": at}))
+        return bool(await self._statements.ask(IdRow, _APPROVE, {"id": code, "user": user, "session": session, "at": at}))
 
     async def deny(self, code: DeviceCodeId, user: UserId, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _DENY, {"id": code, "user": user, "at": at}))
+        return bool(await self._statements.ask(IdRow, _DENY, {"id": code, "user": user, "at": at}))
 
     async def consume(self, code: DeviceCodeId, at: datetime) -> DeviceApproval | None:
-        rows = await self._transaction.ask(_Approval, _CONSUME, {"id": code, "at": at})
+        rows = await self._statements.ask(_Approval, _CONSUME, {"id": code, "at": at})
         return rows[0].approval() if rows else None
 
 

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientSecretId, OrganizationId, ServiceId, UserId
@@ -32,17 +31,23 @@ class _Secret(Frozen):
 
 
 class ClientSecretRows:
-    """Implements `ports.services.client_secrets.ClientSecretStore` in one transaction."""
+    """Implements `ports.services.client_secrets.ClientSecretStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
+        rows = await self._statements.ask(_Secret, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
+        if not rows:
+            return None
+        return [secret for row in rows if (secret := row.secret()) is not None]
 
     async def count(self, service: ServiceId) -> int:
-        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"service": service})
+        (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
         return answer.count
 
     async def add(self, secret: ClientSecret, digest: bytes) -> None:
-        await self._transaction.tell(
+        await self._statements.tell(
             _ADD,
             {
                 "id": secret.id,
@@ -55,21 +60,8 @@ class ClientSecretRows:
         )
 
     async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
-        rows = await self._transaction.ask(_Secret, _DELETE, {"service": service, "id": secret})
+        rows = await self._statements.ask(_Secret, _DELETE, {"service": service, "id": secret})
         return rows[0].secret() if rows else None
-
-
-class PostgresClientSecrets:
-    """Implements `ports.services.client_secrets.ClientSecretLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
-        rows = await ask(self._pool, _Secret, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
-        if not rows:
-            return None
-        return [secret for row in rows if (secret := row.secret()) is not None]
 
 
 _COLUMNS: Final = "client_secrets.id, client_secrets.prefix, client_secrets.created_by, client_secrets.created_at"

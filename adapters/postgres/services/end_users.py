@@ -4,10 +4,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_come
 from adapters.postgres.transaction import Transaction
@@ -65,15 +64,14 @@ class _Ended(Frozen):
     sessions: int
 
 
-class PostgresEndUsers:
-    """Implements `ports.services.end_users.EndUserLookup`."""
+class EndUserRows:
+    """Implements `ports.services.end_users.EndUserStore`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:
-        rows = await ask(
-            self._pool,
+        rows = await self._statements.ask(
             _Listed,
             LISTS[bool(search), service is not None],
             {
@@ -90,7 +88,7 @@ class PostgresEndUsers:
         return Listed([one for row in rows if (one := row.end_user()) is not None], rows[0].total)
 
     async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None:
-        rows = await ask(self._pool, _Used, GET, {"organization": organization, "user": user})
+        rows = await self._statements.ask(_Used, GET, {"organization": organization, "user": user})
         if not rows:
             return None
         first = rows[0]
@@ -110,17 +108,10 @@ class PostgresEndUsers:
             last_session_at=first.last_session_at,
         )
 
-
-class EndUserRows:
-    """Implements `ports.services.end_users.EndUserStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
         parameters = {"organization": organization, "user": user}
-        await self._transaction.tell(_END_CODES, parameters)
-        (row,) = await self._transaction.ask(_Ended, _END_SESSIONS, parameters)
+        await self._statements.tell(_END_CODES, parameters)
+        (row,) = await self._statements.ask(_Ended, _END_SESSIONS, parameters)
         return row.sessions if row.is_end_user else None
 
 

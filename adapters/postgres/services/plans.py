@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
@@ -49,48 +48,41 @@ class _Plan(Frozen):
 
 
 class PlanRows:
-    """Implements `ports.services.plans.PlanStore` in one transaction."""
+    """Implements `ports.services.plans.PlanStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    async def count(self, service: ServiceId) -> int:
-        (answer,) = await self._transaction.ask(CountRow, _COUNT, {"service": service})
-        return answer.count
-
-    async def add(self, plan: Plan) -> None:
-        await self._transaction.tell(_ADD, {**_terms(plan), "service": plan.service, "created_at": plan.created_at})
-
-    async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
-        parameters = {"organization": organization, "slug": storable_text(service_slug), "id": plan}
-        await self._transaction.tell(_HOLD, parameters)
-        rows = await self._transaction.ask(_Plan, _GET, parameters)
-        return rows[0].overview() if rows else None
-
-    async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
-        await self._transaction.tell(_HOLD_OWN, {"service": service, "id": plan, "leaving": leaving})
-        rows = await self._transaction.ask(_Plan, _OFFER, {"id": plan})
-        return rows[0].plan() if rows else None
-
-    async def save(self, plan: Plan) -> None:
-        await self._transaction.tell(_SAVE, _terms(plan))
-
-    async def delete(self, plan: PlanId, at: datetime) -> None:
-        await self._transaction.tell(_DELETE, {"id": plan, "at": at})
-
-
-class PostgresPlans:
-    """Implements `ports.services.plans.PlanLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
-        rows = await ask(self._pool, _Plan, _LIST, parameters)
-        if not rows and not await ask(self._pool, _Service, _FIND_SERVICE, parameters):
+        rows = await self._statements.ask(_Plan, _LIST, parameters)
+        if not rows and not await self._statements.ask(_Service, _FIND_SERVICE, parameters):
             return None
         return [row.overview() for row in rows]
+
+    async def count(self, service: ServiceId) -> int:
+        (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
+        return answer.count
+
+    async def add(self, plan: Plan) -> None:
+        await self._statements.tell(_ADD, {**_terms(plan), "service": plan.service, "created_at": plan.created_at})
+
+    async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug), "id": plan}
+        await self._statements.tell(_HOLD, parameters)
+        rows = await self._statements.ask(_Plan, _GET, parameters)
+        return rows[0].overview() if rows else None
+
+    async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
+        await self._statements.tell(_HOLD_OWN, {"service": service, "id": plan, "leaving": leaving})
+        rows = await self._statements.ask(_Plan, _OFFER, {"id": plan})
+        return rows[0].plan() if rows else None
+
+    async def save(self, plan: Plan) -> None:
+        await self._statements.tell(_SAVE, _terms(plan))
+
+    async def delete(self, plan: PlanId, at: datetime) -> None:
+        await self._statements.tell(_DELETE, {"id": plan, "at": at})
 
 
 def _terms(plan: Plan) -> dict[str, Any]:

@@ -6,14 +6,13 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.privacy.forgetting import HOLDS
 from adapters.postgres.identity.privacy.holding import held_by
 from adapters.postgres.identity.privacy.privacy import REMEMBER
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.ties import has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -71,14 +70,23 @@ _LOOKS: Final = 2
 
 
 class ServiceUserRows:
-    """Implements `ports.services.service_users.ServiceUserStore` in one transaction."""
+    """Implements `ports.services.service_users.ServiceUserStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
+        rows = await self._statements.ask(_Listed, LIST, {"service": service, "limit": limit, "offset": offset})
+        # No row means that the service was deleted since the request came in.
+        return Listed([user for row in rows if (user := row.user()) is not None], rows[0].total if rows else 0)
+
+    async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None:
+        rows = await self._statements.ask(_User, GET, {"service": service, "user": user})
+        return rows[0].user() if rows else None
 
     async def join(self, service: ServiceId, email: Email, at: datetime) -> tuple[ServiceUser, bool] | None:
         for _ in range(_LOOKS):
-            rows = await self._transaction.ask(_Joined, JOIN, {"service": service, "email_key": email.key, "at": at})
+            rows = await self._statements.ask(_Joined, JOIN, {"service": service, "email_key": email.key, "at": at})
             if not rows:
                 break
             one = rows[0]
@@ -88,42 +96,26 @@ class ServiceUserRows:
 
     async def hold(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
         parameters = {"service": service, "user": user}
-        await self._transaction.tell(_HOLD, parameters)
-        rows = await self._transaction.ask(_Held, FIND_HELD, parameters)
+        await self._statements.tell(_HOLD, parameters)
+        rows = await self._statements.ask(_Held, FIND_HELD, parameters)
         return rows[0].held() if rows else None
 
     async def change_email(self, user: UserId, email: Email, at: datetime) -> None:
         parameters = {"user": user, "email": email.address, "email_key": email.key, "at": at}
         try:
-            await self._transaction.ask(IdRow, _CHANGE_EMAIL, parameters)
+            await self._statements.ask(IdRow, _CHANGE_EMAIL, parameters)
         except UniqueViolation:
             raise BadRequest("email: this e-mail address is taken") from None
 
     async def delete_account(self, user: UserId, request: PrivacyRequestId, at: datetime) -> None:
         parameters = {"user": user, "target": str(user), "request": request, "by": None, "until": at}
         for statement in DELETE_ACCOUNT:
-            await self._transaction.tell(statement, parameters)
+            await self._statements.tell(statement, parameters)
 
     async def leave(self, service: ServiceId, organization: OrganizationId, user: UserId) -> None:
         parameters = {"service": service, "organization": organization, "user": user, "target": str(user)}
         for statement in LEAVE:
-            await self._transaction.tell(statement, parameters)
-
-
-class PostgresServiceUsers:
-    """Implements `ports.services.service_users.ServiceUserLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
-        rows = await ask(self._pool, _Listed, LIST, {"service": service, "limit": limit, "offset": offset})
-        # No row means that the service was deleted since the request came in.
-        return Listed([user for row in rows if (user := row.user()) is not None], rows[0].total if rows else 0)
-
-    async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None:
-        rows = await ask(self._pool, _User, GET, {"service": service, "user": user})
-        return rows[0].user() if rows else None
+            await self._statements.tell(statement, parameters)
 
 
 # A person who was made a user of the service and never came has told it nothing: it sees when the relation began, and not when the account

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements, ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
 from adapters.postgres.transaction import Transaction
@@ -99,10 +99,24 @@ class _Usage(WithTierRow, kw_only=True):
 
 
 class ServiceRows:
-    """Implements `ports.services.services.ServiceStore` in one transaction."""
+    """Implements `ports.services.services.ServiceStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(
+        self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
+    ) -> ServiceList | None:
+        parameters = {"organization": organization, "type": service_type, "limit": limit, "offset": offset}
+        rows = await self._statements.ask(_Listed, LIST if service_type is None else LIST_OF_TYPE, parameters)
+        if not rows:
+            return None
+        usage = service_usage(rows[0].service_count, rows[0].within.organization(), rows[0].within.tier())
+        return ServiceList([row.listed for row in rows if row.listed is not None], usage)
+
+    async def get(self, organization: OrganizationId, slug: str) -> Service | None:
+        rows = await self._statements.ask(ServiceRow, _FIND, {"organization": organization, "slug": storable_text(slug)})
+        return rows[0].service() if rows else None
 
     async def add(self, service: Service) -> bool:
         parameters = {
@@ -112,46 +126,21 @@ class ServiceRows:
             "client_id": service.client_id,
             "created_at": service.created_at,
         }
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
-        (row,) = await self._transaction.ask(_Usage, _USAGE, {"organization": organization})
+        (row,) = await self._statements.ask(_Usage, _USAGE, {"organization": organization})
         return row.organization(), service_usage(row.service_count, row.organization(), row.tier())
 
-    async def find(self, organization: OrganizationId, slug: str) -> Service | None:
-        rows = await self._transaction.ask(ServiceRow, _FIND, {"organization": organization, "slug": storable_text(slug)})
-        return rows[0].service() if rows else None
-
     async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
-        await self._transaction.tell(_HOLD, {"organization": organization, "slug": storable_text(slug)})
-        return await self.find(organization, slug)
+        await self._statements.tell(_HOLD, {"organization": organization, "slug": storable_text(slug)})
+        return await self.get(organization, slug)
 
     async def save(self, service: Service) -> None:
-        await self._transaction.tell(_SAVE, _columns(service))
+        await self._statements.tell(_SAVE, _columns(service))
 
     async def delete(self, service: ServiceId, at: datetime) -> None:
-        await self._transaction.tell(_DELETE, {"id": service, "at": at})
-
-
-class PostgresServices:
-    """Implements `ports.services.services.ServiceLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(
-        self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
-    ) -> ServiceList | None:
-        parameters = {"organization": organization, "type": service_type, "limit": limit, "offset": offset}
-        rows = await ask(self._pool, _Listed, LIST if service_type is None else LIST_OF_TYPE, parameters)
-        if not rows:
-            return None
-        usage = service_usage(rows[0].service_count, rows[0].within.organization(), rows[0].within.tier())
-        return ServiceList([row.listed for row in rows if row.listed is not None], usage)
-
-    async def get(self, organization: OrganizationId, slug: str) -> Service | None:
-        rows = await ask(self._pool, ServiceRow, _FIND, {"organization": organization, "slug": storable_text(slug)})
-        return rows[0].service() if rows else None
+        await self._statements.tell(_DELETE, {"id": service, "at": at})
 
 
 class _Listed:

@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.subscription_state import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
@@ -77,16 +76,29 @@ class _Listed:
 
 
 class SubscriptionRows:
-    """Implements `ports.services.subscriptions.SubscriptionStore` in one transaction."""
+    """Implements `ports.services.subscriptions.SubscriptionStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
+        rows = await self._statements.ask(_Listed, LISTS[status], {"service": service, "limit": limit, "offset": offset})
+        return Listed([row.subscription for row in rows if row.subscription is not None], rows[0].total)
+
+    async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
+        rows = await self._statements.ask(_Subscription, CURRENT, {"service": service, "user": user})
+        return rows[0].subscription() if rows else None
+
+    async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug), "user": user}
+        rows = await self._statements.ask(_Own, OWN, parameters)
+        return OwnSubscription(rows[0].service_slug, subscription_state(rows[0].subscription)) if rows else None
 
     async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
         parameters = {"service": service, "user": user}
         for statement in (_HOLD_USER, _HOLD_USER_OF_SERVICE, _HOLD):
-            await self._transaction.tell(statement, parameters)
-        rows = await self._transaction.ask(_Subscriber, _FIND_SUBSCRIBER, parameters)
+            await self._statements.tell(statement, parameters)
+        rows = await self._statements.ask(_Subscriber, _FIND_SUBSCRIBER, parameters)
         return Subscriber(rows[0].current) if rows else None
 
     async def add(self, subscription: Subscription) -> bool:
@@ -97,37 +109,17 @@ class SubscriptionRows:
             "created_at": subscription.created_at,
             "managed": subscription.managed,
         }
-        return bool(await self._transaction.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
-        await self._transaction.tell(_SAVE, {**_columns(subscription), "overridden_at": overridden_at})
+        await self._statements.tell(_SAVE, {**_columns(subscription), "overridden_at": overridden_at})
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
-        await self._transaction.tell(_DELETE_ALL, {"service": service, "user": user})
+        await self._statements.tell(_DELETE_ALL, {"service": service, "user": user})
 
     async def expire_due(self, since: datetime | None, most: int) -> Sequence[Expired]:
-        rows = await self._transaction.ask(_Expired, EXPIRE_DUE, {"since": since, "most": most})
+        rows = await self._statements.ask(_Expired, EXPIRE_DUE, {"since": since, "most": most})
         return [Expired(row.subscription(), row.occasion) for row in rows]
-
-
-class PostgresSubscriptions:
-    """Implements `ports.services.subscriptions.SubscriptionLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
-        rows = await ask(self._pool, _Listed, LISTS[status], {"service": service, "limit": limit, "offset": offset})
-        return Listed([row.subscription for row in rows if row.subscription is not None], rows[0].total)
-
-    async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
-        rows = await ask(self._pool, _Subscription, CURRENT, {"service": service, "user": user})
-        return rows[0].subscription() if rows else None
-
-    async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
-        parameters = {"organization": organization, "slug": storable_text(service_slug), "user": user}
-        rows = await ask(self._pool, _Own, OWN, parameters)
-        return OwnSubscription(rows[0].service_slug, subscription_state(rows[0].subscription)) if rows else None
 
 
 def _columns(subscription: Subscription) -> dict[str, Any]:

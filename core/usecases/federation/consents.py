@@ -7,13 +7,13 @@ from core.domain.federation.oauth.consents import ApplicationAccess, Consent, co
 from core.domain.identifiers import ConsentId, ServiceId, UserId
 from core.domain.record.events import Actor
 from core.frozen import Frozen
-from ports.federation.consents import AccessLookup
+from ports.federation.consents import ConsentStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Consents(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: AccessLookup
+    lookup: ConsentStore
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         """The applications with access: those that the person has allowed something, and those that have a session of theirs."""

@@ -60,7 +60,7 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission, Arrived
 from core.usecases.identity.sign_in.landings.api import WithTokens
 from ports.clock import Clock
-from ports.federation.device_flow import DeviceCodeRequests
+from ports.federation.device_flow import DeviceCodeStore
 from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.rate_limits import SharedBuckets
@@ -76,7 +76,7 @@ _TRIES: Final = 3
 
 class DeviceFlow(Frozen):
     unit_of_work: UnitOfWorkFactory
-    codes: DeviceCodeRequests
+    codes: DeviceCodeStore
     clients: Clients
     devices: Devices
     admission: Admission

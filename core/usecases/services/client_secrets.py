@@ -23,7 +23,7 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.secrets import Secrets
-from ports.services.client_secrets import ClientSecretLookup
+from ports.services.client_secrets import ClientSecretStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -36,7 +36,7 @@ class NewClientSecret(Frozen):
 
 class ClientSecrets(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: ClientSecretLookup
+    lookup: ClientSecretStore
     clock: Clock
     ids: Ids
     secrets: Secrets

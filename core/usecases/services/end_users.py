@@ -9,14 +9,14 @@ from core.domain.pages import Listed, Page
 from core.domain.record.events import Actor
 from core.domain.services.end_users import EndUser, EndUserDetail, is_dear, require_reachable, searched, sessions_in_services_ended
 from core.frozen import Frozen
-from ports.services.end_users import EndUserLookup
+from ports.services.end_users import EndUserStore
 from ports.turns import Turns
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class EndUsers(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: EndUserLookup
+    lookup: EndUserStore
     turns: Turns
 
     async def list(

@@ -25,13 +25,13 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
-from ports.services.plans import PlanLookup
+from ports.services.plans import PlanStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Plans(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: PlanLookup
+    lookup: PlanStore
     clock: Clock
     ids: Ids
 

@@ -26,13 +26,13 @@ from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
-from ports.services.service_users import ServiceUserLookup
+from ports.services.service_users import ServiceUserStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class ServiceUsers(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: ServiceUserLookup
+    lookup: ServiceUserStore
     buckets: SharedBuckets
     templates: MailTemplates
     clock: Clock

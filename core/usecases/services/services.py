@@ -36,7 +36,7 @@ from ports.clock import Clock
 from ports.ids import Ids
 from ports.outbound import Outbound, OutboundFailed
 from ports.services.published_keys import KeySets
-from ports.services.services import ServiceLookup, ServiceRegister
+from ports.services.services import ServiceRegister, ServiceStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 Found = TypeVar("Found")
@@ -50,7 +50,7 @@ class CreatedService(Frozen):
 
 class OrganizationServices(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: ServiceLookup
+    lookup: ServiceStore
     outbound: Outbound
     key_sets: KeySets
     clock: Clock

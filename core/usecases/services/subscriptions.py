@@ -24,13 +24,13 @@ from core.domain.services.subscriptions import (
 from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.ids import Ids
-from ports.services.subscriptions import SubscriptionLookup
+from ports.services.subscriptions import SubscriptionStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Subscriptions(Frozen):
     unit_of_work: UnitOfWorkFactory
-    lookup: SubscriptionLookup
+    lookup: SubscriptionStore
     clock: Clock
     ids: Ids
 

@@ -65,9 +65,22 @@ SORTABLE = ("id", "userName", "externalId", "displayName", "meta.created", "meta
 
 
 class ProvisionedUserStore(Protocol):
-    """Part of the unit of work. Each `hold` holds the organization and the accounts first, so that nothing else happens to them, and
-    nothing new refers to them, until the unit of work ends; all locks are taken in one order.
+    """Outside a unit of work, `get`, `list` and `group` are one statement and one round trip each. The other methods need a unit of work.
+    Each `hold` holds the organization and the accounts first, so that nothing else happens to them, and nothing new refers to them, until
+    the unit of work ends; all locks are taken in one order. Only PostgreSQL implements it.
     """
+
+    async def get(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None: ...
+
+    async def list(
+        self, organization: OrganizationId, wanted: Filter | None, order: Order, offset: int, limit: int
+    ) -> Listed[ProvisionedUser]:
+        """With their exact number."""
+
+    async def group(self, organization: OrganizationId, users_address: str | None, members: Sequence[UserId]) -> "FoundGroup | None":
+        """With the members as JSON, each with its address below this one; without them if that is None. Says which of the people named are
+        in the group.
+        """
 
     async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
         """None for a person whom the directory does not know."""
@@ -102,22 +115,6 @@ class ProvisionedUserStore(Protocol):
         """After `leave`."""
 
     async def save_group(self, organization: OrganizationId, external_id: str | None, at: datetime) -> None: ...
-
-
-class ProvisionedUserLookup(Protocol):
-    """Outside any unit of work, one statement, one round trip."""
-
-    async def get(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None: ...
-
-    async def list(
-        self, organization: OrganizationId, wanted: Filter | None, order: Order, offset: int, limit: int
-    ) -> Listed[ProvisionedUser]:
-        """With their exact number."""
-
-    async def group(self, organization: OrganizationId, users_address: str | None, members: Sequence[UserId]) -> "FoundGroup | None":
-        """With the members as JSON, each with its address below this one; without them if that is None. Says which of the people named are
-        in the group.
-        """
 
 
 class FoundGroup(Frozen):

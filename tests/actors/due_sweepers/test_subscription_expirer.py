@@ -9,7 +9,8 @@ import trio
 
 from actors.due_sweepers import DueSweeper, subscription_expirer
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.services.subscriptions import PostgresSubscriptions
+from adapters.postgres.services.subscriptions import SubscriptionRows
+from adapters.postgres.statements import Statements
 from core.usecases.services.subscriptions import Subscriptions
 from tests.actors.observed import no_spread
 from tests.adapters.postgres.conftest import Rows, Store
@@ -22,7 +23,7 @@ class Shop:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.subscriptions = Subscriptions(store.unit_of_work, PostgresSubscriptions(store.pool), store.clock, store.ids)
+        self.subscriptions = Subscriptions(store.unit_of_work, SubscriptionRows(Statements(store.pool)), store.clock, store.ids)
         self.organization, self.service = store.ids.new(), store.ids.new()
         self.plans: list[UUID] = []
 

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import psycopg
 
-from adapters.postgres.federation.authorization_codes import PostgresCodeRedemption
+from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
+from adapters.postgres.statements import Statements
 from core.domain.federation.oauth.authorization_codes import Claim, Opening, Redeemed
 from core.domain.federation.saml.configurations import NameIdFormat
 from core.domain.federation.saml.messages import NameId
@@ -112,7 +113,7 @@ async def redeem(store: Store, actor: Actor) -> bool:
         lifetime=timedelta(days=1),
     )
     claim = Claim(digest=CODE, redirect_uri=CALLBACK, code_challenge=None, proof=b"proof")
-    found = await PostgresCodeRedemption(store.pool).redeem_with_secret(claim, CLIENT, SECRET, opening, now)
+    found = await AuthorizationCodeRows(Statements(store.pool)).redeem_with_secret(claim, CLIENT, SECRET, opening, now)
     return found is not None and isinstance(found[1], Redeemed)
 
 

@@ -11,12 +11,11 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
-from adapters.postgres.statements import ask, ask_for_many
+from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATED, RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
@@ -174,97 +173,13 @@ class _GroupPart:
 
 
 class ProvisionedUserRows:
-    """Implements `ports.federation.scim.users.ProvisionedUserStore` in one transaction."""
+    """Implements `ports.federation.scim.users.ProvisionedUserStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
-        parameters = {"organization": organization, "users": [user]}
-        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
-        await self._transaction.tell(_HOLD_KNOWN, parameters)
-        rows = await self._transaction.ask(_Held, _FIND_HELD, parameters)
-        return next(((row.capacity, row.held) for row in rows if row.held is not None), None)
-
-    async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
-        parameters = {"organization": organization, "email_key": email.key}
-        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
-        await self._transaction.tell(_HOLD_ADDRESS, {"email_key": email.key})
-        rows = await self._transaction.ask(_Newcomer, _FIND_NEWCOMER, parameters)
-        return rows[0].newcomer() if rows else None
-
-    async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
-        parameters = {
-            "organization": organization,
-            "plus": list(change.plus),
-            "minus": list(change.minus),
-            "replaced": change.replaced,
-            "beyond": beyond_a_member(),
-        }
-        await self._transaction.tell(_HOLD_ORGANIZATION, {"organization": organization})
-        await self._transaction.tell(_HOLD_TOUCHED, parameters)
-        rows = await self._transaction.ask(_Touched, _FIND_TOUCHED, parameters)
-        if not rows:
-            return None
-        users = {held.user.id: held for held in (row.row.held for row in rows) if held is not None}
-        return Touched(rows[0].group, rows[0].row.capacity, users, rows[0].known)
-
-    async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
-        parameters = {"organization": organization, "users": list(users), "ids": list(users.values()), "at": at}
-        await self._transaction.tell(_LIFT, {"users": list(users), "at": at})
-        await self._transaction.tell(_ENTER, parameters)
-
-    async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
-        parameters = {"organization": organization, "users": list(users), "at": at, "deactivated": deactivated}
-        await self._transaction.tell(_LEAVE, parameters)
-        await self._transaction.tell(_END_CODES, {"organization": organization, "users": list(users)})
-        await self._transaction.tell(_END_SESSIONS, {"organization": organization, "users": list(users)})
-
-    async def deactivate_accounts(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> None:
-        await self._transaction.tell(_DEACTIVATE, {"organization": organization, "users": list(users), "at": at})
-
-    async def change_address(self, organization: OrganizationId, user: UserId, email: Email, at: datetime) -> AddressChange:
-        parameters = {"organization": organization, "user": user, "email": email.address, "email_key": email.key, "at": at}
-        try:
-            (row,) = await self._transaction.ask(_Changed, _CHANGE_ADDRESS, parameters)
-        except UniqueViolation:
-            # Somebody has taken it at this moment.
-            return AddressChange.TAKEN
-        return AddressChange.DONE if row.done else AddressChange.KNOWN if row.known else AddressChange.TAKEN
-
-    async def list_in_group(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, listed: bool) -> None:
-        parameters = {"organization": organization, "users": list(users), "at": at, "listed": listed}
-        await self._transaction.tell(_LIST_IN_GROUP, parameters)
-
-    async def save(self, organization: OrganizationId, user: UserId, profile: ScimProfile, at: datetime) -> None:
-        texts = {
-            "external_id": profile.external_id,
-            "work_email": profile.work_email,
-            "formatted": profile.formatted,
-            "given": profile.given_name,
-            "family": profile.family_name,
-            "display": profile.display_name,
-        }
-        stored = {name: None if text is None else storable_text(text) for name, text in texts.items()}
-        await self._transaction.tell(_SAVE, {"organization": organization, "user": user, "at": at, **stored})
-
-    async def forget(self, organization: OrganizationId, user: UserId) -> None:
-        await self._transaction.tell(_FREE, {"organization": organization, "user": user})
-        await self._transaction.tell(_FORGET, {"organization": organization, "user": user})
-
-    async def save_group(self, organization: OrganizationId, external_id: str | None, at: datetime) -> None:
-        text = None if external_id is None else storable_text(external_id)
-        await self._transaction.tell(_SAVE_GROUP, {"organization": organization, "external_id": text, "at": at})
-
-
-class PostgresProvisionedUsers:
-    """Implements `ports.federation.scim.users.ProvisionedUserLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def get(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None:
-        rows = await ask(self._pool, _User, GET, {"organization": organization, "user": user})
+        rows = await self._statements.ask(_User, GET, {"organization": organization, "user": user})
         return rows[0].user() if rows else None
 
     async def list(
@@ -279,19 +194,96 @@ class PostgresProvisionedUsers:
             statement = _SEARCH.format(
                 source=source, condition=condition, place=_PLACES[order.by], direction="desc" if order.descending else "asc"
             )
-        rows = await ask_for_many(self._pool, _Listed, statement, parameters, lambda row: row)
+        rows = await self._statements.ask_for_many(_Listed, statement, parameters, lambda row: row)
         # No row means that the organization is gone.
         return Listed([row.user for row in rows if row.user is not None], rows[0].total if rows else 0)
 
     async def group(self, organization: OrganizationId, users_address: str | None, members: Sequence[UserId]) -> FoundGroup | None:
         parameters = {"organization": organization, "address": users_address, "members": list(members)}
-        parts = await ask_for_many(self._pool, _GroupPart, GROUP, parameters, lambda row: row)
+        parts = await self._statements.ask_for_many(_GroupPart, GROUP, parameters, lambda row: row)
         if not parts:
             return None
         listed = None
         if users_address is not None:
             listed = b"[" + b",".join(part.members.encode() for part in parts if part.members is not None) + b"]"
         return FoundGroup(_group(parts[0].group), listed, frozenset(map(UserId, parts[0].included)))
+
+    async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
+        parameters = {"organization": organization, "users": [user]}
+        await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._statements.tell(_HOLD_KNOWN, parameters)
+        rows = await self._statements.ask(_Held, _FIND_HELD, parameters)
+        return next(((row.capacity, row.held) for row in rows if row.held is not None), None)
+
+    async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
+        parameters = {"organization": organization, "email_key": email.key}
+        await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._statements.tell(_HOLD_ADDRESS, {"email_key": email.key})
+        rows = await self._statements.ask(_Newcomer, _FIND_NEWCOMER, parameters)
+        return rows[0].newcomer() if rows else None
+
+    async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
+        parameters = {
+            "organization": organization,
+            "plus": list(change.plus),
+            "minus": list(change.minus),
+            "replaced": change.replaced,
+            "beyond": beyond_a_member(),
+        }
+        await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
+        await self._statements.tell(_HOLD_TOUCHED, parameters)
+        rows = await self._statements.ask(_Touched, _FIND_TOUCHED, parameters)
+        if not rows:
+            return None
+        users = {held.user.id: held for held in (row.row.held for row in rows) if held is not None}
+        return Touched(rows[0].group, rows[0].row.capacity, users, rows[0].known)
+
+    async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
+        parameters = {"organization": organization, "users": list(users), "ids": list(users.values()), "at": at}
+        await self._statements.tell(_LIFT, {"users": list(users), "at": at})
+        await self._statements.tell(_ENTER, parameters)
+
+    async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
+        parameters = {"organization": organization, "users": list(users), "at": at, "deactivated": deactivated}
+        await self._statements.tell(_LEAVE, parameters)
+        await self._statements.tell(_END_CODES, {"organization": organization, "users": list(users)})
+        await self._statements.tell(_END_SESSIONS, {"organization": organization, "users": list(users)})
+
+    async def deactivate_accounts(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> None:
+        await self._statements.tell(_DEACTIVATE, {"organization": organization, "users": list(users), "at": at})
+
+    async def change_address(self, organization: OrganizationId, user: UserId, email: Email, at: datetime) -> AddressChange:
+        parameters = {"organization": organization, "user": user, "email": email.address, "email_key": email.key, "at": at}
+        try:
+            (row,) = await self._statements.ask(_Changed, _CHANGE_ADDRESS, parameters)
+        except UniqueViolation:
+            # Somebody has taken it at this moment.
+            return AddressChange.TAKEN
+        return AddressChange.DONE if row.done else AddressChange.KNOWN if row.known else AddressChange.TAKEN
+
+    async def list_in_group(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, listed: bool) -> None:
+        parameters = {"organization": organization, "users": list(users), "at": at, "listed": listed}
+        await self._statements.tell(_LIST_IN_GROUP, parameters)
+
+    async def save(self, organization: OrganizationId, user: UserId, profile: ScimProfile, at: datetime) -> None:
+        texts = {
+            "external_id": profile.external_id,
+            "work_email": profile.work_email,
+            "formatted": profile.formatted,
+            "given": profile.given_name,
+            "family": profile.family_name,
+            "display": profile.display_name,
+        }
+        stored = {name: None if text is None else storable_text(text) for name, text in texts.items()}
+        await self._statements.tell(_SAVE, {"organization": organization, "user": user, "at": at, **stored})
+
+    async def forget(self, organization: OrganizationId, user: UserId) -> None:
+        await self._statements.tell(_FREE, {"organization": organization, "user": user})
+        await self._statements.tell(_FORGET, {"organization": organization, "user": user})
+
+    async def save_group(self, organization: OrganizationId, external_id: str | None, at: datetime) -> None:
+        text = None if external_id is None else storable_text(external_id)
+        await self._statements.tell(_SAVE_GROUP, {"organization": organization, "external_id": text, "at": at})
 
 
 # Who the directory knows.

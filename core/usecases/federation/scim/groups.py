@@ -16,7 +16,7 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment
 from ports.clock import Clock
-from ports.federation.scim.users import FoundGroup, ProvisionedUserLookup, Touched
+from ports.federation.scim.users import FoundGroup, ProvisionedUserStore, Touched
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork
 
@@ -25,7 +25,7 @@ _UNKNOWN = "There is no such group: the one group is the organization"
 
 class ScimGroups(Frozen):
     changes: Changes
-    lookup: ProvisionedUserLookup
+    lookup: ProvisionedUserStore
     members_address: str
     clock: Clock
     ids: Ids

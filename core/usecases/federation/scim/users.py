@@ -45,7 +45,7 @@ from core.usecases.federation.scim.enrolment import Enrolment, require_place, re
 from core.usecases.identity.account_access import leave_to_another
 from core.usecases.identity.accounts import Accounts
 from ports.clock import Clock
-from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserLookup
+from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserStore
 from ports.identity.accounts import EmailSyntax
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
@@ -74,7 +74,7 @@ class Search(Frozen):
 
 class ScimUsers(Frozen):
     changes: Changes
-    lookup: ProvisionedUserLookup
+    lookup: ProvisionedUserStore
     accounts: Accounts
     syntax: EmailSyntax
     buckets: SharedBuckets

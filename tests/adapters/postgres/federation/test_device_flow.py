@@ -6,7 +6,8 @@ from uuid import uuid4
 import pytest
 import trio
 
-from adapters.postgres.federation.device_flow import PostgresDeviceCodes
+from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.statements import Statements
 from adapters.postgres.upkeep.housekeeping import ExpiredDeviceCodes
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import (
@@ -34,7 +35,7 @@ class DeviceFlowScene:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.codes = PostgresDeviceCodes(store.pool)
+        self.codes = DeviceCodeRows(Statements(store.pool))
         self.now = datetime.now(UTC)
         self.tv, self.radio = ClientId(uuid4()), ClientId(uuid4())
 

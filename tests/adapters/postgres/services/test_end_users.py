@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from adapters.postgres.services.end_users import GET, LISTS, PostgresEndUsers
+from adapters.postgres.services.end_users import GET, LISTS, EndUserRows
+from adapters.postgres.statements import Statements
 from core.domain.identifiers import OrganizationId
 from core.domain.pages import MOST_COUNTED, Page
 from tests.adapters.postgres.conftest import Store
@@ -104,7 +105,7 @@ async def test_no_question_reads_a_table_from_end_to_end_or_more_than_is_counted
         assert "service_users_of_organization" not in index_only(steps)
         assert most_rows(steps) <= USERS, search
 
-    lookup = PostgresEndUsers(grown.pool)
+    lookup = EndUserRows(Statements(grown.pool))
     organization = OrganizationId(ACME)
     for typed in ("", "u"):
         first = await lookup.list(organization, Page(1, 100), search=typed, service=None)

@@ -14,7 +14,8 @@ from psycopg.errors import ForeignKeyViolation
 
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.service_analytics import AT_ONCE, COUNT, PostgresServiceAnalytics
-from adapters.postgres.services.service_users import DELETE_ACCOUNT, FIND_HELD, GET, JOIN, LEAVE, LIST, PostgresServiceUsers
+from adapters.postgres.services.service_users import DELETE_ACCOUNT, FIND_HELD, GET, JOIN, LEAVE, LIST, ServiceUserRows
+from adapters.postgres.statements import Statements
 from core.domain.identifiers import ServiceId
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.questions import generic_plan
@@ -180,7 +181,7 @@ async def vacuum(store: Store, *tables: str) -> None:
 async def test_a_page_costs_the_same_however_deep_it_lies(grown: Store) -> None:
     await change(grown, _JOIN, [SHOP, OTHER], range(1, USERS + 1))
     await vacuum(grown, "users", "service_users", "service_user_marks")
-    lookup, shop = PostgresServiceUsers(grown.pool), ServiceId(SHOP)
+    lookup, shop = ServiceUserRows(Statements(grown.pool)), ServiceId(SHOP)
     for offset in (0, 50, 1_000, 4_499, USERS - 150, USERS - 100, USERS - 1, USERS, 10 * USERS):
         steps = await steps_of(grown, LIST, service=SHOP, limit=100, offset=offset)
         assert {step["Index Name"] for step in steps if "Index Name" in step} >= {"service_users_oldest", "users_pkey"}, offset
@@ -263,7 +264,7 @@ async def test_no_question_and_no_deletion_reads_more_than_is_about_one_user(gro
 
 
 async def test_counting_sign_ins_leaves_connections_to_others(grown: Store) -> None:
-    analytics, lookup = PostgresServiceAnalytics(grown.pool), PostgresServiceUsers(grown.pool)
+    analytics, lookup = PostgresServiceAnalytics(grown.pool), ServiceUserRows(Statements(grown.pool))
     counted: list[object] = []
 
     async def count() -> None:

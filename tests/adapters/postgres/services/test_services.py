@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from adapters.postgres.services.services import LIST, LIST_OF_TYPE, PostgresServices
+from adapters.postgres.services.services import LIST, LIST_OF_TYPE, ServiceRows
+from adapters.postgres.statements import Statements
 from core.domain.identifiers import OrganizationId
 from core.domain.services.services import ServiceType
 from tests.adapters.postgres.conftest import Store
@@ -57,7 +58,7 @@ async def test_a_list_reads_no_table_from_end_to_end_and_the_plans_of_its_page_a
             whole = {step["Relation Name"] for step in plan if step["Node Type"] == "Seq Scan"} - {"tiers"}
             assert whole == set(), (statement, offset)
             assert sum(step["Actual Rows"] * step["Actual Loops"] for step in plan if step.get("Relation Name") == "plans") <= 40
-    lookup = PostgresServices(grown.pool)
+    lookup = ServiceRows(Statements(grown.pool))
     listed = await lookup.list(ACME)
     assert listed is not None
     assert (len(listed.services), listed.usage.current) == (450, 450)
@@ -69,4 +70,4 @@ async def test_a_list_reads_no_table_from_end_to_end_and_the_plans_of_its_page_a
 
 
 async def test_an_organization_that_is_being_deleted_has_no_list(store: Store) -> None:
-    assert await PostgresServices(store.pool).list(ACME) is None
+    assert await ServiceRows(Statements(store.pool)).list(ACME) is None

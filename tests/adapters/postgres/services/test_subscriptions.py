@@ -11,7 +11,8 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.services.subscriptions import CURRENT, EXPIRE_DUE, LISTS, OWN, PostgresSubscriptions
+from adapters.postgres.services.subscriptions import CURRENT, EXPIRE_DUE, LISTS, OWN, SubscriptionRows
+from adapters.postgres.statements import Statements
 from core.domain.identifiers import ServiceId
 from core.domain.services.subscriptions import SubscriptionStatus
 from tests.adapters.postgres.conftest import Store
@@ -88,7 +89,7 @@ async def test_no_question_reads_more_than_its_page_and_the_way_to_it_from_the_n
     await fill(store, USERS)
     for table in ("users", "plans", "subscriptions", "service_users"):
         await store.query(f"vacuum analyze {table}")
-    lookup, shop = PostgresSubscriptions(store.pool), ServiceId(SHOP)
+    lookup, shop = SubscriptionRows(Statements(store.pool)), ServiceId(SHOP)
     for status, statement in LISTS.items():
         total = USERS if status is None else USERS // 4
         for offset in (0, 500, total // 2, total - 600, total - 100, total - 1, total, 10 * total):
