@@ -1,4 +1,4 @@
-"""What is left of things that are deleted at once and removed in batches."""
+"""Rows that are left of things which are deleted at once and removed in batches."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -16,8 +16,8 @@ class Swept(Frozen):
 
 
 class DeletedRows(Protocol):
-    """For one kind of thing. Each call is a transaction and touches nothing that belongs to another thing. Everything may be repeated, and
-    by several processes at once.
+    """The rows of one kind of thing. Each call is a transaction and touches nothing that belongs to another thing. Every call may be
+    repeated, also by several processes at once. PostgreSQL implements it, once for each kind.
     """
 
     @property
@@ -31,4 +31,4 @@ class DeletedRows(Protocol):
         """Remove the thing itself, after its parts. False when it is gone already, or is not being deleted."""
 
     async def stranded(self, patience: timedelta, limit: int) -> Sequence[UUID]:
-        """Things that were deleted longer ago than this, and that no job will remove."""
+        """Things that were deleted longer ago than `patience` and that no job will remove."""

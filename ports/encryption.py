@@ -1,4 +1,4 @@
-"""Encryption of what the database keeps: authenticated, under a ring of keys, and bound to the place where it is stored."""
+"""Encryption of values in the database: authenticated, under a ring of keys, and bound to the place where a value is stored."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,8 +7,10 @@ from core.frozen import Frozen
 
 
 class KeyRing(Protocol):
+    """A key management service could implement it as well as our own ring of AES keys does."""
+
     def __hash__(self) -> int:
-        """Each is itself, and no other."""
+        """Each ring equals itself alone."""
 
     def seal(self, plaintext: bytes, context: str) -> bytes:
         """Encrypt under the ring's first key. `context` names the table, column and row; opening it elsewhere fails."""
@@ -38,7 +40,9 @@ class SealedValue(Frozen):
 
 
 class SealedColumns(Protocol):
-    """Every place where the database keeps sealed values, so that they can be sealed again after a rotation of the ring."""
+    """Every place where the database keeps sealed values. After a rotation of the ring, these values are sealed again. Only PostgreSQL
+    implements it.
+    """
 
     @property
     def columns(self) -> Sequence[str]:

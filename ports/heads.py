@@ -1,4 +1,4 @@
-"""Signatures of the heads of exported chains, under a key of the installation's own that is for nothing else."""
+"""Signatures of the heads of exported audit chains, under a key of the installation that signs nothing else."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -7,8 +7,10 @@ from core.domain.json import Json
 
 
 class HeadSigner(Protocol):
+    """A hardware security module could implement it as well as our own key does."""
+
     async def sign(self, claims: Mapping[str, Json]) -> str:
         """A compact JWS (RFC 7515), ES256, of the type `postern-head+jwt`."""
 
     async def public_key(self) -> Mapping[str, Json]:
-        """As a JSON Web Key. It never changes, so that heads can be verified for as long as somebody keeps them."""
+        """The key as a JSON Web Key. It never changes, so that people can verify heads for as long as they keep them."""

@@ -9,17 +9,17 @@ from core.domain.jobs import Job, NewJob, QueueState
 
 
 class JobStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def add(self, job: NewJob) -> JobId:
         """Queue a job. It becomes visible to the workers, and the doorbell rings, when the transaction commits."""
 
     async def withdraw(self, kind: str) -> None:
-        """Remove the waiting jobs of this kind, including one that is being done. A job that is added afterwards does their work."""
+        """Remove the waiting jobs of this kind, also one that a worker has claimed. A job that is added afterwards does their work."""
 
 
 class JobQueue(Protocol):
-    """The workers' side. Each call is a transaction of its own."""
+    """The workers' side. Each call is a transaction of its own. PostgreSQL implements it; a message broker could."""
 
     async def claim(self, kinds: Sequence[str], limit: int, lease: timedelta) -> Sequence[Job]:
         """Up to `limit` due jobs, oldest first, leased to the caller. No other worker gets them before the lease has run out."""
@@ -45,12 +45,14 @@ class JobQueue(Protocol):
 
 
 class Doorbell(Protocol):
-    """Shortens the wait for work. Nothing depends on it: a missed ring costs at most one polling interval."""
+    """Shortens the wait for work. Nothing depends on the doorbell: a missed ring costs at most one polling interval. PostgreSQL's NOTIFY
+    implements it.
+    """
 
     def connect(self, post: Callable[[], None], *topics: str) -> None:
-        """From now on `post` is called at every ring for one of these topics, from any process, and whenever rings may have been missed. It
-        must neither wait nor fail.
+        """From now on, every ring for one of these topics calls `post`, from any process. `post` is also called whenever rings may have
+        been missed. It must neither wait nor fail.
         """
 
     def ring(self, topic: str) -> None:
-        """In this process."""
+        """Ring for the topic in this process."""

@@ -1,4 +1,4 @@
-"""How mail leaves."""
+"""The ways in which mail leaves."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -8,21 +8,25 @@ from core.domain.mail import Mail
 
 
 class MailTransport(Protocol):
+    """SMTP, the console, a file and a folder implement it. An operator chooses by `POSTERN_MAIL`."""
+
     async def send(self, mail: Mail, id: JobId) -> None:  # noqa: A002 - the noun's own word
-        """Hand it over. The id becomes the Message-ID, the same at every attempt. Raises `MailRefused` when trying again is pointless, and
-        `MailDelayed` otherwise.
+        """Hand the mail over. The id becomes the Message-ID, the same at every attempt. Raises `MailRefused` when another attempt is
+        pointless, and `MailDelayed` otherwise.
         """
 
     async def check(self) -> str:
-        """For `postern doctor`: one line that says where mail goes. Raises `MailDelayed` when it could not be delivered now."""
+        """One line for `postern doctor` that says where mail goes. Raises `MailDelayed` when mail could not be delivered now."""
 
 
 class MailRefused(Exception):
-    """The server refused for good: a 5xx answer about this mail."""
+    """The server refused this mail for good, with a 5xx answer."""
 
 
 class MailDelayed(Exception):
-    """Not now: no connection, a timeout, a 4xx answer, or failed authentication. `after`: before that, trying again is pointless."""
+    """The mail cannot leave now: no connection, a timeout, a 4xx answer, or failed authentication. Before `after`, another attempt is
+    pointless.
+    """
 
     def __init__(self, message: str, *, after: timedelta | None = None) -> None:
         self.after = after

@@ -1,4 +1,4 @@
-"""What is counted and timed. Nothing here waits or fails. Labels are bounded: routes are templates, reasons and kinds are our own words."""
+"""Counts and times. No method waits or fails. Labels are bounded: routes are templates, and reasons and kinds are our own words."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -26,6 +26,8 @@ class Population(Frozen):
 
 
 class Metrics(Protocol):
+    """Prometheus' client implements it."""
+
     def request_started(self) -> None: ...
     def request_finished(self, method: str, route: str, status: int, seconds: float) -> None: ...
     def login_failed(self, reason: str) -> None: ...

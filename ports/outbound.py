@@ -1,4 +1,4 @@
-"""Calls to destinations: those that tenants have named, and those that the operator has."""
+"""Calls to destinations: those that tenants name, and those that the operator names."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -13,7 +13,7 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Failure(StrEnum):
-    """Why there was no answer. A tenant reads it, so it tells nothing about what is behind an address that we do not call."""
+    """Why there was no answer. Tenants read the reason, so it tells nothing about what is behind an address that we do not call."""
 
     REFUSED = "address_not_allowed"
     UNRESOLVED = "name_not_found"
@@ -30,7 +30,7 @@ class OutboundFailed(Exception):
 
 
 class OutboundRequest(Frozen):
-    """A POST, unless something else is said."""
+    """A POST, unless the method that takes the request says otherwise."""
 
     destination: OutboundDestination
     body: bytes
@@ -38,7 +38,7 @@ class OutboundRequest(Frozen):
 
 
 class OutboundAnswer(Frozen):
-    """The names of headers are in lower case. `body` is the beginning of the answer, if that is long."""
+    """An answer. The names of headers are in lower case. `body` is only the beginning of a long answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,12 +46,14 @@ class OutboundAnswer(Frozen):
 
 
 class Outbound(Protocol):
+    """A guarded HTTP client implements it. It refuses addresses that tenants must not reach."""
+
     def may_call(self, destination: OutboundDestination) -> bool:
-        """False for an address that is never called. A name may still turn out to lead to one."""
+        """False for an address that is never called. A host name that is permitted here may still lead to such an address later."""
 
     async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline over all of it
-        """Any answer is an answer, redirects too: they are not followed. The receiver may get the request twice, when it closes a kept
-        connection while the request is on its way. Raises `OutboundFailed`.
+        """Every answer of the receiver is returned, redirects too: they are not followed. The receiver may get the request twice, if it
+        closes a kept connection while the request is on its way. Raises `OutboundFailed`.
         """
 
     async def get(
@@ -62,14 +64,18 @@ class Outbound(Protocol):
         most: int,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> OutboundAnswer:
-        """Up to `most` bytes of it; one more tells that there are more. Raises `OutboundFailed`."""
+        """Returns at most `most` bytes of the body, and one more byte if the body is longer. Raises `OutboundFailed`."""
 
 
 class TextRecords(Protocol):
+    """The machine's name servers implement it; a test can."""
+
     async def texts(self, name: str) -> Sequence[str] | None:
-        """What TXT records the DNS has under this name; empty when there is no such name. None when no name server says."""
+        """The TXT records of this name. Empty when there is no such name. None when no name server answers."""
 
 
 class OperatorsOutbound(Protocol):
+    """A plain HTTP client implements it."""
+
     async def call(self, method: str, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - likewise
-        """To a destination that the operator has named, which may be this very machine. Otherwise as above."""
+        """Calls a destination that the operator has named, which may be this very machine. Otherwise as `Outbound.post`."""

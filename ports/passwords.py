@@ -7,6 +7,8 @@ from core.domain.secrets import Password
 
 
 class PasswordHasher(Protocol):
+    """Argon2 in worker threads implements it."""
+
     async def hash(self, password: Password, priority: Priority = Priority.STRANGER) -> str:
         """The encoded hash. Raises `Overloaded` when the queue is full for this priority."""
 
@@ -16,8 +18,10 @@ class PasswordHasher(Protocol):
         """
 
     def is_outdated(self, encoded: str) -> bool:
-        """Whether it was made with other parameters than those in force, and should be renewed at the next successful sign-in."""
+        """Whether the hash was made with other parameters than those in force. It is renewed at the next successful sign-in."""
 
 
 class CommonPasswords(Protocol):
+    """A shipped list implements it."""
+
     def contains(self, password: Password) -> bool: ...

@@ -9,11 +9,13 @@ Seen_contra = TypeVar("Seen_contra", contravariant=True)
 
 
 class Presence(Protocol[Seen_contra]):
-    """Called by requests: never waits, never fails. When the buffer is full, the mark is dropped and counted."""
+    """Requests call it: it never waits and never fails. A full buffer drops the mark and counts the drop. An actor implements it."""
 
     def seen(self, one: Seen_contra, at: datetime) -> None: ...
 
 
 class PresenceStore(Protocol[Seen]):
+    """PostgreSQL implements it, once for sessions and once for each kind of keys."""
+
     async def mark_seen(self, times: Mapping[Seen, datetime]) -> None:
-        """Move last-seen forward for many, in parts. Never moves it back. Unknown ones are ignored."""
+        """Move the time of last use forward for many at once, in parts. The time never moves back. Unknown ids are ignored."""

@@ -1,8 +1,10 @@
-"""Random keys of the installation, for HMACs that a dump of the database must not be enough to compute."""
+"""Random keys of the installation. HMACs under them cannot be computed from a dump of the database alone."""
 
 from typing import Protocol
 
 
 class ServerSecrets(Protocol):
+    """PostgreSQL keeps the keys, sealed."""
+
     async def get(self, purpose: str) -> bytes:
-        """32 random bytes for each purpose, the same in every process and for good. Asks the database only on first use."""
+        """32 random bytes for each purpose, the same in every process and for good. Only the first use of a purpose asks the database."""

@@ -14,21 +14,23 @@ class Text(Hashable, Protocol):
     def language(self) -> Language: ...
 
     def __call__(self, key: str, **values: object) -> str:
-        """The text, with the values in its placeholders; moments among them are told in words. `count` also chooses between singular and
-        plural. A text that the language lacks is told in English. Raises `LookupError` for a key that English lacks, too, or a value that
-        is missing. That is a bug, and a test of ours finds it first.
+        """The text, with the values in its placeholders; moments among the values are told in words. `count` also chooses between singular
+        and plural. If the language lacks the text, the English one is returned. Raises `LookupError` for a key that English lacks, too, or
+        for a missing value. Both are bugs, and a test of ours finds them first.
         """
 
     def moment(self, at: datetime) -> str:
         """Date and time in words, with the time zone."""
 
     def ago(self, at: datetime, now: datetime) -> str:
-        """How long ago that was, in the one unit that says enough: "3 minutes ago"."""
+        """How long ago `at` was, in the one unit that says enough: "3 minutes ago"."""
 
 
 class Texts(Protocol):
+    """Shipped files implement it, one for each language."""
+
     def of(self, language: Language) -> Text:
         """As plain text."""
 
     def html(self, language: Language) -> Text:
-        """As HTML: what texts and values contain is escaped, unless a value is marked as HTML already."""
+        """As HTML: texts and values are escaped, unless a value is marked as HTML already."""

@@ -7,11 +7,13 @@ from core.domain.json import Json
 
 
 class TokenSigner(Protocol):
+    """A hardware security module could implement it as well as our own keys do."""
+
     async def sign_access(self, claims: Mapping[str, Json]) -> str:
         """ES256, under the current access key; `kid` is in the header."""
 
     async def sign_for_application(self, claims: Mapping[str, Json]) -> str:
-        """The same for a token that an application holds: its type is `at+jwt` (RFC 9068)."""
+        """As `sign_access`, for a token that an application holds: its type is `at+jwt` (RFC 9068)."""
 
     async def sign_logout(self, claims: Mapping[str, Json], algorithm: str = "RS256") -> str:
         """Under the same key as ID tokens; its type is `logout+jwt` (OpenID Connect Back-Channel Logout section 2.4)."""
@@ -23,13 +25,15 @@ class TokenSigner(Protocol):
 class AccessTokenVerifier(Protocol):
     async def verify_access(self, token: str) -> Mapping[str, Json]:
         """The claims of a token that we signed, that has not expired, and that names us as issuer. The caller checks the use (`token_use`)
-        and the audience. Raises `TokenExpired` or `TokenInvalid`. Keys named by the token itself are never read.
+        and the audience. Keys that the token itself names are never read. Raises `TokenExpired` or `TokenInvalid`.
         """
 
 
 class TokenVerifier(AccessTokenVerifier, Protocol):
     async def verify_issued(self, token: str) -> Mapping[str, Json]:
-        """The same, also for a token without a session: one that an application has in its own name."""
+        """As `verify_access`, also for a token without a session: one that an application has in its own name."""
 
     async def verify_id(self, token: str) -> Mapping[str, Json]:
-        """The claims of an ID token that we signed, expired or not: it says who somebody was, and opens nothing. Raises `TokenInvalid`."""
+        """The claims of an ID token that we signed, expired or not: the token says who somebody was, and opens nothing. Raises
+        `TokenInvalid`.
+        """

@@ -1,4 +1,6 @@
-"""One use case, one transaction. Leaving without `commit` rolls back. No mail, HTTP call or password hash happens while one is open."""
+"""A unit of work: one use case, one transaction. Leaving without `commit` rolls back. No mail, HTTP call or password hash happens while one
+is open.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -58,6 +60,11 @@ from ports.tenancy.webhooks import WebhookStore
 
 
 class UnitOfWork(Protocol):
+    """Its stores speak to one transaction. Outside a unit of work, a use case asks stores of its own, each question by itself; the
+    docstring of a store names the methods that may be called so. Only PostgreSQL implements it: tests run on a real database, because locks
+    and races are what it is about.
+    """
+
     @property
     def accounts(self) -> AccountStore: ...
     @property
@@ -163,14 +170,14 @@ class UnitOfWork(Protocol):
         """
 
     async def record_all(self, events: Sequence[Event]) -> None:
-        """The same for many at once, in as few statements as for one."""
+        """As `record` for many events at once, in as few statements as for one."""
 
     async def record_in_every_log(self, event: Event, person: UserId, *, listed: bool = False) -> None:
-        """The same for what a person's account went through: one entry in the platform's log, and one in that of each organization that
-        they belong to by their own act, even when the event names another one. With `listed`, those that merely list them hear of it,
-        too. It takes no more statements than `record`, for any number of organizations.
-
-        Only the organization that the event names is told where it was done from, and no organization reads the personal details.
+        """As `record` for an event of a person's account. Writes one entry into the platform's log, and one into the log of each
+        organization that the person belongs to by their own act, even when the event names another organization. With `listed`,
+        organizations that merely list the person get an entry, too. Takes no more statements than `record`, for any number of
+        organizations. Only the organization that the event names is told where the act was done from. No organization reads the personal
+        details.
         """
 
     async def commit(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Accounts as an operator sees them."""
+"""Accounts as operators see them."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from core.domain.platform.account_overviews import AccountOverview
 
 
 class AccountOverviews(Protocol):
-    """Outside any unit of work."""
+    """Outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, email: Email) -> AccountOverview | None:
         """None when there is no such account."""

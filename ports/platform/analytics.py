@@ -9,23 +9,25 @@ from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, Logins
 
 
 class AnalyticsLookup(Protocol):
-    """What has been committed is in the counts, exactly."""
+    """The counts contain every committed sign-in exactly once. Outside any unit of work. Only PostgreSQL implements it."""
 
     async def by_day(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfDay]:
         """In order, without days on which nobody signed in."""
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
-        """The most used first; also those that are deleted. Sign-ins to the organization itself are not among them."""
+        """The most used first, deleted services included. Sign-ins to the organization itself are not among them."""
 
     async def by_provider(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfProvider]:
         """The most used first."""
 
     async def recent(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[RecentLogin]:
-        """Newest first; with `before`, those that are older."""
+        """Newest first; with `before`, only older ones."""
 
     async def overview(self, at: datetime) -> Overview: ...
 
 
 class LoginCounter(Protocol):
+    """Only PostgreSQL implements it."""
+
     async def count(self, limit: int) -> int:
-        """Add up to this many sign-ins to the counts, each exactly once. Returns how many; 0 also while somebody else counts."""
+        """Add up to this many sign-ins to the counts, each exactly once. Returns how many: 0 also while another process counts."""

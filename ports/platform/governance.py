@@ -7,10 +7,10 @@ from core.domain.platform.governance import GovernedOrganization, OrganizationFi
 
 
 class OrganizationRegister(Protocol):
-    """Outside any unit of work, one statement each. Organizations that are being deleted do not exist here."""
+    """Outside any unit of work. Organizations that are being deleted do not exist here. Only PostgreSQL implements it."""
 
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         """Newest first. The total is counted up to `core.domain.pages.MOST_COUNTED`."""
 
     async def find(self, slug: str) -> GovernedOrganization | None:
-        """None when there is none."""
+        """None when there is no such organization."""

@@ -1,4 +1,4 @@
-"""Where it is kept who governs the platform."""
+"""The store of platform owners."""
 
 from datetime import datetime
 from typing import Protocol
@@ -8,12 +8,12 @@ from core.domain.identifiers import UserId
 
 
 class PlatformOwnerStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def exist(self) -> bool: ...
 
     async def exist_besides(self, user: UserId) -> bool:
-        """Whether there is another active one."""
+        """Whether there is another active platform owner."""
 
     async def promote(self, email: Email) -> UserId | None:
         """Make an existing, active account with a verified address a platform owner. None when there is no such
@@ -21,15 +21,15 @@ class PlatformOwnerStore(Protocol):
         """
 
     async def put_in_office(self, user: UserId, at: datetime) -> bool:
-        """Make an active account with a verified address a platform owner. False when it is not such an account, or is a platform owner
-        already.
+        """Make an active account with a verified address a platform owner. False when the account is not active and verified, or is a
+        platform owner already.
         """
 
     async def put_out_of_office(self, user: UserId, at: datetime) -> bool:
-        """False when it is not a platform owner. After `hold`."""
+        """False when the account is not a platform owner. After `hold`."""
 
     async def hold(self) -> None:
-        """The set of platform owners does not change otherwise until the transaction ends. Taken before any account is held."""
+        """Nobody else changes the set of platform owners until the transaction ends. Call it before any account is held."""
 
     async def hold_first(self) -> None:
-        """One first start at a time, across all processes, until the transaction ends."""
+        """Only one first start of the installation runs at a time, across all processes, until the transaction ends."""

@@ -10,10 +10,12 @@ from core.domain.platform.platform_users import FoundUser, MfaMetrics, MfaOvervi
 
 
 class UserDirectory(Protocol):
-    """Outside any unit of work, one statement each."""
+    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
-        """Accounts whose normalized address contains this text, by address. With `user`, at most that one. With neither, the newest."""
+        """Accounts whose normalized address contains this text, by address. With `user`, at most that account. With neither text nor user,
+        the newest accounts.
+        """
 
     async def mfa(self, user: UserId) -> MfaOverview | None:
         """None when there is no such user."""
@@ -22,7 +24,7 @@ class UserDirectory(Protocol):
 
 
 class AlertLookup(Protocol):
-    """Outside any unit of work: one statement."""
+    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def alerts(self, since: datetime) -> Sequence[Alert]:
-        """By the rules of `core/domain/identity/alerts.py`, latest first."""
+        """Alerts by the rules of `core/domain/identity/alerts.py`, latest first."""

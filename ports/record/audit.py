@@ -1,4 +1,4 @@
-"""Where the audit log is read, and where its chains are kept. Entries are written by `ports.unit_of_work.UnitOfWork.record`."""
+"""Reading the audit log, and keeping its chains. `ports.unit_of_work.UnitOfWork.record` writes the entries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,11 +12,11 @@ from core.frozen import Frozen
 
 
 class AuditLog(Protocol):
-    """Outside any unit of work: one statement, one round trip."""
+    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def newest(self, organization: OrganizationId, page: Page) -> Listed[AuditEntry]:
-        """The newest first: those that wait to be linked, then the chain from its end. A page far back costs no more than the first, and
-        the total is exact.
+        """The newest first: entries that wait to be linked, then the chain from its end. A page far back costs no more than the first one.
+        The total is exact.
         """
 
     async def matching(self, organization: OrganizationId, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
@@ -31,11 +31,11 @@ class Backlog(Frozen):
 
 
 class AuditChains(Protocol):
-    """The chains, over the whole installation."""
+    """The chains of the whole installation. Only PostgreSQL implements it."""
 
     async def link(self, key: bytes, most: int) -> int | None:
-        """Links the oldest waiting entries, at most this many, in one transaction. Returns how many; None when another process is doing it.
-        Anyone may call it at any time.
+        """Links the oldest waiting entries, at most this many, in one transaction. Returns how many were linked; None when another process
+        is linking. Any process may call it at any time.
         """
 
     async def backlog(self) -> Backlog: ...
@@ -44,12 +44,12 @@ class AuditChains(Protocol):
         """In a stable order. The first call passes None; None follows the last."""
 
     async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
-        """In their order, from this number on: a part of the chain, with everything that stands in its places. Empty at the end of the
-        chain.
+        """The links of a chain in their order, from this number on. Each comes with every entry that stands in its place. Empty at the end
+        of the chain.
         """
 
     async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[ChainFinding]:
-        """Entries that are in no chain and do not wait for one either, and those that wait for a chain that is not theirs."""
+        """Entries that are in no chain and do not wait for one either, and entries that wait for a chain of somebody else."""
 
     async def find(self, slug: str) -> OrganizationId | None:
         """None when no organization has this slug, or the one that had it is being deleted."""

@@ -28,20 +28,20 @@ Due_co = TypeVar("Due_co", bound=DueDelivery, covariant=True)
 
 
 class DeliveryQueue(Protocol[To, Due_co]):
-    """Each call is one statement. What a process had claimed when it died is free again when its lease has run out. PostgreSQL keeps one
+    """Each call is one statement. If a process dies, its claims are free again when their leases have run out. PostgreSQL keeps one queue
     for each kind of delivery; a broker could keep them as well.
     """
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[To]:
-        """Up to `limit` receivers with something due, of those whose last attempt failed or of all others. Of one organization, as many
-        fewer as half of how often it is among the `busy`.
+        """Up to `limit` receivers with something due, either those whose last attempt failed or all others. An organization that is named
+        among the `busy` gets fewer of them: one fewer for every two times, rounded up.
         """
 
     async def due(self, claimed: To, limit: int) -> Sequence[Due_co]:
-        """Longest due first. None of them when the lease is lost, or the receiver is no longer to be called."""
+        """Longest due first. Empty when the lease is lost, or the receiver must no longer be called."""
 
     async def settle(self, claimed: To, outcomes: Sequence[DeliveryOutcome]) -> datetime | None:
-        """Returns since when the receiver has only failed; None when it has not, or the lease was lost."""
+        """Returns since when every attempt at the receiver has failed; None when the last one succeeded, or the lease was lost."""
 
     async def release(self, claimed: To, rest: timedelta | None = None) -> None:
-        """Gives the lease back. After `rest` it can be claimed again; after None at once."""
+        """Gives the lease back. The receiver can be claimed again after `rest`, and at once when `rest` is None."""
