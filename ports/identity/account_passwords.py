@@ -1,4 +1,4 @@
-"""Where the hashes of passwords are kept."""
+"""The store of password hashes."""
 
 from datetime import datetime
 from typing import Protocol
@@ -9,25 +9,27 @@ from core.domain.identity.accounts import Account, AccountPassword, Registration
 
 
 class AccountPasswordStore(Protocol):
-    """Part of the unit of work. Methods that change an account skip deactivated ones, unless they say otherwise."""
+    """All methods need a unit of work. Methods that change an account skip deactivated ones, unless they say otherwise. Only PostgreSQL
+    implements it.
+    """
 
     async def find(self, user: UserId) -> AccountPassword | None:
         """None when there is no such account, or it is deactivated."""
 
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
-        """Replaces the old hash, or the absence of one. False when the hash has changed meanwhile: of two callers, one gets True. A pending
-        change of address ends.
+        """Replaces the old hash, or the absence of one, and ends a pending change of address. False when the hash has changed meanwhile: of
+        two callers, one gets True.
         """
 
     async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> Account | None:
-        """Replaces any password. The holder of a link that was mailed to this address has proved it, so the address is verified now, and
-        an account that opens by that is active. If a stranger may have registered the account, it loses its origin in a service; and if
-        this is the first proof, its origin in a directory, unless the link was not `asked` for but sent by it. A pending change of address
-        ends. Returns the account as it was before; None when it has another address by now.
+        """Replaces any password, after a link that was mailed to this address has proved the address. The address becomes verified, and an
+        account that a proof opens becomes active. A pending change of address ends. An account that a stranger may have registered loses
+        its origin in a service. With the first proof of its address, it also loses its origin in a directory, unless the directory sent the
+        link and nobody `asked` for it. Returns the account as it was before; None when it has another address by now.
         """
 
     async def registration(self, user: UserId) -> Registration | None:
-        """None when the address is verified, or there is no such account. Finds deactivated ones, too."""
+        """None when the address is verified, or there is no such account. Finds deactivated accounts, too."""
 
     async def forget_unverified(self, user: UserId, at: datetime) -> bool:
         """Removes the password, the language and the origin in a service from an account whose address nobody has proved. False when the
@@ -35,4 +37,4 @@ class AccountPasswordStore(Protocol):
         """
 
     async def forget(self, user: UserId, at: datetime) -> None:
-        """Removes the password and any pending change of address, also of a deactivated account. May be repeated."""
+        """Removes the password and any pending change of address, also from a deactivated account. May be repeated."""

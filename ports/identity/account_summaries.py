@@ -1,4 +1,4 @@
-"""Where summaries of accounts are looked up."""
+"""Summaries of accounts."""
 
 from datetime import datetime
 from typing import Protocol
@@ -8,7 +8,7 @@ from core.domain.identity.account_summaries import AccountSummary
 
 
 class AccountSummaryLookup(Protocol):
-    """Outside any unit of work: one statement."""
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
         """None when there is no such account."""

@@ -1,4 +1,4 @@
-"""Where the cookies of browser sessions are kept, as digests."""
+"""The store of browser cookies, as digests."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,15 +9,17 @@ from core.domain.identity.proofs import Proved
 
 
 class BrowserSessionStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def add(self, digest: bytes, session: SessionId) -> None:
-        """The cookie of a new session. Nobody waits for it."""
+        """Adds the cookie of a new session. Needs no round trip of its own."""
 
     async def renew(self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str]) -> bool:
-        """Another cookie for this person's living browser session, in place of the one that it had, and what has just been proved in it.
-        False when the session has ended.
+        """Replaces the cookie of this person's living browser session, and records what the person has just proved in the session. False
+        when the session has ended.
         """
 
     async def choose(self, session: SessionId, user: UserId, slug: str) -> Chosen | None:
-        """The organization whose affairs the person looks after in this browser; none with an empty slug. None when they are no member."""
+        """Chooses the organization that the person administers in this browser; an empty slug chooses none. None when the person is not a
+        member.
+        """

@@ -1,4 +1,4 @@
-"""Where flows are kept."""
+"""The store of flows."""
 
 from datetime import datetime
 from typing import Protocol
@@ -13,21 +13,21 @@ class FlowStore(Protocol):
     """
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
-        """With the branding of its organization. None when it has expired, or is another browser's, or there is none."""
+        """The flow with the branding of its organization. None when the flow has expired, belongs to another browser or does not exist."""
 
     async def add(self, flow: Flow, browser_digest: bytes) -> None: ...
 
     async def name(self, flow: FlowId, email: str) -> None:
-        """The address that the person gave last; an unfinished sign-in with another one is forgotten."""
+        """Keeps the address that the person gave last. An unfinished sign-in with another address is forgotten."""
 
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None: ...
 
     async def sign_in(
         self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str, provider: str = ""
     ) -> None:
-        """The person has signed in by this flow, in this way, to this session, and through this provider, if one vouched for them. The last
-        look has found that nobody had. Needs no round trip of its own.
+        """Records that the person has signed in by this flow: in which way, to which session, and through which provider, if one vouched
+        for them. The last look before it has found that nobody had signed in by the flow. Needs no round trip of its own.
         """
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
-        """The flow has led where it should, once. Of two at once, one gets True. `refused`: the person did not want to."""
+        """The flow has led to its end, once. Of two callers at once, one gets True. `refused` says that the person did not agree."""

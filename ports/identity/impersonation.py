@@ -1,4 +1,4 @@
-"""Where impersonations are kept."""
+"""The store of impersonations."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from core.frozen import Frozen
 
 
 class MembershipHeld(Frozen):
-    """Of the user in the requested organization."""
+    """The user's membership of the requested organization."""
 
     organization: OrganizationId
     organization_slug: str
@@ -30,20 +30,20 @@ class Impersonable(Frozen):
 
 
 class ImpersonationStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def find_user(
         self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId
     ) -> Impersonable | None:
-        """None when there is no such user. Without a membership when the user is in no organization with this slug, without a service when
-        they use none with these slugs. Both accounts stay as they are until the unit of work ends, and a request that is about to end the
-        sessions of either waits for it; the rows of the service stay as long.
+        """None when there is no such user. `membership` is None when the user is in no organization with this slug, `service` when the user
+        uses no service with these slugs. Both accounts and the rows of the service stay as they are until the unit of work ends. A request
+        that is about to end the sessions of either account waits for it.
         """
 
     async def add(self, impersonation: Impersonation) -> None:
-        """After its session."""
+        """Called after its session is added."""
 
     async def end_all(self, user: UserId) -> None:
-        """Ends every impersonation of this user, for good. Nobody waits for it. Called after the statement that holds the account: an
-        impersonation that was about to begin has begun by then, and ends too.
+        """Ends every impersonation of this user for good, without a round trip of its own. Called after the statement that holds the
+        account: an impersonation that was about to begin has begun by then, and ends too.
         """

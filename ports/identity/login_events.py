@@ -1,4 +1,4 @@
-"""Where login events are kept."""
+"""The store of login events."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,8 +11,8 @@ class LoginEventStore(Protocol):
     """Outside a unit of work, `list_own` is one statement and one round trip. `add` needs a unit of work. Only PostgreSQL implements it."""
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
-        """The attempts to sign in to this account, newest first; with `before`, only those that are older. A device that the person does
-        not have, or no longer, has no name.
+        """The attempts to sign in to this account, newest first; with `before`, only older ones. A device that the person does not have, or
+        no longer has, is without a name.
         """
 
     async def add(self, event: LoginEvent) -> None: ...

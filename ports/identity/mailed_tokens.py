@@ -1,4 +1,4 @@
-"""Where mailed tokens are kept."""
+"""The store of mailed tokens."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -9,19 +9,21 @@ from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
 
 
 class MailedTokenStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def issue(self, token: MailedToken) -> None:
-        """Earlier unused ones with the same person and purpose end. Without an account of this id nothing is issued, by the same work."""
+        """Earlier unused tokens of the same person and purpose end. If there is no account of this id, no token is issued, by the same
+        work.
+        """
 
     async def find(self, digest: bytes, purposes: Collection[MailedTokenPurpose]) -> MailedToken | None:
-        """Finds used and expired ones too, as long as they are kept. None when there is none with these purposes."""
+        """Finds used and expired tokens too, as long as they are kept. None when no token with these purposes has the digest."""
 
     async def redeem(self, digest: bytes, purposes: Collection[MailedTokenPurpose], at: datetime) -> MailedToken | None:
-        """None when it is unknown, expired or used: of two callers, one gets None."""
+        """None when the token is unknown, expired or used: of two callers, one gets None."""
 
     async def end(self, user: UserId, purpose: MailedTokenPurpose, at: datetime) -> None:
         """Links of this purpose that were mailed to this person stop working. May be repeated."""
 
     async def end_all(self, user: UserId, at: datetime) -> None:
-        """The same for every purpose."""
+        """As `end`, for every purpose."""

@@ -1,4 +1,4 @@
-"""Where a person's own sessions are looked up."""
+"""Look-ups of a person's own sessions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,15 +10,17 @@ from core.domain.pages import Page
 
 
 class OwnSessionLookup(Protocol):
-    """Outside any unit of work: one statement each."""
+    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
-        """The living ones. `of` is the session of the person who looks: it comes first. Beyond the last page there is none, and the numbers
-        are 0.
+        """The living sessions of the person. `of` is the session from which the person looks, and comes first. Beyond the last page the
+        list is empty, and the numbers are 0.
         """
 
     async def tree(self, user: UserId, session: SessionId, of: SessionId, now: datetime) -> Sequence[OwnSession]:
-        """A living session of this person's, and after it those that were opened from it and end with it. Empty when there is none."""
+        """A living session of this person, and after it the sessions that were opened from it and end with it. Empty when there is no such
+        session.
+        """
 
     async def was_there(self, user: UserId, session: SessionId) -> bool:
-        """Whether this is, or was, a session of the person's."""
+        """Whether this is, or was, a session of the person."""

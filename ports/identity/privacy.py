@@ -1,4 +1,4 @@
-"""What is kept about a person, to be shown and to be forgotten."""
+"""The store of a person's data, for exports and for forgetting."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,25 +21,25 @@ class PrivacyStore(Protocol):
     async def export(
         self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
     ) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
-        """The person, and what the asker may have of their data, if anything, with the newest sign-ins: one page of them, and at most this
-        many. None when there is no such account.
+        """The person, and the part of their data that the asker may have, if any. The newest sign-ins come along: one page, `most` at most.
+        None when there is no such account.
         """
 
     async def logins(self, user: UserId, scope: Scope, before: LoginEventId, limit: int) -> Sequence[ExportedLogin]:
-        """The sign-ins, and tries, before this one: newest first."""
+        """The sign-ins and attempts before this one, newest first."""
 
     async def request(self, request: PrivacyRequestId) -> PrivacyRequest | None: ...
 
     async def user(self, email: Email) -> UserId | None:
-        """Whose address it is."""
+        """The person who has this address."""
 
     async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
-        """Nobody signs in with the account, becomes a member or a platform owner with it, until the unit of work ends. None when there is
-        no such account.
+        """Until the unit of work ends, nobody signs in with the account, or becomes a member or a platform owner with it. None when there
+        is no such account.
         """
 
     async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
-        """After `hold`. The account can no longer sign in and has no address, its credentials and sessions are gone, and so is what the
-        newest entries of each log say of it. What no read shows meanwhile is left to the job. Raises `PlaceholderTaken`, at the latest with
+        """After `hold`. The account can no longer sign in and has no address. Its credentials and sessions are gone, and the newest entries
+        of each log say nothing of it. The job does the rest, which no read shows meanwhile. Raises `PlaceholderTaken`, at the latest with
         the commit.
         """

@@ -1,4 +1,4 @@
-"""Where to look up what a session has proved."""
+"""Look-up of what a session has proved."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from core.domain.identity.proofs import Standing
 
 
 class ProofLookup(Protocol):
-    """Outside any unit of work: one statement, one round trip."""
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, session: SessionId, user: UserId) -> Standing | None:
         """None when this person has no such session, or it was revoked."""

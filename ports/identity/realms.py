@@ -1,4 +1,4 @@
-"""Where sign-ins look up who decides on a mail domain, and how a sign-in may end in a membership."""
+"""Look-ups of the organization that decides on a mail domain, and how a sign-in may end in a membership."""
 
 from datetime import datetime
 from typing import Protocol
@@ -9,33 +9,38 @@ from core.domain.identity.realms import Realm, RealmProvider
 
 
 class RealmLookup(Protocol):
-    """Outside any unit of work, one statement each."""
+    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, domain: str) -> Realm | None:
-        """Of the active organization that has proved the domain. None: no organization decides on it."""
+        """The realm of the active organization that has proved the domain. None when no organization decides on the domain."""
 
     async def of_user(self, user: UserId, domain: str) -> Realm | None:
-        """The same, with whether this person could become a member by it."""
+        """As `find`, and whether this person could become a member by the domain."""
 
 
 class RealmProviders(Protocol):
-    """Outside any unit of work."""
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, realm: Realm) -> RealmProvider | None:
-        """The provider that the realm names. None when it names none, or there is none of that name."""
+        """The provider that the realm names. None when it names none, or names one that is not there."""
 
 
 class ProviderOutageStore(Protocol):
-    """Part of the unit of work. Told by whatever calls a provider, as `Realm.provider` names it."""
+    """All methods need a unit of work. Callers of a provider report here, under the name that `Realm.provider` has for it. Only PostgreSQL
+    implements it.
+    """
 
     async def failed(self, provider: str, at: datetime) -> None:
-        """It could not be reached, or answered that it is down (5xx). What it says about a sign-in is no failure."""
+        """The provider could not be reached, or answered that it is down (5xx). An answer about a sign-in is no failure."""
 
     async def worked(self, provider: str) -> None: ...
 
 
 class Joining(Protocol):
+    """A use case of tenancy implements it: identity stands below tenancy and does not import it."""
+
     async def join_at_sign_in(self, user: UserId, email: Email) -> None:
-        """The person becomes a member of the organization that has proved the domain of this address, or asks to, where it wants that. It
-        is that of the account, and verified. Nothing happens where something is in the way, and a second time. Outside any unit of work.
+        """The person becomes a member of the organization that has proved the domain of this address, or asks to become one if the
+        organization wants that. The address is the account's own, and verified. Nothing happens if something is in the way, or the second
+        time. Outside any unit of work.
         """

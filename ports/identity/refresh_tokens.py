@@ -1,4 +1,4 @@
-"""Where refresh tokens are exchanged."""
+"""The exchange of refresh tokens."""
 
 from datetime import datetime
 from typing import Protocol
@@ -7,12 +7,12 @@ from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 
 
 class RefreshTokens(Protocol):
-    """Outside any unit of work: one statement, one round trip."""
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def rotate(
         self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None
     ) -> PresentedRefreshToken | None:
         """Exchanges the token for its successor if it is a live session's current one, and moves the session's end. Of many callers, one
-        rotates it. None when no such token exists: for an application (`holder`), among those of sessions that it was given; for others,
-        among all that no application was given which could show who it is.
+        rotates it. None when there is no such token. With a `holder`, only the tokens of sessions that the application was given are looked
+        through. Without one, the search leaves out the tokens of applications that have a secret or keys.
         """

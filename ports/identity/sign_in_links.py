@@ -7,13 +7,13 @@ from core.domain.identity.sign_in import ServiceName
 
 
 class SignInLinkStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def are_permitted(self, user: UserId) -> bool:
-        """Whether no active organization of theirs has turned them off."""
+        """Whether no active organization of the person's has turned sign-in links off."""
 
     async def application(self, service: ServiceName, redirect_uri: str) -> tuple[ClientId, str] | None:
-        """The client that a link can lead to, and where: its organization is active, the redirect URI is one of its own, the first where
-        none is named, and it has a secret or keys to redeem a code with. An application without them needs a code challenge, which no
-        mail can carry.
+        """The client that a link can lead to, and the redirect URI. The client's organization is active, the redirect URI is one of its own
+        (the first one by default), and it has a secret or keys to redeem a code with. An application without secret and keys needs a code
+        challenge, which no mail can carry.
         """

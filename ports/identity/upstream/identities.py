@@ -1,4 +1,4 @@
-"""Where the connected accounts at providers are kept."""
+"""The store of connected accounts at providers."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,46 +16,46 @@ class HeldIdentity(Frozen):
 
     identity: ConnectedIdentity
     service: ServiceId | None
-    """In which it was looked for."""
+    """The service in which the identity was looked for."""
 
 
 class IdentityStore(Protocol):
     """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The account is held first.
-    An organization's own provider must vouch for it at that moment: be on, its organization active, the domain of the account's address
-    proved, and the account no platform owner's. Only PostgreSQL implements it.
+    An organization's own provider must vouch for the account at that moment: the provider is on, its organization active, the domain of the
+    account's address proved, and the account no platform owner's. Only PostgreSQL implements it.
     """
 
     async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
-        """The oldest first. With the slugs of a service, only those that are used there."""
+        """The oldest first. With the slugs of a service, only identities that are used in the service."""
 
     async def add(self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None) -> bool:
-        """False when somebody is connected to it, or the account to another one of the provider: of two at once, one gets False; and when
-        the provider does not vouch for the account any more.
+        """False when somebody is connected to the identity already, or the account to another identity of the provider: of two callers at
+        once, one gets False. False also when the provider no longer vouches for the account.
         """
 
     async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
-        """The account now belongs to whoever proved the address: it loses its password and its second factor, and the address is verified.
-        What else its earlier holder had there is the caller's affair. False when somebody has verified it meanwhile, or it has another
-        address by now.
+        """The account now belongs to the person who has proved the address. It loses its password and its second factor, and the address is
+        verified. The caller removes what else the earlier holder had there. False when somebody has verified the address meanwhile, or the
+        account has another address by now.
         """
 
     async def keep_email(self, identity: IdentityId, email: str) -> None:
-        """The address that the provider tells now. Needs no round trip of its own."""
+        """Keeps the address that the provider tells now. Needs no round trip of its own."""
 
     async def own_membership(self, provider: str, account: Account, at: datetime) -> None:
-        """Whoever signs in at an organization's own provider belongs there by that: a membership that others have made becomes their own,
-        if the provider vouches for the account. Needs no round trip of its own.
+        """A person who signs in at an organization's own provider belongs to the organization by that act: a membership that others have
+        made becomes the person's own, if the provider vouches for the account. Needs no round trip of its own.
         """
 
     async def hold(self, user: UserId, provider: str) -> HeldIdentity | None: ...
 
     async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
-        """The last two are slugs. None also when there is no such service, or its organization is not active."""
+        """`organization` and `service` are slugs. None also when there is no such service, or its organization is not active."""
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
-        """Whether it came to be through another service or on the platform, or is used in another service."""
+        """Whether the identity was connected through another service or on the platform, or is used in another service."""
 
     async def remove(self, identity: IdentityId) -> None: ...
 
     async def remove_all(self, user: UserId) -> None:
-        """With the tokens that services have there. Needs no round trip of its own."""
+        """Removes all identities, with the tokens that services have at the providers. Needs no round trip of its own."""

@@ -1,4 +1,4 @@
-"""Upstream providers, each spoken to in its own protocol."""
+"""Upstream providers, and the protocol of each."""
 
 from typing import Protocol
 
@@ -9,21 +9,25 @@ from core.domain.secrets import Secret, Token
 
 
 class GrantEnded(Exception):
-    """The provider does not renew this any more: the person has to sign in there again."""
+    """The provider no longer renews the tokens: the person has to sign in there again."""
 
 
 class UpstreamProtocols(Protocol):
+    """OpenID Connect and the protocols of single providers implement it. A new provider is one more implementation."""
+
     async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
-        """Where the person goes. Raises `OAuthError`."""
+        """The provider's page that the person goes to. Raises `OAuthError`."""
 
     async def look(self, upstream: Upstream) -> None:
-        """Whether the provider answers, as it was seen a minute ago at most. Raises `ProviderAway`."""
+        """Looks whether the provider answers; an answer counts for a minute. Raises `ProviderAway`."""
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
-        """Whom the provider vouches for. Raises `OAuthError`, and `NotVouched` for what shows nobody's identity."""
+        """The person whom the provider vouches for, and the tokens. Raises `OAuthError`; raises `NotVouched` for an answer that shows
+        nobody's identity.
+        """
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
-        """Raises `OAuthError`, `GrantEnded`, and `NotVouched` for what is no answer."""
+        """Raises `OAuthError`, `GrantEnded`, and `NotVouched` for a malformed answer."""
 
     async def check(self, issuer: str) -> None:
-        """Looks an organization's own provider up. Raises `BadRequest` when nobody can sign in through it."""
+        """Looks up an organization's own provider. Raises `BadRequest` when nobody can sign in through it."""

@@ -1,4 +1,4 @@
-"""Where it is kept what services may do at providers."""
+"""The store of the tokens that services have at providers."""
 
 from datetime import datetime
 from typing import Protocol
@@ -10,7 +10,7 @@ from core.frozen import Frozen
 
 
 class GrantFound(Frozen, kw_only=True):
-    """What an application has at a provider. `grant` is None where the person is not connected there through it."""
+    """The tokens of an application at a provider. `grant` is None when the person is not connected there through the application."""
 
     way: WayThrough
     grant: IdentityGrant | None
@@ -22,23 +22,23 @@ class IdentityGrantStore(Protocol):
     """
 
     async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
-        """The last two are slugs."""
+        """`organization` and `service` are slugs."""
 
     async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
-        """Whether this client was given something that renews its tokens."""
+        """Whether the provider has given this client a refresh token."""
 
     async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
-        """In place of what was there, or only if there was nothing. Without a refresh token, the one that the same client was given before
-        goes on counting. Needs no round trip of its own.
+        """Replaces the grant that was there; without `replaces`, keeps that one. A grant without a refresh token keeps the refresh token
+        that the same client was given before. Needs no round trip of its own.
         """
 
     async def remove(self, identity: IdentityId, service: ServiceId) -> None: ...
 
     async def lease(self, grant: IdentityGrant, now: datetime, until: datetime) -> bool:
-        """Of many, one may refresh it. False when somebody else does, or has."""
+        """Of many callers, one may refresh the grant. False when somebody else is refreshing it, or has."""
 
     async def renew(self, grant: IdentityGrant, leased_until: datetime, at: datetime) -> bool:
-        """The new tokens, if the lease is still the one that was taken. Without a refresh token, the one that is there stays."""
+        """Stores the new tokens, if the caller still has the lease. Without a new refresh token, the old one stays."""
 
     async def give_up(self, grant: IdentityGrantId, leased_until: datetime, *, ended: bool) -> None:
-        """Ends the lease. `ended`: its refresh token counts no more."""
+        """Ends the lease. With `ended`, the refresh token no longer counts."""

@@ -14,31 +14,33 @@ from core.domain.identity.upstream.sign_in import NewState, ServicePlace, TakenS
 
 
 class UpstreamLookup(Protocol):
-    """Outside any unit of work: each is one statement, one round trip; two for whoever connects an identity and comes back."""
+    """Each method is one statement and one round trip, outside any unit of work; `take` needs two for a person who comes back to connect an
+    identity. Only PostgreSQL implements it.
+    """
 
     async def way(self, provider: str, place: ServicePlace) -> WayThrough: ...
 
     async def own(self, organization: str) -> OwnProviders:
-        """What the organization with this slug has, while it is active."""
+        """The own providers of the organization with this slug, while it is active."""
 
     async def leave(self, state: NewState, place: ServicePlace, begun: Flow | None = None) -> WayThrough:
-        """Keeps the state if there is a client to leave with, and for a flow the organization that the place names: what is found says so.
-        `begun` is the flow, if that begins with this; it is kept in any case.
+        """Keeps the state if there is a client at the provider. For a flow, it also keeps the organization that the place names. The answer
+        says whether both were found. `begun` is a flow that begins here; it is kept in any case.
         """
 
     async def asker(self, session: SessionId) -> Asker | None:
-        """None when it has ended, or its organization is not active."""
+        """None when the session has ended, or its organization is not active."""
 
     async def take(self, digest: bytes, provider: str, browser: bytes) -> TakenState | None:
-        """Once: whoever gets it has used it up. It must be this browser's, and must not have expired. Where somebody connects an identity,
-        the sessions in which they asked for it and went to the provider must still live.
+        """Uses the state up: of many callers, one gets it. The state must be of this browser and must not have expired. For a person who
+        connects an identity, the sessions in which they asked for it and went to the provider must still live.
         """
 
     async def used(self, digest: bytes, provider: str, browser: bytes) -> UsedState | None:
-        """What somebody has taken in this browser a moment ago. None: nobody has, or it was settled that it leads nowhere."""
+        """The state that somebody took in this browser a moment ago. None when nobody did, or when it led nowhere."""
 
     async def settle(self, digest: bytes, led_to: str) -> None:
-        """Where it has led to, who took it; nowhere, without an address."""
+        """Records the address that the taken state has led to. An empty address means that it led nowhere."""
 
     async def meet(
         self,
@@ -50,6 +52,6 @@ class UpstreamLookup(Protocol):
         organization: OrganizationId | None = None,
         user: UserId | None = None,
     ) -> Encounter:
-        """Whom the provider's word may be about. `organization` is the one whose own provider it is. With `user`, who wants to connect the
-        identity, nobody is looked for by an address.
+        """The accounts that the provider's assertion may be about. `organization` is the one whose own provider it is. `user` is a person
+        who wants to connect the identity; then no account is looked for by an address.
         """
