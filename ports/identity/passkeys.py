@@ -79,7 +79,7 @@ class Authenticators(Protocol):
     """A library for WebAuthn implements it."""
 
     async def read_registration(self, given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
-        """Reads and checks everything but the challenge, and returns it. Raises `PasskeyRefused` when not even the challenge can be read."""
+        """Reads and checks everything but the challenge, and returns it. Raises `PasskeyRefused` when the challenge cannot be read."""
 
     async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
         """Reads and checks everything but the signature. Raises `PasskeyRefused` when not even the challenge can be read."""
