@@ -1,4 +1,4 @@
-"""Where authorization codes are kept: as digests."""
+"""The store of authorization codes, as digests, and their exchange."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,15 +13,16 @@ class AuthorizationCodeStore(Protocol):
     """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
-        """The account is held first. False when the account or the service has ended, when the service has registered other addresses, or
-        when nothing permits the code any more: the consent of the person or, `by_trust`, their own membership of an organization that
-        trusts the service.
+        """The account is held first. False when the account or the service has ended, or when the service has registered other redirect
+        URIs. False also when nothing permits the code any more: the consent of the person or, `by_trust`, their own membership of an
+        organization that trusts the service.
         """
 
 
 Redemption = Redeemed | EarlierUse | Contended | None
-"""What became of a claim: of many callers, one gets `Redeemed`. `EarlierUse` for a code that was redeemed before, whoever claims it. None
-for any other that does not open."""
+"""The result of a claim. Of many callers, one gets `Redeemed`. `EarlierUse` is for a code that was redeemed before, by any claim. None is
+for every other code that does not open.
+"""
 
 
 class CodeRedemption(Protocol):
@@ -31,11 +32,11 @@ class CodeRedemption(Protocol):
     """
 
     async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
-        """For a client that has shown who it is."""
+        """For a client that has been authenticated."""
 
     async def redeem_with_secret(
         self, claim: Claim, client: ClientId, secret_digest: bytes | None, opening: Opening, at: datetime
     ) -> tuple[RegisteredClient, Redemption] | None:
-        """For one that shows a secret: it is looked up on the way, as `ClientLookup.find` does. Nothing is redeemed unless the secret is
-        one of the client's and its organization is active. None when there is no such client.
+        """For a client that shows a secret: the same statement looks the client up, as `ClientLookup.find` does. Redeems nothing unless the
+        secret is one of the client's and its organization is active. None when there is no such client.
         """

@@ -1,4 +1,4 @@
-"""Who meets whom when an application sends somebody here, and where pushed requests are kept."""
+"""What an application's request for authorization finds here, and the store of pushed requests."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,24 +14,28 @@ from core.frozen import Frozen
 class AuthorizationEncounter(Frozen):
     application: RequestingApplication
     signed_in: SignedInPerson | None
-    """The caller that was asked with, as the application will know them."""
+    """The caller, as the application will know them."""
     pushed: Mapping[str, Any] | None = None
-    """The pushed request that was taken."""
+    """The pushed request that this look-up has used up."""
 
 
 class Encounters(Protocol):
-    """Outside any unit of work: one statement, one round trip. Services that are being deleted, and their organizations, do not exist."""
+    """Each method is one statement and one round trip, outside any unit of work. Services that are being deleted, and their organizations,
+    do not exist here. Only PostgreSQL implements it.
+    """
 
     async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
         """None when no service has this client id."""
 
     async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
-        """By their slugs."""
+        """By the slugs of organization and service."""
 
     async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
-        """The same, and the request that this client has pushed. It is gone then: of many at once, one finds it."""
+        """As `find`, with the request that this client has pushed. Uses the request up: of many callers at once, one finds it."""
 
 
 class PushedRequestStore(Protocol):
+    """Only PostgreSQL implements it."""
+
     async def add(self, id: PushedRequestId, digest: bytes, service: ServiceId, request: Mapping[str, Json], expires_at: datetime) -> None:  # noqa: A002 - the noun's own word
-        """One statement, outside any unit of work."""
+        """One statement and one round trip, outside any unit of work."""

@@ -1,10 +1,10 @@
-"""Where the origins of applications that run in browsers are looked up."""
+"""Look-up of the origins of applications that run in browsers."""
 
 from typing import Protocol
 
 
 class ClientOriginLookup(Protocol):
-    """Outside any unit of work, one statement."""
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def includes(self, origin: str) -> bool:
         """Whether a public web client of an active organization has a redirect URI of this origin."""

@@ -1,4 +1,4 @@
-"""Where clients are looked up, and how their assertions are read."""
+"""Look-ups of clients, and the reading of their assertions."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,26 +9,28 @@ from core.domain.json import Json
 
 
 class ClientLookup(Protocol):
-    """Outside any unit of work, one statement and one round trip."""
+    """Look-ups of many requests share one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, client: ClientId, secret_digest: bytes | None) -> RegisteredClient | None:
-        """The service, and whether it has this secret. None when there is no such service, or it or its organization is being deleted."""
+        """The client, and whether it has this secret. None when there is no such service, or the service or its organization is being
+        deleted.
+        """
 
 
 class UsedAssertions(Protocol):
-    """Outside any unit of work, one statement and one round trip."""
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def use(self, client: RegisteredClient, assertion: UsedAssertion) -> bool:
-        """False when the assertion has been used before: of two callers, one gets True. Also when the client is gone or closed by now, or
-        has other keys, or another address for them.
+        """False when the assertion has been used before: of two callers, one gets True. False also when the client is gone or closed by
+        now, or has other keys, or another address for them.
         """
 
 
 class ClientAssertions(Protocol):
-    """Reads assertions: JSON Web Tokens under a client's own keys."""
+    """Reads assertions: JSON Web Tokens under a client's own keys. A library implements it."""
 
     def claimed_client(self, assertion: str) -> str:
         """The client that the assertion names, before anything is verified. Raises `Unauthorized`."""
 
     def verify(self, assertion: str, keys: Mapping[str, Json]) -> Mapping[str, Json]:
-        """The claims, under one of these keys and with an algorithm that the key is for. Raises `Unauthorized`."""
+        """The claims, verified under one of these keys with an algorithm that the key is for. Raises `Unauthorized`."""

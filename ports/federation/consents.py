@@ -1,4 +1,4 @@
-"""Where consents are kept."""
+"""The store of consents."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,22 +8,22 @@ from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
 
 
 class ConsentStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The account is held first:
-    nobody takes anything back from the person's applications meanwhile. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
+    account is held first, so that nobody withdraws a consent of the person meanwhile. Only PostgreSQL implements it.
     """
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         """The applications that can act for this person, by the names of their organizations and their own."""
 
     async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
-        """Adds to what the person has allowed the service before. Returns whose service it is; None when it is being deleted.
-        When the account has ended, nothing is kept.
+        """Adds scopes to what the person has allowed the service before. Returns the organization of the service; None when the service is
+        being deleted. Nothing is kept when the account has ended.
         """
 
     async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
-        """Ends the service's sessions for this person and the codes that it has not redeemed, too. Returns what there was. None when there
-        was nothing.
+        """Withdraws the consent, and ends the service's sessions for this person and the codes that the service has not redeemed. Returns
+        the access that there was; None when there was none.
         """
 
     async def remove_all(self, user: UserId) -> None:
-        """For an account that goes to somebody else. Its sessions are ended by whoever does that."""
+        """For an account that goes to somebody else. The caller ends its sessions."""

@@ -1,4 +1,4 @@
-"""Where device codes are kept: as digests, for as long as they last."""
+"""The store of device codes, as digests, until they expire."""
 
 from datetime import datetime
 from typing import Protocol
@@ -10,31 +10,33 @@ from core.domain.identifiers import DeviceCodeId, SessionId, UserId
 
 class DeviceCodeStore(Protocol):
     """Outside a unit of work, `ask`, `poll`, `find_entered` and `find` are one statement and one round trip each. The other methods need a
-    unit of work. A person's account is held before their codes are decided about, ended or consumed. Only PostgreSQL implements it.
+    unit of work. In a unit of work, the account of the person is held first. Only PostgreSQL implements it.
     """
 
     async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:
-        """Adds the code, if the client's organization is active and no pending one has its user code. None when there is no such client."""
+        """Adds the code, if the client's organization is active and no pending code has the same user code. None when there is no such
+        client.
+        """
 
     async def poll(self, digest: bytes, shown: ClientCredentials | None, at: datetime) -> Poll | None:
-        """The client as it shows itself, and its device code. Of a pending code it is noted that this poll came, and when it came too soon,
-        all further ones have to come later. `shown`: None for the device code alone, which then says whose it is. None when there is no
-        such client, or no such code to tell it by.
+        """The client that polls, and its device code. A poll of a pending code is recorded. If the poll came too soon, all further polls
+        have to wait longer. With `shown` None, the device code alone tells the client. None when there is no such client, or no such code
+        to tell the client by.
         """
 
     async def find_entered(self, user_code_hmac: bytes) -> EnteredCode | None:
-        """The one that shows this user code and that nobody has decided about."""
+        """The code that shows this user code and that nobody has decided about."""
 
     async def find(self, code: DeviceCodeId) -> EnteredCode | None:
-        """In any state."""
+        """The code, in any state."""
 
     async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
-        """With what the session has proved. Of two at once, one gets True. False when the code is not pending any more, or the session has
-        ended.
+        """Approves the code with what the session has proved. Of two callers at once, one gets True. False when the code is no longer
+        pending, or the session has ended.
         """
 
     async def deny(self, code: DeviceCodeId, user: UserId, at: datetime) -> bool:
-        """False when it is not pending any more."""
+        """False when the code is no longer pending."""
 
     async def consume(self, code: DeviceCodeId, at: datetime) -> DeviceApproval | None:
-        """Of many at once, one gets it."""
+        """Of many callers at once, one gets the approval."""

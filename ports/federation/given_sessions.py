@@ -1,4 +1,4 @@
-"""Where the sessions of applications are looked up."""
+"""Look-ups of the sessions that applications were given."""
 
 from typing import Protocol
 
@@ -8,12 +8,14 @@ from core.domain.identifiers import ClientId, SessionId, UserId
 
 
 class GivenSessionLookup(Protocol):
-    """Outside any unit of work, one statement and one round trip each."""
+    """Look-ups of many requests share one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(
         self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId
     ) -> tuple[RegisteredClient, LivingSession | None] | None:
-        """What `ClientLookup.find` finds, and beside it this person's session, if it counts at this moment and is in a service."""
+        """The client, as `ClientLookup.find` finds it, and this person's session, if the session is alive at this moment and is in a
+        service.
+        """
 
     async def find_by_refresh_token(self, digest: bytes) -> GivenSession | None:
         """None when no application was given a session with such a refresh token."""

@@ -1,4 +1,4 @@
-"""Where logout notices are kept. They are written by the statements that end sessions."""
+"""The store of logout notices. The statements that end sessions write them."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ class ClaimedService(ClaimedReceiver, kw_only=True):
 
 
 class LogoutNoticeLookup(Protocol):
-    """Outside any unit of work, one statement."""
+    """Outside any unit of work. Only PostgreSQL implements it."""
 
     async def list(self, organization: OrganizationId, slug: str, page: Page, *, delivered: bool | None) -> Listed[LogoutNotice] | None:
         """Newest first. The total is counted up to `MOST_COUNTED`. None when the organization has no such service."""

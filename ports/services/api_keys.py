@@ -1,4 +1,4 @@
-"""Where API keys are kept: as digests."""
+"""The store of API keys, as digests."""
 
 from typing import Protocol
 
@@ -9,10 +9,12 @@ from core.domain.tenancy.machine_keys import KnownKey
 
 
 class ApiKeyLookup(Protocol):
-    """Outside any unit of work, one statement and one round trip each. Keys of services that are being deleted do not exist here."""
+    """Each method is one statement and one round trip, outside any unit of work. Look-ups of keys by many requests share one statement, so
+    they stay apart from `ApiKeyStore`. Keys of services that are being deleted do not exist here. Only PostgreSQL implements it.
+    """
 
     async def find(self, digest: bytes) -> KnownKey[KeyHolder] | None:
-        """Asked on every request with a key. None when there is no such key, or its service or organization is gone."""
+        """Every request with a key asks here. None when there is no such key, or its service or organization is gone."""
 
     async def list(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[ApiKey] | None:
         """Newest first, expired keys included. None when the organization has no such service."""
@@ -22,7 +24,7 @@ class ApiKeyLookup(Protocol):
 
 
 class ApiKeyStore(Protocol):
-    """Part of the unit of work. Keys of services that are being deleted do not exist here."""
+    """All methods need a unit of work. Keys of services that are being deleted do not exist here. Only PostgreSQL implements it."""
 
     async def add(self, key: ApiKey, digest: bytes) -> int | None:
         """Returns how many keys the service had before. None when another key has this prefix; then nothing is added. The service is held
@@ -30,9 +32,9 @@ class ApiKeyStore(Protocol):
         """
 
     async def delete(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> PlacedKey | None:
-        """Returns what it was. None when the organization has no such service, or the service no such key: of two
-        callers, one gets None.
+        """Returns the deleted key. None when the organization has no such service, or the service no such key: of two callers, one gets
+        None.
         """
 
     async def revoke(self, prefix: str) -> PlacedKey | None:
-        """The same for a caller who knows only how the key begins, in any organization."""
+        """As `delete`, for a caller who knows only the prefix of the key, in any organization."""

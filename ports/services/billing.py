@@ -1,4 +1,4 @@
-"""Billing: where news and subscriptions of the payment provider are kept, and what is asked of the provider itself."""
+"""The store of news and subscriptions from the payment provider, and the payment provider itself."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -23,8 +23,9 @@ class BillingOutcome(StrEnum):
 
 
 class LikelyBuyer(Frozen):
-    """Whose subscription it seems to be. `is_user` is False for somebody who has not used the service before buying. `new_customer` is one
-    of whom nobody here has heard, while the organization has never had any: None where they belong together already.
+    """The person whose subscription it seems to be. `is_user` is False for a person who has not used the service before buying.
+    `new_customer` is a customer of whom nobody here has heard, of an organization that has never had one. It is None when customer and
+    organization belong together already.
     """
 
     buyer: Buyer
@@ -33,8 +34,8 @@ class LikelyBuyer(Frozen):
 
 
 class HeldSubscription(Frozen):
-    """A subscription at the provider, locked, with all others of the same person and service. `buyer` is None until it is known whose it
-    is. `news` is what waits, oldest first.
+    """A subscription at the provider, locked with all others of the same person and service. `buyer` is None until the buyer is known.
+    `news` holds the waiting news, oldest first.
     """
 
     own: Managed
@@ -53,8 +54,8 @@ class SettledBillingEvent(Frozen):
 
 
 class Customer(Frozen):
-    """An organization as the payment provider's customer. `attempt` counts the requests that may have made it there, the last
-    of them at `asked_at`.
+    """An organization as the payment provider's customer. `attempt` counts the requests that may have made the customer there. The last of
+    those left at `asked_at`.
     """
 
     id: UUID
@@ -66,8 +67,8 @@ class Customer(Frozen):
 
 
 class BegunCheckout(Frozen):
-    """A checkout that somebody began. `external_id` is None until the provider has answered. `has_led_somewhere`: we have heard of a
-    subscription since, so it may have been paid long ago.
+    """A checkout that somebody began. `external_id` is None until the provider has answered. With `has_led_somewhere`, news of a
+    subscription has come since, so the checkout may have been paid long ago.
     """
 
     id: UUID
@@ -78,7 +79,7 @@ class BegunCheckout(Frozen):
 
 
 class PlanOffer(Frozen):
-    """What is known when somebody wants to buy a plan of a service. `plan` is None when there is no such plan anywhere."""
+    """The facts that decide whether somebody may buy a plan of a service. `plan` is None when there is no such plan anywhere."""
 
     organization: OrganizationId
     service: ServiceId
@@ -93,14 +94,14 @@ class PlanOffer(Frozen):
 
 
 class PortalAccess(Frozen):
-    """The organization's customer at the provider, if it is one, and where its services send people."""
+    """The organization's customer at the provider, if it has one, and the redirect URIs of its services."""
 
     customer: str | None
     redirect_uris: Sequence[str]
 
 
 class Reader(Frozen):
-    """Who gets a mail about a subscription, and whose service it is."""
+    """The person who gets a mail about a subscription, with the names of the service and its organization."""
 
     email: Email
     language: Language | None
@@ -109,59 +110,63 @@ class Reader(Frozen):
 
 
 class BillingStore(Protocol):
-    """Part of the unit of work."""
+    """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def candidate(self, subject: str, look: Snapshot | None) -> LikelyBuyer | None:
-        """By what is known, by news that wait, or by a look at the provider. None where customer, organization, service and person do not
-        belong together, or one of them is gone.
+        """The likely buyer, by what is known, by waiting news, or by a look at the provider. None when customer, organization, service and
+        person do not belong together, or one of them is gone.
         """
 
     async def enroll(self, buyer: Buyer, at: datetime) -> None:
         """Makes the buyer a user of the service."""
 
     async def hold(self, subject: str, buyer: Buyer | None, look: Snapshot | None, at: datetime) -> HeldSubscription:
-        """After holding the buyer's subscriptions. Makes the row if it is new."""
+        """Adds the row if the subscription is new. Called after the subscriptions of the buyer are held."""
 
     async def save(self, own: Managed, buyer: Buyer | None, check_at: datetime | None, at: datetime) -> None: ...
 
     async def assign(self, external_id: str, subscription: SubscriptionId) -> None:
-        """Makes a record of ours the one of that subscription."""
+        """Ties a record of ours to this subscription at the provider."""
 
     async def settle(self, settled: Sequence[SettledBillingEvent], at: datetime) -> None: ...
 
     async def reader(self, buyer: Buyer) -> Reader | None:
-        """None for a deactivated account."""
+        """None when the account is deactivated."""
 
     async def offer(self, organization_slug: str, service_slug: str, plan: UUID, user: UserId) -> PlanOffer | None:
         """None when there is no such service."""
 
     async def customer(self, organization: OrganizationId, id: UUID, at: datetime) -> Customer | None:  # noqa: A002 - the column's name
-        """The organization's current one, held; made under this id when there is none. None when the organization is being deleted."""
+        """The organization's current customer, held. If there is none, one is made under this id. None when the organization is being
+        deleted.
+        """
 
     async def ask_for_customer(self, customer: UUID, attempt: int, at: datetime | None) -> None:
-        """Without a time: the attempt has ended, and it must be asked what came of it."""
+        """Records an attempt to make the customer. Without a time, the attempt has ended, and the provider must be asked for its result."""
 
     async def link_customer(self, customer: UUID, external_id: str) -> str | None:
-        """Unless it is linked already. What it is linked to by now: None if it has ended."""
+        """Links the customer unless it is linked already. Returns the id that it is linked to now; None when the customer has ended."""
 
     async def end_customer(self, external_id: str, at: datetime) -> None: ...
 
     async def begin_checkout(self, service: ServiceId, user: UserId, checkout: BegunCheckout, *, instead_of: UUID | None) -> bool:
-        """False when the person's last checkout is not, or no longer, that one; and when the person or the service is gone, or the
-        organization is not active.
+        """Begins a checkout `instead_of` the person's last one. False when the person's last checkout is another one by now. False also
+        when the person or the service is gone, or the organization is not active.
         """
 
     async def forget_checkout(self, service: ServiceId, user: UserId, checkout: UUID) -> None:
-        """The next one is a new one."""
+        """The next checkout of the person is a new one."""
 
     async def portal(self, organization: OrganizationId) -> PortalAccess: ...
 
     async def answer_checkout(self, service: ServiceId, user: UserId, checkout: UUID, external_id: str) -> bool:
-        """False when the person has begun another one meanwhile, the service is gone, or the organization is not active any more."""
+        """Keeps the answer of the provider. False when the person has begun another checkout meanwhile, the service is gone, or the
+        organization is no longer active.
+        """
 
 
 class ListedEvent(Frozen):
-    """An event, for operators."""
+    """An event of the provider, for operators."""
 
     id: str
     type: str
@@ -174,27 +179,27 @@ class ListedEvent(Frozen):
 
 
 class WaitingBillingEvents(Frozen):
-    """How many events have not been applied, and since when the oldest has waited."""
+    """How many events have not been applied, and since when the oldest of them has waited."""
 
     events: int
     oldest: datetime | None
 
 
 class BillingInbox(Protocol):
-    """Outside any unit of work, one statement each."""
+    """Each method is one statement, outside any unit of work. Only PostgreSQL implements it."""
 
     async def take(self, news: News, outcome: BillingOutcome | None, at: datetime) -> bool:
-        """Keeps an event. With an outcome, nothing is left to do about it. False when it was there already."""
+        """Keeps an event. An event with an outcome needs no further work. False when the event was there already."""
 
     async def due(self, before: datetime, limit: int) -> Sequence[tuple[str, bool]]:
-        """Subjects with news that wait, longest first, and whether each is a customer."""
+        """Subjects with waiting news, the longest wait first, and whether each subject is a customer."""
 
     async def customer_news(self, subject: str) -> Sequence[News]: ...
 
     async def failed(self, subject: str, error: str, again: datetime) -> None: ...
 
     async def retry(self, event: str | None) -> int:
-        """Makes one event due now, or all that wait. Returns how many."""
+        """Makes one event due now, or all waiting events. Returns how many."""
 
     async def list(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
         """Newest first."""
@@ -202,10 +207,10 @@ class BillingInbox(Protocol):
     async def waiting(self) -> WaitingBillingEvents: ...
 
     async def differs(self, looks: Mapping[str, Snapshot]) -> Sequence[str]:
-        """Those of them that we know otherwise, or do not know although they claim to be ours."""
+        """The subscriptions of which we know something else, and those that name us and that we do not know."""
 
     async def claim_checks(self, limit: int, again: datetime) -> Sequence[str]:
-        """Subscriptions to be looked at, each for one caller until `again`."""
+        """Subscriptions that somebody should look at. Each is for one caller until `again`."""
 
     async def checked(self, subject: str, check_at: datetime | None) -> None: ...
 
@@ -214,16 +219,16 @@ class BillingInbox(Protocol):
     async def cancelled(self, subject: str) -> None: ...
 
     async def cancel_again(self, living: Sequence[str]) -> int:
-        """Those of them that nobody is to pay for any more, and that we took for cancelled. Returns how many."""
+        """Marks those subscriptions that we took for cancelled and that nobody should pay for any more. Returns how many."""
 
     async def claim_sweep(self, lease: timedelta) -> tuple[str | None] | None:
-        """Where the daily look goes on. None when it is not due, or somebody else has it."""
+        """The cursor at which the daily look goes on. None when the look is not due, or another process has it."""
 
     async def swept(self, cursor: str | None, due_at: datetime) -> None: ...
 
 
 class PaymentRefused(Exception):
-    """The provider has said no. `code` is its own word; `about` the part of the request that it is about."""
+    """The provider refused the request. `code` is the provider's own word. `about` is the part of the request that it refused."""
 
     def __init__(self, status: int, code: str, about: str = "") -> None:
         self.status = status
@@ -233,8 +238,8 @@ class PaymentRefused(Exception):
 
 
 class PaymentUnavailable(Exception):
-    """No answer, or none that says anything. Whether it was done is not known. `after` is how long the provider wants to be left alone.
-    `answered`: it has failed over the request, and would answer the same to the same key.
+    """There was no answer, or one without meaning: the request may or may not have been carried out. `after` is how long the provider wants
+    no further request. With `answered`, the provider has failed over the request, and would answer the same to the same key.
     """
 
     def __init__(self, reason: str, after: timedelta | None = None, *, answered: bool = False) -> None:
@@ -245,7 +250,7 @@ class PaymentUnavailable(Exception):
 
 
 class CheckoutRequest(Frozen):
-    """`key` is the same for every try of the same request."""
+    """A request for a checkout. `key` is the same for every try of the same request."""
 
     key: str
     customer: str
@@ -263,7 +268,7 @@ class OpenedCheckout(Frozen):
 
 
 class ProviderSubscriptions(Frozen):
-    """Subscriptions as they are at the provider, at this time there. `cursor` leads to the next page; None: this is the last one."""
+    """Subscriptions as they are at the provider, at this time there. `cursor` leads to the next page; None on the last page."""
 
     subscriptions: Mapping[str, Snapshot]
     at: datetime
@@ -271,7 +276,9 @@ class ProviderSubscriptions(Frozen):
 
 
 class PaymentProvider(Protocol):
-    """Each raises `PaymentRefused` or `PaymentUnavailable`."""
+    """Each method raises `PaymentRefused` or `PaymentUnavailable`. A client of a hosted checkout implements it; another payment provider
+    would be another implementation.
+    """
 
     async def create_customer(self, key: str, customer: UUID, organization: OrganizationId, name: str) -> str: ...
 
@@ -280,7 +287,7 @@ class PaymentProvider(Protocol):
     async def open_checkout(self, checkout: CheckoutRequest) -> OpenedCheckout: ...
 
     async def close_checkout(self, checkout: str) -> None:
-        """So that nobody can pay there any more. One that is closed, or paid, is refused."""
+        """Nobody can pay there any more. The provider refuses to close a checkout that is closed or paid."""
 
     async def is_checkout_paid(self, checkout: str) -> bool: ...
 
@@ -291,4 +298,4 @@ class PaymentProvider(Protocol):
     async def subscriptions(self, cursor: str | None) -> ProviderSubscriptions: ...
 
     async def cancel(self, subject: str) -> None:
-        """At once. One that is over already is no error."""
+        """Cancels the subscription at once. A subscription that is over already is no error."""

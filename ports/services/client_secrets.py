@@ -1,4 +1,4 @@
-"""Where client secrets are kept: as digests."""
+"""The store of client secrets, as digests."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,8 +8,8 @@ from core.domain.services.client_secrets import ClientSecret
 
 
 class ClientSecretStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The service is held first.
-    Only PostgreSQL implements it.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
+    service is held first. Only PostgreSQL implements it.
     """
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
@@ -20,4 +20,4 @@ class ClientSecretStore(Protocol):
     async def add(self, secret: ClientSecret, digest: bytes) -> None: ...
 
     async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
-        """Returns what it was. None when the service has no such secret: of two callers, one gets None."""
+        """Returns the deleted secret. None when the service has no such secret: of two callers, one gets None."""

@@ -13,13 +13,13 @@ class EndUserStore(Protocol):
     """
 
     async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:
-        """People whose address contains `search` literally, newest account first, for all services or for one. None when the organization
+        """People whose address contains `search` literally, the newest account first, in all services or in one. None when the organization
         has no such service.
         """
 
     async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None: ...
 
     async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
-        """End the person's sessions in the organization's services, with what was approved and has none yet, and no others. The account is
-        held. Returns how many; None when they use none of its services.
+        """Ends the person's sessions in the organization's services, and approved codes that have no session yet, and no other sessions.
+        The account is held. Returns how many sessions ended; None when the person uses none of the organization's services.
         """

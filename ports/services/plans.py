@@ -1,4 +1,4 @@
-"""Where plans are kept. A deleted plan is known only to the subscriptions that were once on it."""
+"""The store of plans."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,18 +21,17 @@ class PlanStore(Protocol):
     async def add(self, plan: Plan) -> None: ...
 
     async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
-        """It stays as it is, and nobody subscribes to it, until the unit of work ends. None when the service has no such plan."""
+        """The plan stays as it is, and nobody subscribes to it, until the unit of work ends. None when the service has no such plan."""
 
     async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
-        """A plan of any service, for a person who is about to subscribe. If it belongs to this service, it stays as it is until the unit of
-        work ends, and so does the plan that they are `leaving`. None when there is no such plan.
-
-        This is the only way to hold two plans. Both are held at once, because two people who change places would otherwise wait for each
-        other. Called before anything is changed about subscriptions to either.
+        """A plan of any service, for a person who is about to subscribe. A plan of this service stays as it is until the unit of work ends,
+        and so does the plan that the person is `leaving`. None when there is no such plan. This method is the only way to hold two plans.
+        It holds both at once, because two people who change places would otherwise wait for each other. Call it before anything is changed
+        about subscriptions to either plan.
         """
 
     async def save(self, plan: Plan) -> None:
-        """Everything but id, service and creation. After `hold`."""
+        """Saves everything but id, service and creation. After `hold`."""
 
     async def delete(self, plan: PlanId, at: datetime) -> None:
         """After `hold`."""

@@ -1,4 +1,4 @@
-"""The keys that services publish under an address of theirs."""
+"""The keys that services publish under addresses of their own."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,15 +9,19 @@ from core.domain.json import Json
 
 
 class KeySets(Protocol):
+    """A guarded HTTP client implements it."""
+
     async def fetch(self, url: str) -> Mapping[str, Json]:
-        """As they are published now. Raises `BadRequest` for what is no such set, and `OutboundFailed`."""
+        """The keys as the service publishes them now. Raises `BadRequest` for an answer that is no key set, and `OutboundFailed`."""
 
     async def renewed(self, url: str) -> Mapping[str, Json] | None:
-        """As they were published some seconds ago at most. Callers who come at once share one look, and so does everybody who comes within
-        some seconds of it, whatever it came to. None: they could not be read.
+        """The keys as the service published them some seconds ago at most. Callers at the same time, and in the seconds after, share one
+        look and its result. None when the keys could not be read.
         """
 
 
 class KeptKeys(Protocol):
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+
     async def keep(self, service: ServiceId, url: str, keys: Mapping[str, Json], at: datetime) -> None:
-        """As long as the service still publishes its keys there."""
+        """Stores the keys, if the service still publishes its keys at this address."""

@@ -1,4 +1,4 @@
-"""Where it is counted how much a service is used."""
+"""Counts of how much a service is used."""
 
 from datetime import datetime
 from typing import Protocol
@@ -8,7 +8,7 @@ from core.domain.services.service_analytics import ServiceAnalytics
 
 
 class ServiceAnalyticsLookup(Protocol):
-    """Outside any unit of work, one statement, one round trip."""
+    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, service: ServiceId, since: datetime) -> ServiceAnalytics | None:
         """Sign-ins from `since` on. None when the service is gone."""

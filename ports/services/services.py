@@ -1,4 +1,4 @@
-"""Where services are kept."""
+"""The store of services."""
 
 from datetime import datetime
 from typing import Protocol
@@ -17,30 +17,32 @@ class ServiceStore(Protocol):
     async def list(
         self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
     ) -> ServiceList | None:
-        """Oldest first; all of them unless a limit is given. None when the organization is being deleted."""
+        """Oldest first; all services unless a limit is given. None when the organization is being deleted."""
 
     async def get(self, organization: OrganizationId, slug: str) -> Service | None: ...
 
     async def add(self, service: Service) -> bool:
-        """False when the organization has one with this slug: of two callers, one gets False. After the organization is held."""
+        """False when the organization has a service with this slug: of two callers, one gets False. The organization is held before."""
 
     async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
-        """How many services it has and may have. After the organization is held."""
+        """How many services the organization has and may have. Called after the organization is held."""
 
     async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
-        """One change to it, or to the number of something it has, at a time. It stays as it is until the unit of work ends. None when there
-        is none.
+        """One change to the service, or to the number of its plans, keys or secrets, at a time. It stays as it is until the unit of work
+        ends. None when there is no such service.
         """
 
     async def save(self, service: Service) -> None:
-        """Everything but id, organization, slug, client id and creation. After `hold`."""
+        """Saves everything but id, organization, slug, client id and creation. After `hold`."""
 
     async def delete(self, service: ServiceId, at: datetime) -> None:
-        """Gone from every answer with the commit. Its rows are removed in batches. After `hold`."""
+        """The service is gone from every answer with the commit. Its rows are removed in batches. After `hold`."""
 
 
 class ServiceRegister(Protocol):
-    """For all organizations. Services and organizations that are being deleted do not exist here."""
+    """The services of all organizations, outside any unit of work. Services and organizations that are being deleted do not exist here.
+    Only PostgreSQL implements it.
+    """
 
     async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
         """Newest first. The total is counted up to `MOST_COUNTED`."""

@@ -1,4 +1,4 @@
-"""Where subscriptions are kept. A user's current one is the active or past-due one, otherwise the newest."""
+"""The store of subscriptions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,29 +24,29 @@ class SubscriptionStore(Protocol):
     """
 
     async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
-        """All of them, oldest first, with their exact number; filtered by the status that was last written down."""
+        """All subscriptions, oldest first, with their exact number. `status` filters by the status that was last written down."""
 
     async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
-        """None when there is none."""
+        """None when the user has no current subscription."""
 
     async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
-        """What this user's tokens for the service say. None when the service or the user is gone."""
+        """The subscription as this user's tokens for the service tell it. None when the service or the user is gone."""
 
     async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
         """One change to a user's subscriptions at a time. None when the person is not a user of the service."""
 
     async def add(self, subscription: Subscription) -> bool:
-        """False when the user has an active or past-due one already: of two callers, one gets False."""
+        """False when the user has an active or past-due subscription already: of two callers, one gets False."""
 
     async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
-        """Plan, status and end of the period. After `hold`. `overridden_at` is when somebody other than the payment provider said so, for
-        one that it manages.
+        """Saves plan, status and end of the period. `overridden_at` is the time at which somebody other than the payment provider changed a
+        subscription that the provider manages. After `hold`.
         """
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
-        """All of them, current and earlier. After `hold`."""
+        """Deletes all subscriptions of the user, current and earlier. After `hold`."""
 
     async def expire_due(self, since: datetime | None, most: int) -> Sequence[Expired]:
-        """Write down that the periods of active ones have ended, earliest end first, from `since` on. Subscriptions that another
+        """Records that the periods of active subscriptions have ended, earliest end first, from `since` on. Subscriptions that another
         transaction holds are left for the next time.
         """

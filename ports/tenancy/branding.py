@@ -1,4 +1,4 @@
-"""Where the looks that organizations choose are kept."""
+"""The store of the looks that organizations choose."""
 
 from typing import Protocol
 
@@ -7,17 +7,17 @@ from core.domain.tenancy.branding import Logo, OrganizationLook
 
 
 class LookStore(Protocol):
-    """Outside a unit of work, `get` and `logo` are one statement and one round trip each. The other methods need a unit of work. The
-    organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` and `logo` are one statement and one round trip each. The other methods need a unit of work. In a unit
+    of work, the organization is held first. Only PostgreSQL implements it.
     """
 
     async def get(self, organization: OrganizationId) -> OrganizationLook | None:
         """None when there is no such organization."""
 
     async def logo(self, digest: str) -> Logo | None:
-        """Of an organization that is active."""
+        """The logo of an active organization. None when no active organization has a logo with this digest."""
 
     async def save(self, organization: OrganizationId, look: OrganizationLook) -> None: ...
 
     async def replace_logo(self, organization: OrganizationId, logo: Logo | None, id: LogoId) -> None:  # noqa: A002 - the noun's own word
-        """None removes it."""
+        """With None, removes the logo."""

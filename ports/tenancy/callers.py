@@ -1,4 +1,4 @@
-"""Where callers are looked up."""
+"""Look-ups of callers."""
 
 from typing import Protocol
 
@@ -8,7 +8,9 @@ from core.domain.tenancy.members import OrganizationStanding
 
 
 class CallerLookup(Protocol):
-    """Outside any unit of work, one statement and one round trip, on every authenticated request."""
+    """Every authenticated request asks here, outside any unit of work. Look-ups of many requests share one statement and one round trip.
+    Only PostgreSQL implements it.
+    """
 
     async def find(self, session: SessionId, user: UserId) -> Caller | None:
         """The caller behind a living session of an active user, in the session's context. None when the session was revoked or has ended,
@@ -16,12 +18,14 @@ class CallerLookup(Protocol):
         """
 
     async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
-        """The same for a session in a service, with whether its organization requires a second factor that the person lacks."""
+        """As `find`, for a session in a service; and whether its organization requires a second factor that the person lacks."""
 
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
-        """The same caller, and how they stand to the organization with this slug. None when there is no such organization. A person who is
-        not a member stands in no relation to it.
+        """As `find`, and how the caller stands to the organization with this slug. The standing is None when there is no such organization.
+        A person who is not a member stands in no relation to the organization.
         """
 
     async def find_browser(self, digest: bytes) -> Caller | None:
-        """The caller behind the cookie of a browser session, with what they have proved. None when it has ended, or there is none."""
+        """The caller behind the cookie of a browser session, with what they have proved. None when the session has ended, or there is no
+        such cookie.
+        """

@@ -1,4 +1,4 @@
-"""Where the domain routes of organizations are kept."""
+"""The store of domain routes."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from ports.tenancy.domains import ProofStore
 
 
 class ExistingRoutes(Frozen):
-    """What speaks against another route."""
+    """The reasons against another route."""
 
     count: int
     has_domain: bool
@@ -20,12 +20,12 @@ class ExistingRoutes(Frozen):
 class HeldRoute(Frozen):
     route: DomainRoute
     provider_is_known: bool
-    """The one that was asked about."""
+    """Whether the organization has the provider that the caller asked about."""
 
 
 class DomainRouteStore(ProofStore[DomainRoute], Protocol):
     """Outside a unit of work, `list`, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of
-    work. The organization is held first where a member acts. Only PostgreSQL implements it.
+    work. Where a member acts, the organization is held first. Only PostgreSQL implements it.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:
@@ -34,16 +34,17 @@ class DomainRouteStore(ProofStore[DomainRoute], Protocol):
     async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None: ...
 
     async def add(self, route: DomainRoute, most: int, *, provider_is_known: bool) -> DomainRoute | None:
-        """With the token that proves the same domain already, where it is the organization's own one: one proof is enough for both. None
-        when there is one for the domain, or as many as there may be, or no such provider and it is not known. Of two callers, one gets it.
+        """A route for the organization's own domain gets the token that proves the domain already: one proof is enough for both. None when
+        the domain has a route, when there are as many routes as there may be, or when neither `provider_is_known` nor the provider exists.
+        Of two callers, one gets the route.
         """
 
     async def standing(self, organization: OrganizationId, domain: str) -> ExistingRoutes: ...
 
     async def find(self, organization: OrganizationId, route: DomainId, provider: NamedProvider = NO_PROVIDER) -> HeldRoute | None:
-        """And whether the organization has such a provider, or a client at it."""
+        """The route, and whether the organization has this provider, or a client at it."""
 
     async def save(self, route: DomainRoute) -> None:
-        """Where it leads; the domain and its proof stay as they are."""
+        """Changes where the route leads; its domain and proof stay as they are."""
 
     async def remove(self, route: DomainId) -> None: ...

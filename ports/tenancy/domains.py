@@ -1,4 +1,4 @@
-"""Where the domains of organizations are kept."""
+"""The store of organizations' domains, and of the proofs of domains."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,26 +14,28 @@ Proved = TypeVar("Proved", bound=Domain)
 
 class Verified(Frozen):
     is_new: bool
-    """It was not verified before."""
+    """The domain was not verified before."""
 
 
 class ProofStore(Protocol[Proved]):
-    """The proofs of domains. Where a member acts, the use case holds the organization first. Only PostgreSQL implements it."""
+    """The proofs of domains. Where a member acts, the organization is held first. Only PostgreSQL implements it, once for domains and once
+    for domain routes.
+    """
 
     async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[Proved]:
         """Verified domains whose check is due, the longest overdue first. No other process gets them before `until`."""
 
     async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> Verified | None:
-        """None when another organization has verified the domain for anything, or this one uses another by now: of two organizations that
-        prove the same domain, one gets it. Of several members who verify it at once, to one it is new.
+        """None when another organization has verified the domain for anything, or when this organization uses another domain by now. Of two
+        organizations that prove the same domain, one gets it. Of several members who verify it at once, one learns that it is new.
         """
 
     async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
         """The proof of a verified domain was found again."""
 
     async def missed(self, domain: Proved, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
-        """The proof of a verified domain was not found. After `most` times in a row it is no longer verified. None when it was not, or
-        has been seen or missed since it was read.
+        """The proof of a verified domain was not found. After `most` times in a row, the domain is no longer verified. None when the domain
+        was not verified, or somebody has seen or missed its proof since the caller read it.
         """
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...
@@ -47,7 +49,7 @@ class DomainStore(ProofStore[Domain], Protocol):
     async def get(self, organization: OrganizationId) -> Domain | None: ...
 
     async def save(self, domain: Domain) -> None:
-        """In place of the one before."""
+        """Replaces the domain that the organization had."""
 
     async def remove(self, organization: OrganizationId) -> Domain | None:
-        """The one that was removed."""
+        """Returns the domain that was removed."""

@@ -1,4 +1,4 @@
-"""Where invitations are kept."""
+"""The store of invitations."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -12,13 +12,15 @@ from core.frozen import Frozen
 
 
 class ByToken(Frozen):
-    """By the digest of what the link carries."""
+    """Names an invitation by the digest of the token in its link."""
 
     digest: bytes
 
 
 class ById(Frozen):
-    """With an organization, only if the invitation belongs to it. With a session, only while that session lives."""
+    """Names an invitation by its id. With an organization, only if the invitation belongs to it. With a session, only while the session
+    lives.
+    """
 
     id: InvitationId
     organization: OrganizationId | None = None
@@ -26,7 +28,7 @@ class ById(Frozen):
 
 
 class ListedInvitation(Frozen):
-    """`inviter` is None when the account is gone."""
+    """`inviter` is None when the inviter's account is gone."""
 
     invitation: Invitation
     inviter: Inviter | None
@@ -45,34 +47,35 @@ class InvitationStore(Protocol):
         """Newest first."""
 
     async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
-        """The newest pending ones to the user's own, verified address, from active organizations."""
+        """The newest pending invitations to the user's own, verified address, from active organizations."""
 
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
-        """What has to be known before this address is invited. An overdue invitation to it is closed on the way. The organization and its
-        people stay as they are until the unit of work ends. First in its unit of work. None when the organization or the inviter is gone.
+        """The facts that decide whether this address may be invited. An overdue invitation to the address is closed on the way. The
+        organization and its people stay as they are until the unit of work ends. Comes first in its unit of work. None when the
+        organization or the inviter is gone.
         """
 
     async def add(self, invitation: Invitation) -> bool:
-        """False when another one to the same address is pending: of two callers, one gets False."""
+        """False when another invitation to the same address is pending: of two callers, one gets False."""
 
     async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
-        """It stays as it is until the unit of work ends, and so do its organization and the number of its members. First in its unit of
-        work. None when there is none. `manager` is the person who answers in the invited person's place.
+        """The invitation stays as it is until the unit of work ends, and so do its organization and the number of members. Comes first in
+        its unit of work. None when there is no such invitation. `manager` is a member who answers in the invited person's place.
         """
 
     async def hold_alone(self, which: ByToken | ById) -> InvitationOffer | None:
-        """The same without the organization, for callers who do not accept it."""
+        """As `hold` without the organization, for callers who do not accept the invitation."""
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
-        """After it was held and found pending."""
+        """Called after the invitation was held and found pending."""
 
     async def cancel(self, organization: OrganizationId, invitation: InvitationId, at: datetime) -> Invitation | None:
-        """None when the organization has no such invitation, or it is not pending: of two callers, one gets None."""
+        """None when the organization has no such invitation, or the invitation is not pending: of two callers, one gets None."""
 
     async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
-        """All that are pending to the addresses of these people."""
+        """Cancels all pending invitations to the addresses of these people."""
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
-        """Close overdue invitations as expired, oldest first, from `since` on. Rows that another transaction holds are left for the next
+        """Closes overdue invitations as expired, oldest first, from `since` on. Rows that another transaction holds are left for the next
         time, so that neither waits for the other.
         """

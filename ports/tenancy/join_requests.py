@@ -1,4 +1,4 @@
-"""Where requests to become a member are kept, and what decides whether somebody becomes one by the domain of their address."""
+"""The store of requests to join, and what decides whether the domain of an address makes somebody a member."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ class JoinRequestStore(Protocol):
         """Newest first."""
 
     async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
-        """Those that nobody has answered, newest first."""
+        """The person's requests that nobody has answered, newest first."""
 
     async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
         """Holds the organization, as `OrganizationStore.hold` does, and then the account's address. None when no active organization has
@@ -27,12 +27,14 @@ class JoinRequestStore(Protocol):
         """
 
     async def add(self, request: JoinRequest) -> bool:
-        """After `hold_candidate`. In place of one that waits with another address. False when they have asked before."""
+        """After `hold_candidate`. Replaces a waiting request of the person that has another address. False when the person has asked
+        before.
+        """
 
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
-        """After the organization is held. The account's address stays as it is."""
+        """After the organization is held. The address of the account stays as it is."""
 
     async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId, at: datetime) -> None: ...
 
     async def administrators(self, organization: OrganizationId) -> Sequence[Owner]:
-        """Some of those whom a request is for: its owner and its admins."""
+        """Some of the people who decide on a request: the owner and admins of the organization."""

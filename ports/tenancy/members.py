@@ -1,4 +1,4 @@
-"""Where memberships are kept, and the relations that follow from them."""
+"""The store of memberships, and of the relations that follow from them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -20,8 +20,8 @@ class KnownMember(Frozen):
 
 class MemberStore(Protocol):
     """Outside a unit of work, `list`, `listed` and `listed_by_link` are one statement and one round trip each. The other methods need a
-    unit of work. What changes a membership changes its relations in the same statement. The organization is held first. Only PostgreSQL
-    implements it.
+    unit of work. A change of a membership changes its relations in the same statement. In a unit of work, the organization is held first.
+    Only PostgreSQL implements it.
     """
 
     async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
@@ -33,48 +33,50 @@ class MemberStore(Protocol):
         """
 
     async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
-        """The same for the person of a link that chooses a password, while their account has none."""
+        """As `listed`, for the person of a link that chooses a password, while their account has none."""
 
     async def add(self, membership: Membership) -> bool:
-        """Ends what sessions are left of an earlier membership. False when they are a member already, of two callers for one of them; and
-        when nobody is behind the account any more. The account is held before it.
+        """Ends the sessions that are left of an earlier membership. The account is held before. False when the person is a member already:
+        of two callers, one gets False. False also when the account has no person any more.
         """
 
     async def find(self, organization: OrganizationId, user: UserId) -> KnownMember | None: ...
 
     async def hold(self, organization: OrganizationId, *users: UserId) -> Mapping[UserId, KnownMember]:
-        """Hold the organization, as `OrganizationStore.hold` does, and return those of these people who are members now, in one round trip.
-        An organization that is being deleted has none.
+        """Holds the organization, as `OrganizationStore.hold` does, and returns those of these people who are members now, in one round
+        trip. An organization that is being deleted has no members.
         """
 
     async def belongs_here_alone(self, organization: OrganizationId, user: UserId) -> bool:
-        """Whether the organization made this member's account, and nothing else holds it: no other organization, nobody else's service, no
-        office in the platform.
+        """Whether the organization made this member's account, and nothing else holds the account: no other organization, no service of
+        another organization, no office in the platform.
         """
 
     async def enter(self, slug: str, user: UserId) -> Entry | None:
-        """How the person stands to the organization with this slug. The account is held, and the membership stays until the unit of work
-        ends: a removal waits for it. None when there is no such organization.
+        """How the person stands to the organization with this slug. The account is held. The membership stays until the unit of work ends:
+        a removal waits. None when there is no such organization.
         """
 
     async def change_role(self, organization: OrganizationId, user: UserId, role: Assignable) -> Membership | None:
-        """None when they are not a member."""
+        """None when the person is not a member."""
 
     async def remove(self, organization: OrganizationId, user: UserId) -> bool:
-        """Their sessions in the organization stay: each request asks for the membership. False when they are not a member: of two callers,
-        one gets True.
+        """The person's sessions in the organization stay: each request asks for the membership. False when the person is not a member: of
+        two callers, one gets True.
         """
 
     async def release(self, organization: OrganizationId, user: UserId) -> None:
-        """From now on the account did not come to be through this organization or its services. Called with it held."""
+        """From now on, the account counts as not made by this organization or its services. Called with the account held."""
 
     async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
-        """The person's memberships in these organizations become their own. Returns those that were not: of two callers, one gets each.
-        Neither the organization nor the account has to be held.
+        """The person's memberships in these organizations become their own. Returns those that were not their own before: of two callers,
+        one gets each. Neither the organization nor the account has to be held.
         """
 
     async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
-        """Hold the organization, the account and the membership, if others have made that and the person has not confirmed it."""
+        """Holds the organization, the account and the membership. None when the membership is not one that others have made and the person
+        has not confirmed.
+        """
 
     async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
-        """Both are members. The new one becomes the owner, the old one an admin. After `hold`."""
+        """Both are members. The new owner becomes the owner, the old owner an admin. After `hold`."""

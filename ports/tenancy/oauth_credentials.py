@@ -1,4 +1,4 @@
-"""Where the credentials that organizations have at providers are kept."""
+"""The store of the credentials that organizations have at providers."""
 
 from typing import Protocol
 
@@ -8,14 +8,14 @@ from core.domain.tenancy.oauth_credentials import OAuthCredentials
 
 
 class OAuthCredentialStore(Protocol):
-    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. The organization is held
-    first. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
+    organization is held first. Only PostgreSQL implements it.
     """
 
     async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None: ...
 
     async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
-        """In place of those before."""
+        """Replaces the credentials that the organization had at the provider."""
 
     async def remove(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
-        """Those that were removed."""
+        """Returns the credentials that were removed."""

@@ -1,4 +1,4 @@
-"""Where organizations are kept."""
+"""The store of organizations."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ class HeldOrganization(Frozen):
     tier: Tier
     member_count: int
     owner_governs: bool = False
-    """Its owner is a platform owner."""
+    """The owner is a platform owner."""
 
     @property
     def user_limit(self) -> UserLimit:
@@ -25,7 +25,7 @@ class HeldOrganization(Frozen):
 
 
 class Added(Frozen):
-    """The same owner has `owned` other organizations, and `waiting` of them wait for approval."""
+    """The owner has `owned` other organizations, of which `waiting` wait for approval."""
 
     waiting: int
     owned: int
@@ -37,23 +37,25 @@ class OrganizationStore(Protocol):
     """
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        """The organizations that this person belongs to, by name. Of more than `MOST_LISTED`, those they own come first, then the oldest
-        memberships.
+        """The organizations that this person belongs to, by name. If there are more than `MOST_LISTED`, those that the person owns come
+        first, then the oldest memberships.
         """
 
     async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
-        """None when there is none, or the person is not a member."""
+        """None when there is no such organization, or the person is not a member."""
 
     async def add(self, organization: Organization) -> Added | None:
         """None when the slug is taken: of two callers, one gets None."""
 
     async def hold(self, organization: OrganizationId) -> HeldOrganization | None:
-        """One change to it, or to the number of its members or services, at a time. First in its unit of work. None when there is none."""
+        """One change to the organization, or to the number of its members or services, at a time. Comes first in its unit of work. None
+        when there is no such organization.
+        """
 
     async def save(self, organization: Organization) -> None:
-        """Everything but id, slug and creation. After `hold`."""
+        """Saves everything but id, slug and creation. After `hold`."""
 
     async def delete(self, organization: OrganizationId, at: datetime) -> bool:
-        """Gone from every answer with the commit. Its rows are removed in batches. False when it is gone already: of two callers, one gets
-        True.
+        """The organization is gone from every answer with the commit. Its rows are removed in batches. False when it is gone already: of
+        two callers, one gets True.
         """

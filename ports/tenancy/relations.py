@@ -1,4 +1,4 @@
-"""Where relations are kept: who stands how to what."""
+"""Look-up of relations: how people stand to organizations."""
 
 from typing import Protocol
 
@@ -7,7 +7,9 @@ from core.domain.tenancy.access import Accessor
 
 
 class RelationLookup(Protocol):
-    """Outside any unit of work, one statement, on the same rows that the check of every request reads."""
+    """One statement and one round trip, outside any unit of work. It reads the same rows as the check of every request. Only PostgreSQL
+    implements it.
+    """
 
     async def find(self, email: Email, slug: str) -> Accessor | None:
         """None when there is no such person, or no such organization."""

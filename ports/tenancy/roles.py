@@ -1,4 +1,4 @@
-"""Where organizations' own roles are kept."""
+"""The store of roles that organizations make."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -13,14 +13,14 @@ class RoleStore(Protocol):
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Role]:
-        """All of the organization's own, by slug."""
+        """All of the organization's own roles, by slug."""
 
     async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
         """None when the organization has no such role."""
 
     async def assignable(self, organization: OrganizationId, slug: str) -> Assignable | None:
-        """The built-in role, or the organization's own, with this slug. It stays as it is until the unit of work ends. None when there is
-        none.
+        """The role with this slug, built in or made by the organization. The role stays as it is until the unit of work ends. None when
+        there is no such role.
         """
 
     async def count(self, organization: OrganizationId) -> int: ...
@@ -29,10 +29,12 @@ class RoleStore(Protocol):
         """False when the slug is taken: of two callers, one gets False."""
 
     async def hold(self, organization: OrganizationId, role: RoleId) -> Role | None:
-        """It stays as it is until the unit of work ends, and nobody is given it meanwhile. None when the organization has no such role."""
+        """The role stays as it is until the unit of work ends, and nobody is given the role meanwhile. None when the organization has no
+        such role.
+        """
 
     async def save(self, role: Role) -> None:
-        """Name, description and permissions. After `hold`."""
+        """Saves name, description and permissions. After `hold`."""
 
     async def delete(self, role: RoleId) -> bool:
-        """False when a member has it, or a pending invitation offers it. After `hold`."""
+        """False when a member has the role, or a pending invitation offers it. After `hold`."""

@@ -1,5 +1,5 @@
-"""Where SIEM configurations are kept, and the entries that are sent by them. The unit of claim is the configuration: one batch of an
-organization is on its way at a time, and those of others wait for none of it.
+"""The store of SIEM configurations, and the queue of the entries that they send. The unit of claim is the configuration: one batch of an
+organization is on its way at a time, and organizations do not wait for each other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ class ShownSiem(Frozen):
 
 
 class ClaimedExport(Frozen, kw_only=True):
-    """Under a lease, which ends when a member changes the configuration. `failures` since the last success. `due_at`: since
-    when something of it might have been sent.
+    """A configuration under a lease. The lease ends when a member changes the configuration. `failures` counts since the last success.
+    `due_at` is the time since which something could have been sent.
     """
 
     id: SiemId
@@ -39,15 +39,15 @@ class ClaimedExport(Frozen, kw_only=True):
 
 
 class ExportTarget(Frozen):
-    """Where a batch may go at this moment, under a lease that has just begun anew."""
+    """The target that a batch may go to at this moment, under a lease that has just begun anew."""
 
     endpoint_url: str
     sealed_credentials: bytes | None
 
 
 class SiemStore(Protocol):
-    """Outside a unit of work, `get` and `stored` are one statement and one round trip each. The other methods need a unit of work. The
-    organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` and `stored` are one statement and one round trip each. The other methods need a unit of work. In a
+    unit of work, the organization is held first. Only PostgreSQL implements it.
     """
 
     async def get(self, organization: OrganizationId) -> ShownSiem | None: ...
@@ -55,10 +55,10 @@ class SiemStore(Protocol):
     async def stored(self, organization: OrganizationId) -> Stored | None: ...
 
     async def hold(self, organization: OrganizationId) -> Stored | None:
-        """It stays as it is until the unit of work ends. None when the organization has none."""
+        """The configuration stays as it is until the unit of work ends. None when the organization has no configuration."""
 
     async def save(self, configuration: SiemConfiguration, sealed_credentials: bytes | None) -> None:
-        """After `hold`. Whatever is on its way does not count as received: it went by the configuration before."""
+        """After `hold`. A batch that is on its way does not count as received, because it went by the configuration before."""
 
     async def delete(self, configuration: SiemId) -> None:
         """After `hold`."""
@@ -68,27 +68,29 @@ class SiemStore(Protocol):
 
 
 class SiemQueue(Protocol):
-    """Each call is one statement. What a process had claimed when it died is free again when its lease has run out."""
+    """Each call is one statement. If a process dies, its claims are free again when their leases have run out. PostgreSQL implements it; a
+    broker could.
+    """
 
     async def number(self, most: int) -> int:
-        """Gives sign-ins that are committed their numbers, at most this many. Returns how many waited."""
+        """Gives numbers to committed sign-ins, at most this many. Returns how many waited."""
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedExport]:
-        """Up to `limit` configurations with something to send, of those whose last attempt failed or of all others."""
+        """Up to `limit` configurations with something to send, either those whose last attempt failed or all others."""
 
     async def entries(self, claimed: ClaimedExport, stream: Stream, after: int, most: int, most_bytes: int) -> Sequence[Numbered]:
-        """The next ones in order. The first is there however much it weighs."""
+        """The next entries in order. The first one is returned however long it is."""
 
     async def hold(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
-        """To be asked last before an attempt. None when the lease is lost, or nothing may leave: the configuration is disabled or
-        deleted, or its organization is not active.
+        """The last question before an attempt. None when the lease is lost, when the configuration is disabled or deleted, or when its
+        organization is not active.
         """
 
     async def received(self, claimed: ClaimedExport, stream: Stream, end: Cursor, at: datetime) -> bool:
         """Moves the cursor. False when the lease was lost."""
 
     async def failed(self, claimed: ClaimedExport, error: str, pause: timedelta) -> None:
-        """Nothing of it is claimed before the pause is over. Gives the lease back."""
+        """Gives the lease back. The configuration cannot be claimed before the pause is over."""
 
     async def release(self, claimed: ClaimedExport) -> None:
         """Gives the lease back."""

@@ -1,4 +1,4 @@
-"""Where an organization's sign-in rules are kept."""
+"""The store of organizations' sign-in rules."""
 
 from typing import Protocol
 
@@ -15,14 +15,14 @@ class HeldRules(Frozen):
 
 
 class SignInRulesStore(Protocol):
-    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. Those who enforce the rules
-    read them in the statement that they make anyway. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. Statements that enforce the
+    rules read them on their own. Only PostgreSQL implements it.
     """
 
     async def get(self, organization: OrganizationId) -> SignInRules | None:
         """None when there is no such organization."""
 
     async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
-        """After the organization is held, so that one change follows the other."""
+        """Called after the organization is held, so that one change follows the other."""
 
     async def save(self, organization: OrganizationId, rules: SignInRules) -> None: ...

@@ -1,4 +1,4 @@
-"""Where tiers are kept."""
+"""The tiers of organizations."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,10 +8,10 @@ from core.domain.tenancy.tiers import Tier
 
 
 class Tiers(Protocol):
-    """Outside any unit of work, because tiers are never removed."""
+    """Outside any unit of work, because tiers are never removed. Only PostgreSQL implements it."""
 
     async def list(self) -> Sequence[Tier]:
         """Cheapest first."""
 
     async def find(self, tier: TierId) -> Tier | None:
-        """None when there is none."""
+        """None when there is no such tier."""

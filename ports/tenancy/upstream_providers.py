@@ -1,4 +1,4 @@
-"""Where organizations' own upstream providers are kept."""
+"""The store of organizations' own upstream providers."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,26 +8,26 @@ from core.domain.tenancy.upstream_providers import UpstreamProvider
 
 
 class UpstreamProviderStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The organization is held
-    first. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
+    organization is held first. Only PostgreSQL implements it.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
-        """All of them, oldest first."""
+        """All providers of the organization, oldest first."""
 
     async def count(self, organization: OrganizationId) -> int: ...
 
     async def add(self, provider: UpstreamProvider, sealed_secret: bytes) -> bool:
-        """False when the organization has one of this name."""
+        """False when the organization has a provider of this name."""
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        """It stays as it is until the unit of work ends. None when the organization has no such provider."""
+        """The provider stays as it is until the unit of work ends. None when the organization has no such provider."""
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
-        """After `hold`. Without a secret, the one that it has stays. False when the organization has another one of this name."""
+        """After `hold`. Without a secret, the old secret stays. False when another provider of the organization has this name."""
 
     async def is_named(self, provider: UpstreamProviderId) -> bool:
-        """By a domain route. After `hold`, so that none comes to name it meanwhile."""
+        """Whether a domain route names the provider. After `hold`, so that no route comes to name it meanwhile."""
 
     async def delete(self, provider: UpstreamProviderId) -> None:
-        """With the identities that people have there."""
+        """Deletes the provider with the identities that people have there."""

@@ -1,4 +1,4 @@
-"""Where deliveries to webhooks are kept."""
+"""The store of deliveries to webhooks."""
 
 from datetime import datetime
 from typing import Protocol
@@ -11,7 +11,7 @@ from ports.record.deliveries import ClaimedReceiver
 
 
 class WantedDeliveries(Frozen):
-    """Which deliveries to list. None: all."""
+    """The deliveries to list. None means all."""
 
     event_type: str | None = None
     delivered: bool | None = None
@@ -31,13 +31,13 @@ class WebhookDeliveryStore(Protocol):
         """Newest event first. The total is counted up to `MOST_COUNTED`. None when the organization has no such webhook."""
 
     async def newest_test(self, webhook: WebhookId) -> Delivery:
-        """After its event was recorded in this unit of work."""
+        """Called after the test event was recorded in this unit of work."""
 
     async def redeliver(self, webhook: WebhookId, delivery: WebhookDeliveryId) -> Delivery | None:
-        """Due now, with all its attempts before it. None when the webhook has no such delivery."""
+        """The delivery is due now, with all its attempts before it. None when the webhook has no such delivery."""
 
     async def replay(self, webhook: WebhookId, since: datetime, until: datetime, event_type: str | None, limit: int) -> Replayed:
-        """Events of its organization that it subscribes to, in this span, oldest first."""
+        """Delivers again the events of the organization that the webhook subscribes to, in this span of time, oldest first."""
 
     async def ring(self) -> None:
-        """Tells the dispatchers, once the unit of work is committed."""
+        """Wakes the dispatchers once the unit of work is committed."""

@@ -1,4 +1,4 @@
-"""Where webhooks are kept."""
+"""The store of webhooks."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from core.frozen import Frozen
 
 
 class Owner(Frozen):
-    """Somebody who is told that a webhook was paused."""
+    """An owner of an organization, for a mail about its settings."""
 
     user: UserId
     email: Email
@@ -21,25 +21,25 @@ class Owner(Frozen):
 
 
 class WebhookStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. The
-    organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. In a unit
+    of work, the organization is held first. Only PostgreSQL implements it.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
-        """All of them, oldest first."""
+        """All webhooks of the organization, oldest first."""
 
     async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None: ...
 
     async def count(self, organization: OrganizationId) -> int: ...
 
     async def add(self, webhook: Webhook, sealed_secret: bytes) -> bool:
-        """False when the organization has one of this name."""
+        """False when the organization has a webhook of this name."""
 
     async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
-        """It stays as it is until the unit of work ends. None when the organization has no such webhook."""
+        """The webhook stays as it is until the unit of work ends. None when the organization has no such webhook."""
 
     async def save(self, webhook: Webhook) -> bool:
-        """After `hold`. One that is active begins anew: without failures. False when the organization has another one of this name."""
+        """After `hold`. An active webhook begins anew, without failures. False when another webhook of the organization has this name."""
 
     async def sealed_secret(self, webhook: WebhookId) -> bytes:
         """After `hold`."""
@@ -48,9 +48,11 @@ class WebhookStore(Protocol):
         """After `hold`."""
 
     async def delete(self, webhook: WebhookId) -> None:
-        """With all its deliveries. After `hold`."""
+        """Deletes the webhook with all its deliveries. After `hold`."""
 
     async def pause(self, webhook: WebhookId, failing_since: datetime, at: datetime) -> Webhook | None:
-        """Disables one that is active and has failed since this moment or earlier. None for any other: of two callers, one gets None."""
+        """Disables an active webhook that has failed since this moment or earlier. None for any other webhook: of two callers, one gets
+        None.
+        """
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...

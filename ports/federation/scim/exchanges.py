@@ -1,4 +1,4 @@
-"""Where the last exchanges with directories are kept."""
+"""The store of the last exchanges with directories."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,16 +8,16 @@ from core.domain.identifiers import OrganizationId
 
 
 class ScimExchangeRecorder(Protocol):
-    """Called by requests: never waits, never fails. When the buffer is full, the exchange is dropped."""
+    """Requests call it: it never waits and never fails. A full buffer drops the exchange. An actor implements it."""
 
     def record(self, exchange: ScimExchange) -> None: ...
 
 
 class ScimExchangeStore(Protocol):
-    """Outside any unit of work, one statement each."""
+    """Outside any unit of work. Only PostgreSQL implements it."""
 
     async def add(self, exchanges: Sequence[ScimExchange]) -> None:
-        """In parts. Of each organization that is among them, the oldest beyond a number go."""
+        """Adds the exchanges in parts. The oldest exchanges of each organization go when there are too many."""
 
     async def list(self, organization: OrganizationId, limit: int, *, refused: bool) -> Sequence[ScimExchange]:
-        """Newest first; with `refused`, only those that were."""
+        """Newest first; with `refused`, only refused exchanges."""

@@ -1,4 +1,4 @@
-"""Where SCIM tokens are kept: as digests."""
+"""The store of SCIM tokens, as digests."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,20 +9,22 @@ from core.domain.tenancy.machine_keys import KnownKey
 
 
 class ScimTokenLookup(Protocol):
-    """Outside any unit of work, one statement and one round trip each."""
+    """Each method is one statement and one round trip, outside any unit of work. Look-ups of tokens by many requests share one statement,
+    so they stay apart from `ScimTokenStore`. Only PostgreSQL implements it.
+    """
 
     async def find(self, digest: bytes) -> KnownKey[ScimHolder] | None:
-        """Asked on every request of a directory. None when there is no such token, or its organization is gone."""
+        """Every request of a directory asks here. None when there is no such token, or its organization is gone."""
 
     async def list(self, organization: OrganizationId) -> Sequence[ScimToken]:
-        """Newest first, expired ones included."""
+        """Newest first, expired tokens included."""
 
 
 class ScimTokenStore(Protocol):
-    """Part of the unit of work. The organization is held first."""
+    """All methods need a unit of work. The organization is held first. Only PostgreSQL implements it."""
 
     async def add(self, token: ScimToken, digest: bytes) -> int | None:
         """Returns how many tokens the organization had before. None when another token has this prefix; then nothing is added."""
 
     async def delete(self, organization: OrganizationId, token: ScimTokenId) -> ScimToken | None:
-        """Returns what it was. None when the organization has no such token: of two callers, one gets None."""
+        """Returns the deleted token. None when the organization has no such token: of two callers, one gets None."""

@@ -1,4 +1,4 @@
-"""Where the people of a directory are kept: members of the organization, and those whom it has deactivated or taken out of the group."""
+"""The store of a directory's people: members, and people whom the directory has deactivated or taken out of the group."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -25,37 +25,37 @@ class Capacity(Frozen):
 
 
 class Newcomer(Frozen):
-    """An address that a directory brings. `account` is None if nobody has it."""
+    """An address that a directory brings. `account` is None when nobody has the address."""
 
     capacity: Capacity
     branding: Branding
     account: Account | None
     is_known: bool
-    """The directory has them already, or they are a member anyway."""
+    """The directory has the person already, or the person is a member anyway."""
     known: int
-    """How many the directory knows, active and inactive."""
+    """How many people the directory knows, active and inactive."""
 
 
 class Touched(Frozen):
-    """The group, and those whom a change of it concerns."""
+    """The group, and the people whom a change of the group concerns."""
 
     group: Group
     capacity: Capacity
     users: Mapping[UserId, HeldUser]
     known: int
-    """How many of those who are to be in the group the directory knows."""
+    """How many of the people who are to be in the group the directory knows."""
 
 
 class AddressChange(StrEnum):
     DONE = "done"
     KNOWN = "known"
-    """Somebody else whom the directory knows has the address."""
+    """Another person whom the directory knows has the address."""
     TAKEN = "taken"
-    """Somebody else has it."""
+    """Somebody else has the address."""
 
 
 class Order(Frozen):
-    """`by` is one of the attributes that `ports` names in `SORTABLE`."""
+    """`by` is one of the attributes in `SORTABLE`."""
 
     by: str = "id"
     descending: bool = False
@@ -66,8 +66,8 @@ SORTABLE = ("id", "userName", "externalId", "displayName", "meta.created", "meta
 
 class ProvisionedUserStore(Protocol):
     """Outside a unit of work, `get`, `list` and `group` are one statement and one round trip each. The other methods need a unit of work.
-    Each `hold` holds the organization and the accounts first, so that nothing else happens to them, and nothing new refers to them, until
-    the unit of work ends; all locks are taken in one order. Only PostgreSQL implements it.
+    Each `hold` method holds the organization and then the accounts, so that nobody else changes them, and nothing new refers to them, until
+    the unit of work ends. All locks are taken in one order. Only PostgreSQL implements it.
     """
 
     async def get(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None: ...
@@ -75,11 +75,11 @@ class ProvisionedUserStore(Protocol):
     async def list(
         self, organization: OrganizationId, wanted: Filter | None, order: Order, offset: int, limit: int
     ) -> Listed[ProvisionedUser]:
-        """With their exact number."""
+        """People of the directory, with their exact number."""
 
     async def group(self, organization: OrganizationId, users_address: str | None, members: Sequence[UserId]) -> "FoundGroup | None":
-        """With the members as JSON, each with its address below this one; without them if that is None. Says which of the people named are
-        in the group.
+        """The group with its members as JSON, each with an address below `users_address`; without members if that is None. `included` says
+        which of the people named in `members` are in the group.
         """
 
     async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
@@ -89,27 +89,29 @@ class ProvisionedUserStore(Protocol):
         """None when the organization is gone."""
 
     async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
-        """Of those who are to be in the group, and are, nobody is returned. None when the organization is gone."""
+        """The people whom the change concerns. People who are in the group and are to stay in it are left out. None when the organization
+        is gone.
+        """
 
     async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
-        """They become members. An account that a directory has deactivated is active again. After `hold`."""
+        """The people become members. An account that a directory has deactivated is active again. After `hold`."""
 
     async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
-        """They are no longer members, and their sessions in the organization and its services end; or they were none, and it is noted
-        whether they are deactivated. After `hold`.
+        """The people are no longer members, and their sessions in the organization and its services end. For people who were no members,
+        only `deactivated` is recorded. After `hold`.
         """
 
     async def deactivate_accounts(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> None:
-        """Until they are members again. After `hold`."""
+        """Deactivates the accounts until the people are members again. After `hold`."""
 
     async def change_address(self, organization: OrganizationId, user: UserId, email: Email, at: datetime) -> AddressChange:
         """The new address is unverified. After `hold`."""
 
     async def list_in_group(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, listed: bool) -> None:
-        """Whether those who are deactivated are in the group. After `hold`."""
+        """Records whether deactivated people are in the group. After `hold`."""
 
     async def save(self, organization: OrganizationId, user: UserId, profile: ScimProfile, at: datetime) -> None:
-        """What the directory says of them, but for their address and whether they are active. After `enter` or `leave`."""
+        """Saves the directory's profile of the person, but not the address and whether they are active. After `enter` or `leave`."""
 
     async def forget(self, organization: OrganizationId, user: UserId) -> None:
         """After `leave`."""

@@ -25,7 +25,7 @@ class UpstreamLookup(Protocol):
 
     async def leave(self, state: NewState, place: ServicePlace, begun: Flow | None = None) -> WayThrough:
         """Keeps the state if there is a client at the provider. For a flow, it also keeps the organization that the place names. The answer
-        says whether both were found. `begun` is a flow that begins here; it is kept in any case.
+        tells what was found. `begun` is a flow that begins here; it is kept in any case.
         """
 
     async def asker(self, session: SessionId) -> Asker | None:
