@@ -219,7 +219,9 @@ class BillingInbox(Protocol):
     async def cancelled(self, subject: str) -> None: ...
 
     async def cancel_again(self, living: Sequence[str]) -> int:
-        """Marks those subscriptions that we took for cancelled and that nobody should pay for any more. Returns how many."""
+        """Of the `living` subscriptions, queues those again that nobody should pay for any more and that we took for cancelled. Returns how
+        many.
+        """
 
     async def claim_sweep(self, lease: timedelta) -> tuple[str | None] | None:
         """The cursor at which the daily look goes on. None when the look is not due, or another process has it."""

@@ -39,4 +39,6 @@ class ServiceUserStore(Protocol):
         """
 
     async def leave(self, service: ServiceId, organization: OrganizationId, user: UserId) -> None:
-        """Removes everything that the service has about its user. The account stays, and the service loses its say over it. After `hold`."""
+        """Removes everything that the service has about its user. The account stays, and the service can no longer change the account.
+        After `hold`.
+        """

@@ -26,7 +26,7 @@ from core.domain.json import Json
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
-# As are found at a time.
+# How many participants one statement finds at most.
 MOST_PARTICIPANTS: Final = 100
 
 
