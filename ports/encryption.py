@@ -28,7 +28,7 @@ class KeyRing(Protocol):
 
 
 class CannotOpen(Exception):
-    """A sealed value could not be opened. That is a fault of configuration or storage, never the caller's."""
+    """A sealed value could not be opened. The fault lies in configuration or storage, never with the caller."""
 
 
 class SealedValue(Frozen):

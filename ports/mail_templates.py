@@ -18,7 +18,7 @@ class MailTemplates(Protocol):
     | webhook_paused | `webhook`: its name, `host`: of its URL; the branding is the organization's |
     | mail_server_failed, mail_server_test | `host`: of the organization's mail server; the branding of the first is the organization's |
     | domain_proof_missing, domain_route_lost | `domain`, `record`: where its proof was; the branding is the organization's |
-    | join_requested | `person`: the address of whoever asks, `domain`: theirs; the branding is the organization's |
+    | join_requested | `person`: the address of the person who asks, `domain`: its domain; the branding is the organization's |
     | join_approved | none; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
@@ -28,7 +28,7 @@ class MailTemplates(Protocol):
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
     | password_changed, mfa_disabled, new_device, unusual_sign_in | none |
 
-    Every template also takes `when`, `address` (of the client), `device` and `location`: what is given of them is shown.
+    Every template also takes `when`, `address` (of the client), `device` and `location`. The mail shows those that are given.
     """
 
     def mail(
@@ -41,8 +41,7 @@ class MailTemplates(Protocol):
         branding: Branding = POSTERN,
         **values: str | bool | datetime | None,
     ) -> Mail:
-        """`account` is whose mail it is, and None for what others send to an address: see `Mail`. `language` is what the person has chosen
-        or, failing that, what the cause of the mail suggests; None is English.
-
-        Raises when there is no such template or a value is missing. That is a bug, and a test of ours finds it first.
+        """`account` is the person whose mail it is, and None for a mail that others have sent to an address: see `Mail`. `language` is the
+        one that the person has chosen or, failing that, the one that the cause of the mail suggests; None is English. Raises when there is
+        no such template or a value is missing. Both are bugs, and a test of ours finds them first.
         """

@@ -1,4 +1,4 @@
-"""What an application's request for authorization finds here, and the store of pushed requests."""
+"""The encounter of an application's request with the person who is signed in, and the store of pushed requests."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a sign-in reads and writes, besides sessions and devices."""
+"""The reads and writes of a sign-in, besides sessions and devices."""
 
 from datetime import datetime
 from typing import Protocol

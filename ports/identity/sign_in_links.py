@@ -1,4 +1,4 @@
-"""What a mailed sign-in link depends on, besides its token."""
+"""The conditions of a mailed sign-in link, besides its token."""
 
 from typing import Protocol
 

@@ -15,7 +15,7 @@ from core.frozen import Frozen
 
 
 class BillingOutcome(StrEnum):
-    """What became of an event."""
+    """How an event ended."""
 
     APPLIED = "applied"
     IGNORED = "ignored"

@@ -1,4 +1,4 @@
-"""Where it is kept who uses an organization's services."""
+"""The store of organizations' end users: the people who use their services."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""What a sign-in through an upstream provider looks up and keeps."""
+"""Look-ups and states of a sign-in through an upstream provider."""
 
 from typing import Protocol
 
