@@ -36,7 +36,8 @@ def test_the_domain_is_what_follows_the_last_at_sign() -> None:
     assert Email('"a@b"@Example.com').domain == "example.com"
 
 
-@pytest.mark.parametrize("domain", ["b\u00fc" * 40, "b\u00fc." * 90 + "example", "b\u00fccher..example"])
+# IDNA refuses the label of the last domain: it mixes two directions of writing.
+@pytest.mark.parametrize("domain", ["b\u00fc" * 40, "b\u00fc." * 90 + "example", "b\u00fccher..example", "b\u00fc\u0627.example"])
 def test_what_cannot_be_a_domain_is_compared_as_it_is_written(domain: str) -> None:
     email = Email(f"ada@{domain}")
     assert (email.key, mail_domain(email)) == (f"ada@{domain}", "")

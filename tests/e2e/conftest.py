@@ -4,11 +4,14 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.postern import Postern, copy, remove
+
+_copies = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,12 @@ def serve(installation: Installation) -> Iterator[Callable[..., Postern]]:
 
 @pytest.fixture(scope="module")
 def running(e2e_directory: Path, installation: Installation, request: pytest.FixtureRequest) -> Iterator[Postern]:
-    """A server on data of its own, for the tests of a module that leave it as they found it."""
-    server = Postern(copy(installation.data_dir, e2e_directory / request.module.__name__.rpartition(".")[2]))
+    """A server on data of its own, for tests of one module that add only rows of their own names.
+
+    A worker that takes over tests of another worker may come back to a module. The server then starts on a new copy, not on the data that
+    the module's earlier tests have filled.
+    """
+    server = Postern(copy(installation.data_dir, e2e_directory / f"{request.module.__name__.rpartition('.')[2]}{next(_copies)}"))
     server.start()
     yield server
     assert server.stop() == 0
