@@ -1,4 +1,4 @@
-"""An authenticator of the tests' own: what a browser and a security key would do, and what a hostile one might."""
+"""An authenticator of the tests' own. It does what a browser and a security key do, and what a hostile authenticator might do."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def unb64(text: str) -> bytes:
 
 
 def cbor(value: Any) -> bytes:
-    """As much of CBOR (RFC 8949) as an authenticator writes."""
+    """Encodes a value in CBOR (RFC 8949), as far as an authenticator needs it."""
     if isinstance(value, int):
         return _head(0, value) if value >= 0 else _head(1, -1 - value)
     if isinstance(value, bytes):
@@ -52,7 +52,7 @@ def _head(kind: int, number: int) -> bytes:
 
 @dataclass
 class Passkey:
-    """A key in an authenticator. `counts`: whether the authenticator does."""
+    """A key in an authenticator. `counts`: whether the authenticator counts signatures."""
 
     key: Key
     algorithm: int = ES256
@@ -87,7 +87,7 @@ class Passkey:
         return {1: 1, 3: self.algorithm, -1: 6, -2: raw}
 
     def create(self, options: Mapping[str, Any], *, cose: Mapping[int, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """What `navigator.credentials.create` makes. `more` goes into the client data."""
+        """The answer of `navigator.credentials.create`. `more` goes into the client data."""
         self.user_handle = unb64(options["user"]["id"])
         attested = self.aaguid.bytes + pack(">H", len(self.credential_id)) + self.credential_id + cbor(cose or self.cose())
         data = self._data(self.flags | ATTESTED) + attested
@@ -104,7 +104,7 @@ class Passkey:
         }
 
     def get(self, options: Mapping[str, Any], *, user_handle: bytes | None = b"", **more: Any) -> dict[str, Any]:
-        """What `navigator.credentials.get` makes."""
+        """The answer of `navigator.credentials.get`."""
         if self.counts:
             self.counter += 1
         data = self._data(self.flags)

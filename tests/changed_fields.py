@@ -1,4 +1,4 @@
-"""Changes what a use case works with, for one test. Use cases are frozen, so that nothing else does."""
+"""Changes the fields of a use case for one test. Use cases are frozen, so nothing else changes these fields."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from msgspec.structs import force_setattr
 
 
 def put(frozen: Any, **fields: Any) -> None:
-    """Other values in these fields of an object that lives as long as the test."""
+    """Puts other values into these fields of an object that lives as long as the test."""
     for name, value in fields.items():
         assert name in frozen.__struct_fields__
         force_setattr(frozen, name, value)
 
 
 def answer_by(monkeypatch: pytest.MonkeyPatch, frozen: Any, method: str, function: Any) -> None:
-    """A function in place of this method of its class."""
+    """Puts a function in place of this method of the object's class."""
     monkeypatch.setattr(type(frozen), method, staticmethod(function))

@@ -1,6 +1,6 @@
-"""What every test can ask for: a freshly cloned database, and a log that fails the test on an unexpected ERROR or a secret in it.
+"""Fixtures for every test: a freshly cloned database, and a log that fails the test on an unexpected ERROR or a secret in the log.
 
-The databases are on an embedded PostgreSQL of the run's own, or on the one whose address is in `POSTERN_TEST_DATABASE`.
+The databases are on an embedded PostgreSQL of the run's own, or on the PostgreSQL whose address is in `POSTERN_TEST_DATABASE`.
 """
 
 import gc
@@ -32,13 +32,13 @@ from tests.kept_connections import kept_beside_pools, kept_connections
 from tests.migrated import migrate_template
 from tests.places import directory_of_a_run
 
-# How the workers of one run find the server that their controller started.
+# By this variable the workers of one run find the server that their controller started.
 _SERVER_VARIABLE = "POSTERN_TEST_POSTGRES"
-# The address of a PostgreSQL to use in place of the embedded one, as a superuser. One run at a time: all use the same names.
+# The address of a PostgreSQL to use in place of the embedded one, as a superuser. One run at a time: all runs use the same names there.
 _GIVEN_VARIABLE = "POSTERN_TEST_DATABASE"
 _TEMPLATE = "postern_template"
 _numbers = count(1)
-# An example may take as long as the machine lets it: what must be quick is measured by tests of its own.
+# Examples have no deadline, because a busy machine would miss the deadline. Other tests measure speed.
 hypothesis.settings.register_profile("postern", deadline=None)
 hypothesis.settings.load_profile("postern")
 _of_the_run: Final = ExitStack()
@@ -47,7 +47,7 @@ _of_the_run: Final = ExitStack()
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.collectonly or _SERVER_VARIABLE in os.environ:
         return
-    # The tests start Python more than a hundred times: compiling the same files each time would take a second each time.
+    # The tests start Python more than a hundred times. Without bytecode files, each start would compile the same files, for a second.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     directory = _of_the_run.enter_context(directory_of_a_run())
     _trust_one_authority(directory)
@@ -56,8 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_SERVER_VARIABLE] = urlsplit(given)._replace(path="/{database}").geturl()
         _of_the_run.callback(_drop_template)
     else:
-        # Nothing here outlives the run, so nothing needs to reach the disk. Tests that look at plans say themselves when a table is
-        # analyzed: a moment of the server's own choice could change what they see.
+        # These databases do not outlive the run, so nothing needs to reach the disk. Tests that look at plans analyze their tables
+        # themselves: if the server chose the moment, the plans could change.
         settings = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "128MB"}
         server = _of_the_run.enter_context(EmbeddedPostgres(directory / "shared", settings=settings))
         os.environ[_SERVER_VARIABLE] = server.url("{database}")
@@ -69,8 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Half a million objects are made now and stay: the garbage collector would look through them again and again. Afterwards it looks at
-    what is new.
+    """The collection makes half a million objects that stay, and the garbage collector would look through these objects again and again.
+    So it pauses meanwhile, and afterwards looks only at newer objects.
     """
     gc.disable()
     try:
@@ -78,7 +78,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
-        # A test makes and drops more than a server that rests between requests.
+        # A test makes and drops more objects than a server that rests between requests, so the collector runs more seldom here.
         gc.set_threshold(20_000)
         gc.enable()
 
@@ -93,8 +93,8 @@ def _drop_template() -> None:
 
 
 def _trust_one_authority(directory: Path) -> None:
-    """Where a process trusts the machine's authorities, it reads them first, which takes 20 ms. Nothing that a test calls is certified by
-    one of them: here the machine has one, and nobody holds its key.
+    """A process that trusts the machine's authorities reads all their certificates first, for 20 ms. No server that a test calls has a
+    certificate of these authorities, so here the machine has one authority, whose key nobody holds.
     """
     directory = directory / "trust"
     directory.mkdir()
@@ -128,7 +128,7 @@ def _fresh(name: str, template: str) -> Iterator[str]:
 
 
 def fresh_database(name: str) -> Iterator[str]:
-    """A migrated database of this name, which must be one of its user's own."""
+    """A migrated database of this name. No other fixture may use the name."""
     yield from _fresh(name, _TEMPLATE)
 
 
@@ -152,7 +152,7 @@ def shared_database(worker_id: str) -> Iterator[str]:
 
 
 class Emptying:
-    """Over one connection, which knows the tables already: a new one would take twenty times as long."""
+    """Empties the tables over one connection that knows the tables already. A new connection would take twenty times as long."""
 
     def __init__(self, database: str) -> None:
         self._database = database
@@ -162,7 +162,7 @@ class Emptying:
         try:
             self._connected().execute(_EMPTY)
         except psycopg.OperationalError:
-            # A test has cut all connections.
+            # A test has cut all connections, this one included.
             self.close()
             self._connected().execute(_EMPTY)
 
@@ -175,10 +175,10 @@ class Emptying:
         if self._connection is None:
             self._connection = psycopg.connect(self._database, autocommit=True)
             tables = self._connection.execute(_FILLED_BY_TESTS).fetchall()
-            # In any order, and without what follows from it.
+            # This setting turns triggers and foreign keys off, so the tables can be emptied in any order.
             self._connection.execute("set session_replication_role = replica")
             deletions = sql.SQL(" ").join(sql.SQL("delete from {};").format(sql.Identifier(table)) for (table,) in tables)
-            # A function is planned once in a session. Statements would be planned before each test, which takes eight times as long.
+            # PostgreSQL plans a function once in a session. It would plan statements before each test, which takes eight times as long.
             self._connection.execute(_EMPTYING_FUNCTION.format(deletions))
         return self._connection
 
@@ -192,22 +192,22 @@ def empty_shared_database(shared_database: str) -> Iterator[Emptying]:
 
 @pytest.fixture
 def emptied_database_url(shared_database: str, empty_shared_database: Emptying) -> str:
-    """One database for all tests that only fill tables: emptying them takes a hundredth of the time of a clone."""
+    """One database for all tests that only fill tables. To empty the tables takes a hundredth of the time of a clone."""
     empty_shared_database()
     return shared_database
 
 
 _EMPTYING_FUNCTION: Final = sql.SQL("create function pg_temp.empty_tables() returns void language plpgsql as $$begin {} end$$")
 _EMPTY: Final = "select pg_temp.empty_tables()"
-# What the migrations bring stays.
+# The rows that migrations insert stay.
 _FILLED_BY_TESTS: Final = """
     select tablename from pg_tables where schemaname = 'public' and tablename <> all (array['schema_migrations', 'tiers'])
 """
 
 
 class CapturedLog:
-    """Everything logged during the test. `allow` names the ERROR events that the test provokes; `remember` names secrets that must not show
-    up.
+    """Everything logged during the test. `allow` names the ERROR events that the test provokes. `remember` names secrets that must not
+    appear in the log.
     """
 
     def __init__(self) -> None:
@@ -241,7 +241,8 @@ class CapturedLog:
 @pytest.fixture(autouse=True)
 def log() -> Iterator[CapturedLog]:
     captured = CapturedLog()
-    # A command that ran in this process has told libraries to log to us, and a library's error would fail a test of that library.
+    # A command that ran in this process has made libraries log to us. Then an error that a library logs would fail the test of that
+    # library.
     for handler in logging.root.handlers[:]:
         if isinstance(handler, LibraryHandler):
             logging.root.removeHandler(handler)

@@ -1,7 +1,7 @@
-"""The three upstream providers, and any other that speaks OpenID Connect, on loopback: written from what they publish of their protocols.
+"""The three upstream providers, and any other OpenID Connect provider, on loopback, written from the protocols that the providers publish.
 
-The person at the provider is `consent`, which reads the address that we send them to as the provider would, and says where they get back
-to. What a test wants to be wrong, it sets.
+`consent` stands for the person at the provider: it reads the address that we send the browser to, as the provider would, and returns the
+address to which the provider sends the browser back. A test that wants a wrong answer sets that answer.
 """
 
 import json
@@ -28,7 +28,7 @@ OTHER_KEY: Final = rsa.generate_private_key(public_exponent=65537, key_size=2048
 
 @dataclass
 class Issued:
-    """What a code was made for."""
+    """The request for which a code was made."""
 
     client_id: str
     redirect_uri: str
@@ -43,7 +43,7 @@ class Issued:
 
 @dataclass
 class FakeProvider:
-    """`person` is who sits there. `wrong` alters what an ID token says, `key` signs it."""
+    """`person` is the user who sits at the provider. `wrong` alters the claims of ID tokens, and `key` signs the tokens."""
 
     prompts: ClassVar[frozenset[str]] = frozenset({"login", "none"})
     """An independent server's defaults. Others that it may be asked for are features to be turned on."""
@@ -112,7 +112,7 @@ class FakeProvider:
     # The person at the provider.
 
     def consent(self, address: str, *, code: str | None = None, **person: Any) -> str:
-        """Where the browser is sent back to, as a path and query of ours. With an error for a prompt that it does not know."""
+        """The path and query of ours to which the provider sends the browser back. An unknown prompt gives an error."""
         assert address.startswith(f"{self.url}/authorize?"), address
         asked = self.asked = dict(parse_qsl(urlsplit(address).query))
         assert asked["client_id"] == self.client_id
@@ -138,7 +138,7 @@ class FakeProvider:
         parts = urlsplit(asked["redirect_uri"])
         return f"{parts.path}?{urlencode({**fields, 'state': asked['state']})}"
 
-    # Its endpoints.
+    # The provider's endpoints.
 
     def get(self, path: str, authorization: str) -> tuple[int, Any]:
         self.calls.append(path)
@@ -227,7 +227,7 @@ class FakeProvider:
 
 
 class FakeCodeHost(FakeProvider):
-    """`emails` is what the person has there: the address, and whether it is primary and verified."""
+    """`emails` are the person's addresses there; for each the address, and whether the address is primary and verified."""
 
     prompts = frozenset({"select_account"})
 
@@ -247,7 +247,7 @@ class FakeCodeHost(FakeProvider):
         return given
 
     def refused(self) -> tuple[int, Any]:
-        """With a 200, as it does."""
+        """An error with status 200, as the real code host sends it."""
         return 200, {"error": "bad_verification_code", "error_description": "secret words of the provider"}
 
     def id_token(self, issued: Issued) -> str:  # noqa: ARG002 - it issues none
@@ -256,8 +256,8 @@ class FakeCodeHost(FakeProvider):
 
 @dataclass
 class FakeWebSuite(FakeProvider):
-    """`forgetful`: it gives a refresh token again and again. Otherwise with consent alone, for which it asks whoever has not allowed these
-    scopes yet, and who is sent with `prompt=consent`.
+    """Gives a refresh token only with consent, unless it is `forgetful`: then each sign-in gives one. It asks for consent if the person has
+    not allowed these scopes yet, or if the request has `prompt=consent`.
     """
 
     prompts = frozenset({"none", "consent", "select_account"})
@@ -288,7 +288,7 @@ class FakeWebSuite(FakeProvider):
 
 
 class FakeOfficeSuite(FakeProvider):
-    """One endpoint for all tenants: the issuer of a token names its own."""
+    """One endpoint for all tenants. The issuer of a token names the token's own tenant."""
 
     prompts = frozenset({"login", "none", "consent", "select_account"})
 

@@ -1,4 +1,4 @@
-"""What must never be called unless the operator allows it: as addresses, and as URLs that some readers take for them."""
+"""Addresses that Postern must never call unless the operator allows it, and URLs that some parsers read as such addresses."""
 
 HOSTILE_ADDRESSES = (
     *("0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.254", "100.64.0.1", "100.127.255.254", "127.0.0.1", "127.1.2.3", "169.254.0.1"),  # noqa: S104 - nothing binds to it
@@ -11,7 +11,7 @@ HOSTILE_ADDRESSES = (
     *("fd00:ec2::254", "fe80::1", "febf::1", "fec0::1", "ff02::1", "ff0e::1", "4000::1", "2620:4f:8000::1"),
 )
 
-# In each, the host that some library or other reads as loopback, a private address or the metadata service.
+# Some library or other reads the host in each of these URLs as loopback, a private address or the metadata service.
 HOSTILE_URLS = (
     *("http://127.1/", "http://0/", "http://2130706433/", "http://0x7f000001/", "http://0x7f.0.0.1/", "http://0177.0.0.1/"),
     *(

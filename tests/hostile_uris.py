@@ -1,13 +1,13 @@
-"""Hostile URLs, for every place that takes one: places where an attacker would like users to be sent. Some product has accepted each of
-them.
+"""Hostile URLs, for every place that takes a URL: addresses where an attacker would like users to be sent. Each of these URLs has been
+accepted by some product.
 """
 
 from typing import Final
 
-# For any application: where browsers, proxies and URL parsers disagree, what runs or reads instead of leading somewhere, and what leads to
-# another place than it seems to.
+# Hostile to any application: URLs about which browsers, proxies and parsers disagree, URLs that run or read something instead of leading
+# somewhere, and URLs that lead to another place than they seem to.
 ALWAYS: Final = (
-    # not a URL, or not one that stands for itself
+    # not a URL, or not an absolute one
     "",
     " ",
     "callback",
@@ -26,7 +26,7 @@ ALWAYS: Final = (
     "https://?https://evil.example",
     "https://:443/callback",
     "://app.example.com/callback",
-    # user information, and what is taken for it
+    # user information, and characters that some parsers read as user information
     "https://app.example.com@evil.example/callback",
     "https://app.example.com:secret@evil.example/callback",
     "https://@evil.example/callback",
@@ -54,7 +54,7 @@ ALWAYS: Final = (
     "https://app.example.com/callback\u202e",
     "https://app。example.com/callback",
     "https://app.example.com／@evil.example/",  # noqa: RUF001 - a full-width solidus
-    # hosts that are no hosts, or other ones than they seem
+    # hosts that are no hosts, or other hosts than they seem
     "https://*.example.com/callback",
     "https://app.example.com*/callback",
     "https://-app.example.com/callback",
@@ -84,7 +84,7 @@ ALWAYS: Final = (
     "https://app.example.com:443:443/callback",
     "https://app.example.com:evil/callback",
     "https://app.example.com:80@evil.example:443/callback",
-    # http beyond this very machine
+    # http to another machine
     "http://app.example.com/callback",
     "http://localhost.evil.example/callback",
     "http://127.0.0.1.evil.example/callback",
@@ -163,13 +163,13 @@ ALWAYS: Final = (
     f"https://app.example.com/{'a' * 2000}",
 )
 
-# Of whatever runs on its makers' machines, besides: a scheme of a phone's or a desktop's leads nowhere there.
+# Hostile also to applications that run on their makers' servers: an application scheme of a phone or desktop leads nowhere there.
 FOR_THE_WEB: Final = ("com.example.app:/callback", "com.example.app://callback", "com.example.app:/callback?from=postern")
 
 REGISTERED: Final = "https://app.example.com/callback"
 """What an honest application has registered, where the next ones are tried."""
 
-# Good addresses, and close to the registered one, but other ones: some product has taken each for the same.
+# Good addresses that are close to the registered address, but differ from it. Some product has taken each of these for the registered one.
 NEAR_REGISTERED: Final = (
     "https://app.example.com",
     "https://app.example.com/",

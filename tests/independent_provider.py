@@ -1,4 +1,4 @@
-"""An OpenID Connect provider on loopback that is not ours: Authlib's, on Flask. We give it people and clients; it speaks for itself."""
+"""An OpenID Connect provider on loopback by other authors: Authlib's, on Flask. We add people and clients; the protocol is Authlib's."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ from flask import Flask, jsonify
 from joserfc.jwk import KeySet, RSAKey
 from werkzeug.serving import BaseWSGIServer, make_server
 
-# It is on loopback, without TLS.
+# Authlib refuses plain HTTP otherwise; this provider is on loopback, without TLS.
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 KEY: Final = RSAKey.generate_key(2048, {"kid": "independent", "use": "sig", "alg": "RS256"})
 
@@ -113,7 +113,7 @@ class _Token(TokenMixin):  # type: ignore[misc]
 
 
 class IndependentProvider:
-    """`person` is who sits there, as claims."""
+    """`person` is the signed-in user's claims."""
 
     def __init__(self) -> None:
         self.client = _Client("postern", "independent-secret-4417")

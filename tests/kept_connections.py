@@ -1,5 +1,5 @@
-"""Connections to the database that tests share are kept from one test's pool to the next one's. A backend of PostgreSQL that has just begun
-knows no table yet, and most tests end before it has learned them: that took more time than the statements themselves.
+"""Keeps connections to the shared test database from one test's pool to the pool of the next test. A new backend of PostgreSQL has to read
+the catalog first, and most tests end before it has: that reading took more time than the statements themselves.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +23,7 @@ _beside: dict[str, list[Connection]] = {}
 
 @contextmanager
 def lent_connection(database: str) -> Iterator[psycopg.Connection[DictRow]]:
-    """A connection in autocommit mode past the pool, which must be given back as it was. It is kept where the pool's are."""
+    """A connection in autocommit mode beside the pool. The borrower must return the connection as it was. It is kept with the pool's."""
     connection = _kept(database) or psycopg.connect(database, autocommit=True, row_factory=dict_row)
     try:
         yield connection
@@ -36,7 +36,7 @@ def lent_connection(database: str) -> Iterator[psycopg.Connection[DictRow]]:
 
 @asynccontextmanager
 async def connection_beside(database: str) -> AsyncIterator[Connection]:
-    """The same for a test that runs in the event loop."""
+    """Like `lent_connection`, for a test that runs in the event loop."""
     connection = _usable(_beside.get(database, [])) or await Connection.connect(database)
     try:
         yield connection
@@ -49,7 +49,7 @@ async def connection_beside(database: str) -> AsyncIterator[Connection]:
 
 @contextmanager
 def kept_beside_pools(database: str) -> Iterator[None]:
-    """For the length of the block, the connections of both kinds are kept that were lent."""
+    """For the length of the block, keeps the lent connections of both kinds."""
     lent = _lent[database] = []
     beside = _beside[database] = []
     yield
@@ -61,7 +61,7 @@ def kept_beside_pools(database: str) -> Iterator[None]:
 
 
 def _usable(kept: list[Connection]) -> Connection | None:
-    """One of those that are kept, which is not among them any more. Tests cut connections: such go."""
+    """Takes out one of the kept connections. Tests cut connections, so dead connections are dropped here."""
     while kept:
         connection = kept.pop()
         if connection.usable():
@@ -81,7 +81,7 @@ def _kept(database: str) -> psycopg.Connection[DictRow] | None:
 
 
 def _answers(connection: psycopg.Connection[DictRow]) -> bool:
-    """Tests cut connections."""
+    """Whether the connection still works; tests cut connections."""
     try:
         connection.execute("")
     except psycopg.OperationalError:
@@ -91,7 +91,7 @@ def _answers(connection: psycopg.Connection[DictRow]) -> bool:
 
 @contextmanager
 def kept_connections(database: str) -> Iterator[None]:
-    """For the length of the block, a pool on `database` begins with the idle connections of those that were closed before."""
+    """For the length of the block, a pool on `database` begins with the idle connections of the pools that were closed before."""
     kept: list[Connection] = []
     close = Pool.aclose
 

@@ -1,5 +1,5 @@
-"""Metrics go from one test's Postern to the next one's. To make them takes 5 ms, half of what opening Postern takes; to set them back takes
-a twentieth of that.
+"""Hands the metrics of one test's Postern to the next test's. To make metrics takes 5 ms, half of the time that opening Postern takes.
+To reset metrics takes a twentieth of that.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _kept: Final[list["KeptMetrics"]] = []
 
 
 class KeptMetrics(PrometheusMetrics):
-    """Knows what it was at first: its own state, and the series that each metric had."""
+    """Metrics that remember their first state: their own fields, and the series that each metric had."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class KeptMetrics(PrometheusMetrics):
                     value.set(0.0)
 
     def _metrics(self) -> Iterator[Any]:
-        """The library's own, which say nothing of their types. The processes are looked at when they are asked for."""
+        """The library's own metrics, which have no type annotations. The process metrics are read only when somebody asks for them."""
         return (metric for metric in self._registry._collector_to_names if hasattr(metric, "_labelnames"))
 
 
@@ -42,7 +42,7 @@ def _taken() -> PrometheusMetrics:
 
 
 def keep_metrics(metrics: PrometheusMetrics) -> None:
-    """Of a Postern that was closed."""
+    """Keeps the metrics of a Postern that was closed."""
     if isinstance(metrics, KeptMetrics):
         metrics.set_back()
         _kept.append(metrics)

@@ -14,7 +14,7 @@ Node = list[Any]
 
 
 def place(country: str | None = None, city: str | None = None) -> dict[str, Any]:
-    """A record as the City database has it."""
+    """A record as in the City database."""
     record: dict[str, Any] = {}
     if country is not None:
         record["country"] = {"iso_code": country, "names": {"en": "Somewhere"}}
@@ -24,7 +24,7 @@ def place(country: str | None = None, city: str | None = None) -> dict[str, Any]
 
 
 def write_location_database(file: Path, places: Mapping[str, Any], *, version: int = 6) -> Path:
-    """`places` by network. In a database of version 6, IPv4 lives under `::/96`."""
+    """Writes `places`, by network. In a database of IP version 6, IPv4 addresses are under `::/96`."""
     root: Node = [None, None]
     for text, record in places.items():
         network = ip_network(text)

@@ -35,7 +35,7 @@ from cryptography.x509.oid import NameOID
 
 LOOPBACK = "127.0.0.1"
 
-# It reports every refusal that a test asks for.
+# This logger reports every refusal that a test asks for.
 logging.getLogger("mail.log").setLevel(logging.CRITICAL)
 
 
@@ -87,7 +87,7 @@ def _certificate(
         **dict.fromkeys(("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"), False),
         **dict.fromkeys(("crl_sign", "encipher_only", "decipher_only"), False),
     )
-    # Python 3.13 verifies strictly: keys are named by their identifiers, and an authority says that it signs.
+    # Python 3.13 verifies strictly: key identifiers must be there, and an authority's certificate must say that its key signs certificates.
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -106,7 +106,7 @@ def _certificate(
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMail:
-    """A mail that the server accepted."""
+    """A mail that the server has accepted."""
 
     sender: str
     recipients: list[str]
@@ -137,7 +137,9 @@ class _Scripted:
 
 @dataclass(slots=True)
 class MailServer:
-    """What a test sees of the server. Commands are named as SMTP does; `MESSAGE` is the end of the data, where the mail is accepted."""
+    """The test's view of the server. Commands have their SMTP names; `MESSAGE` is the end of the data, where the server
+    accepts the mail.
+    """
 
     port: int
     security: Literal["plain", "starttls", "tls"]
@@ -156,11 +158,13 @@ class MailServer:
         return f"{'smtps' if self.security == 'tls' else 'smtp'}://{user}{host}:{self.port}{query}"
 
     def answer(self, command: str, answer: str, *, times: int = 1_000_000) -> None:
-        """Answers the command with this, the next few times, instead of doing it. `drop` closes the connection without a word."""
+        """The next few times, the server sends this answer instead of carrying the command out. `drop` closes the connection without an
+        answer.
+        """
         self._script[command].append(_Scripted(answer, 0, times))
 
     def delay(self, command: str, seconds: float, *, times: int = 1_000_000) -> None:
-        """Takes its time over the command."""
+        """The server waits before it answers the command."""
         self._script[command].append(_Scripted(None, seconds, times))
 
     async def wait_for(self, count: int, *, within: float = 5.0) -> list[ReceivedMail]:
@@ -170,7 +174,7 @@ class MailServer:
         return self.received
 
     async def play(self, command: str) -> str | None:
-        """In the server's thread: what the script wants said to the command, None for the ordinary course."""
+        """Runs in the server's thread. Returns the answer that the test's script gives to the command; None for the ordinary answer."""
         self.commands.append(command)
         scripted = self._script[command]
         while scripted:
@@ -299,7 +303,7 @@ async def _end(connections: set[asyncio.BaseTransport]) -> None:
         await asyncio.wait(conversations, timeout=1)
     for connection in connections:
         _abort(connection)
-    # The transports' last callbacks would otherwise find the loop closed.
+    # A moment for the transports' last callbacks; otherwise the loop would be closed when they run.
     await asyncio.sleep(0.02)
 
 
@@ -310,7 +314,7 @@ def _abort(connection: asyncio.BaseTransport | None) -> None:
 
 @contextmanager
 def scripted_server(play: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A server that does to every connection whatever `play` does, for what no honest server would do. Yields its port."""
+    """A server that calls `play` for every connection, for behaviour that no honest server shows. Yields the server's port."""
     listening = socket.create_server((LOOPBACK, 0))
     opened: list[socket.socket] = []
 
@@ -328,7 +332,7 @@ def scripted_server(play: Callable[[socket.socket], None]) -> Iterator[int]:
     finally:
         with suppress(OSError):
             listening.shutdown(socket.SHUT_RDWR)
-        # First, since it may be accepting one more.
+        # The accepting thread stops first, since it may accept one more connection.
         thread.join(5)
         listening.close()
         for connection in opened:

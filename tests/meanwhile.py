@@ -1,4 +1,4 @@
-"""What happens while something else is under way."""
+"""Lets something happen in the middle of an operation."""
 
 from collections.abc import Callable
 from inspect import isawaitable
@@ -11,7 +11,7 @@ from tests.changed_fields import answer_by
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str, happens: Callable[[], object]) -> None:
-    """From now on, `happens` is called whenever `owner.method` has done its work, before the caller has the result."""
+    """From now on `happens` is called whenever `owner.method` has done its work, before the caller gets the result."""
     work = getattr(owner, method)
 
     async def work_and_be_overtaken(*asked: Any, **named: Any) -> Any:

@@ -1,7 +1,7 @@
 """`--coverage`: which lines and branches of `core` the tests reach. A run that misses one of them fails.
 
-The modules of `core` get marks in their bytecode as they are imported. What traces a program instead, as others do on Python 3.11, makes
-all of Python half as slow again, also where nothing is measured.
+The modules of `core` get marks in their bytecode as they are imported. Other tools trace the program on Python 3.11, which makes all of
+Python half as slow again, also code that is not measured.
 """
 
 import json
@@ -19,7 +19,7 @@ from slipcover.importer import SlipcoverLoader
 
 PACKAGE: Final = "core"
 _NO_CODE: Final = ["if TYPE_CHECKING:", r"\.\.\.$", r"class .*\(Protocol\):", "assert_never"]
-# Marks that were reached stay where they are: to take them away would exchange the code of functions while they run.
+# Marks that were reached stay: to remove a mark would exchange the code of a function while the function runs.
 _NEVER: Final = -1
 
 
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    # Before anything has imported the package.
+    # This runs before anything has imported the package.
     given = early_config.known_args_namespace
     if given.coverage:
         runs_tests = not given.numprocesses or "PYTEST_XDIST_WORKER" in os.environ
@@ -37,7 +37,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 class _Marking(MetaPathFinder):
-    """Finds the package's modules where Python does, and has them marked."""
+    """Finds the package's modules where Python finds them, and adds marks to their code."""
 
     def __init__(self, measured: slipcover.Slipcover) -> None:
         self._measured = measured
@@ -52,7 +52,7 @@ class _Marking(MetaPathFinder):
 
 
 class Measuring:
-    """Each worker tells what it has reached, and their controller adds it up. Without workers one process is both."""
+    """Each worker sends the lines that its tests reached, and the controller adds these up. Without workers one process is both."""
 
     def __init__(self, *, runs_tests: bool) -> None:
         self._measured = slipcover.Slipcover(branch=True, source=[PACKAGE], d_miss_threshold=_NEVER, exclude_also=_NO_CODE)
@@ -63,7 +63,7 @@ class Measuring:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        # A worker that crashed has told nothing.
+        # A worker that crashed has sent nothing.
         if said := getattr(node, "workeroutput", {}).get(PACKAGE):
             self._of_workers.append(json.loads(said))
 
@@ -87,7 +87,7 @@ class Measuring:
         terminalreporter.write_line(f"Of the {counted} lines and branches of {PACKAGE}, tests reach all but {count}.")
 
     def _missed(self) -> Mapping[str, Sequence[str]]:
-        """Of each file that misses some, the numbers of lines, and of both ends of a branch."""
+        """For each file with missed lines or branches: the numbers of the lines, and of both ends of each branch."""
         missed = {
             file: [*map(str, found["missing_lines"]), *("{} -> {}".format(*branch) for branch in found["missing_branches"])]
             for file, found in sorted(self._all["files"].items())

@@ -14,7 +14,7 @@ import trio
 async def name_server(
     records: Mapping[tuple[str, str], Sequence[str]], failing: Collection[str] = ()
 ) -> AsyncIterator[dns.asyncresolver.Resolver]:
-    """It has these records, and fails at questions about `failing` names."""
+    """A name server with these records, which answers questions about `failing` names with a failure."""
     with trio.socket.socket(type=trio.socket.SOCK_DGRAM) as socket:
         await socket.bind(("127.0.0.1", 0))
 

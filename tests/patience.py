@@ -1,7 +1,7 @@
-"""How long a test waits for what has to come. It ends what hangs, and measures nothing: a busy machine takes its time."""
+"""How long a test waits for an event that must come. The limit ends tests that hang; it measures nothing, because a machine may be busy."""
 
 from typing import Final
 
 PATIENCE: Final = 30.0
-# For what would come by itself after ten seconds or more, by the settings that a server has unless told otherwise.
+# For events that must come before the server's default settings would bring them by themselves, after ten seconds or more.
 SOONER: Final = 8.0

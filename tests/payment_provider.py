@@ -1,5 +1,6 @@
-"""A payment provider on loopback, written from the public documents of the best-known one: forms in, JSON out, idempotency keys that are
-kept, pages, and errors in its words. It answers late, wrongly or not at all when a test says so, and signs its news with its own library.
+"""A payment provider on loopback, written from the public documents of the best-known provider: forms in, JSON out, kept idempotency keys,
+paging, and that provider's error texts. If a test says so, it answers late, wrongly or not at all. That provider's own library signs
+events.
 """
 
 import json
@@ -21,7 +22,7 @@ KEY: Final = "sk_test_51Provider"
 SECRET: Final = "whsec_provider"
 MONTH: Final = 30 * 86_400
 
-# What happens instead of an answer, or to it. None: nothing special. Gets the method and the path.
+# A test's function that gets the method and the path, and names the trouble that the call meets. None: no trouble.
 Trouble = Callable[[str, str], str | None]
 
 
@@ -31,7 +32,7 @@ def no_trouble(_method: str, _path: str) -> str | None:
 
 @dataclass
 class PaymentProvider:
-    """`calls` are those that were carried out; `answers` those that were given again to the same key."""
+    """`calls` are the calls that were carried out; `answers` are kept by idempotency key, and given again for the same key."""
 
     trouble: Trouble = no_trouble
     customers: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class PaymentProvider:
         return f"http://127.0.0.1:{self.receiver.port}"
 
     def subscribe(self, customer: str, price: str, metadata: Mapping[str, str], **more: Any) -> dict[str, Any]:
-        """As if somebody had paid on the hosted page."""
+        """Makes a subscription, as if somebody had paid on the hosted page."""
         number = next(self._numbers)
         began = more.pop("created", int(time()))
         end = more.pop("end", began + MONTH)
@@ -72,7 +73,7 @@ class PaymentProvider:
         return subscription
 
     def until(self, subscription: dict[str, Any], end: int) -> None:
-        """Where the period is depends on the version of the provider's interface."""
+        """The end of the period. Its place in the object depends on the version of the provider's interface."""
         if self.new_shape:
             subscription["items"]["data"][0]["current_period_end"] = end
         else:
@@ -94,7 +95,7 @@ class PaymentProvider:
             "type": name,
             "created": int(time()) if at is None else at,
             "livemode": livemode,
-            # A copy: what the provider changes later does not change what it has said.
+            # A copy, so that later changes at the provider do not change an answer that was sent.
             "data": {"object": json.loads(json.dumps(thing))},
         }
 
@@ -111,7 +112,7 @@ class PaymentProvider:
             return await self._send(stream, 500, _error("api_error", None))
         status, body = self._carried_out(call, method, path)
         if trouble == "lose":
-            # Done, and nobody hears of it.
+            # The provider has carried the call out, but sends no answer.
             return False
         if trouble == "late":
             await trio.sleep(0.3)
@@ -203,7 +204,7 @@ def _error(kind: str, code: str | None, param: str | None = None) -> dict[str, A
 
 
 def signed(body: bytes, secret: str = SECRET, at: int | None = None) -> str:
-    """The header, by the provider's own library."""
+    """The signature header, made by the provider's own library."""
     stamp = int(time()) if at is None else at
     signature = stripe.WebhookSignature._compute_signature(f"{stamp}.{body.decode()}", secret)
     return f"t={stamp},v1={signature}"

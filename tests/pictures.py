@@ -1,4 +1,4 @@
-"""The smallest pictures that say what they are and how large."""
+"""The smallest pictures whose bytes tell their format and their size."""
 
 from struct import pack
 

@@ -1,4 +1,4 @@
-"""A receiver of outbound calls on loopback: keeps what it got, and answers as the test says."""
+"""A receiver of outbound calls on loopback: it keeps the requests, and answers as the test says."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ def answering(status: int, body: bytes = b"", *lines: str) -> Answer:
 
 
 async def trickling(stream: trio.abc.Stream, _call: Call) -> bool:
-    """A byte now and then, and never an end."""
+    """Sends a byte now and then, and never ends."""
     await stream.send_all(b"HTTP/1.1 200 OK\r\n")
     while True:
         await stream.send_all(b"x")
@@ -47,7 +47,7 @@ def endlessly(begins: bytes, goes_on: bytes) -> Answer:
     return answer
 
 
-# What costs more to read than it says.
+# Endless answers in tiny pieces. To read these costs far more than their few bytes suggest.
 CRUMBS: Final[Mapping[str, Answer]] = {
     "interim heads": endlessly(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 100),
     "chunks of a byte": endlessly(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 500),
@@ -61,7 +61,7 @@ async def hanging_up(_stream: trio.abc.Stream, _call: Call) -> bool:
 
 @dataclass(slots=True)
 class Receiver:
-    """`answer` may be changed while it runs."""
+    """A receiver. A test may change `answer` while the receiver runs."""
 
     answer: Answer
     port: int = 0

@@ -1,4 +1,4 @@
-"""Signing keys and a clock for tests of tokens: made once, since two RSA primes take their time."""
+"""Signing keys and a clock for tests of tokens. The keys are made once, since finding RSA primes takes long."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class SettableClock:
 
 @dataclass
 class StoredKeys:
-    """Stands for the database behind a `KeyCache`: counts how often it is read, takes a while, and can fail."""
+    """Stands for the database behind a `KeyCache`. It counts reads, takes a while for each read, and can fail."""
 
     keys: list[SigningKey]
     reads: int = 0
@@ -65,7 +65,7 @@ def next_key(purpose: KeyPurpose, number: int = 0) -> SigningKey:
     async def make() -> None:
         made.append(await CryptoKeyMaker(RING).make(purpose, NOW))
 
-    # In a thread, because a test's own loop may be running in this one.
+    # In another thread, because this thread may be running a test's own loop.
     thread = Thread(target=trio.run, args=(make,))
     thread.start()
     thread.join()
@@ -73,7 +73,7 @@ def next_key(purpose: KeyPurpose, number: int = 0) -> SigningKey:
 
 
 class ShelvedKeys:
-    """Hands out keys that an earlier test has paid for; within one test never the same one twice."""
+    """Hands out keys that earlier tests have made. Within one test it never hands out the same key twice."""
 
     def __init__(self, first: int = 1) -> None:
         self._first = first

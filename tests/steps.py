@@ -1,4 +1,4 @@
-"""How long tasks keep the event loop to themselves."""
+"""Measures how long tasks block the event loop."""
 
 import gc
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class _Watch(Instrument):
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """The garbage collector falls on whatever happens to run, and in a test there is more to collect than in a server."""
+    """Pauses the garbage collector: it would add time to any step, and a test has more to collect than a server."""
     gc.disable()
     try:
         yield
@@ -34,8 +34,8 @@ def no_collection() -> Iterator[None]:
 
 @contextmanager
 def watched_steps() -> Iterator[list[float]]:
-    """All tasks' steps from one turn of the loop to the next, in seconds of the thread's own time, so that it hardly matters what else the
-    machine does.
+    """The time of each step of each task, in seconds of the thread's own processor time, so that other load on the machine
+    hardly matters.
     """
     gc.collect()
     watch = _Watch()

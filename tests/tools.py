@@ -1,4 +1,4 @@
-"""Programs of others that tests use. `ops/install-test-tools` installs them. Where one is missing its tests are skipped, and fail in CI."""
+"""External programs that tests use. `ops/install-test-tools` installs them. Without a program its tests are skipped, or in CI fail."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ NOT_OURS_TO_INSTALL: Final = {"cc", "kubectl", "make", "systemd-analyze"}
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
-    """Marks a test, or a module's tests."""
+    """Marks a test, or all tests of a module, as needing these programs."""
     missing = [program for program in programs if _is_skipped_without(program)]
     return pytest.mark.skipif(bool(missing), reason=_sentence(*missing))
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from tests.http.client import Client, Received
 from tests.http.signing_in import FIREFOX
 
-# Of a name with several values, all are sent.
+# If a field has several values, all of them are sent.
 Fields = Mapping[str, str | Sequence[str]]
 
 
@@ -19,7 +19,7 @@ class PageForm:
 
 
 class PageReader(HTMLParser):
-    """The forms of a page with their hidden and filled fields, its links, and its text."""
+    """Reads a page's forms with their hidden and filled fields, its links, and its text."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class PageReader(HTMLParser):
 
 
 class Tabs:
-    """A browser. Its tabs share the cookies."""
+    """A browser whose tabs share the cookies."""
 
     def __init__(self, client: Client, agent: str = FIREFOX, language: str = "") -> None:
         self.client = client
@@ -104,7 +104,7 @@ class Tabs:
 
 
 class Tab:
-    """One tab: where it is, and what it shows."""
+    """One tab: its address, and the page that it shows."""
 
     def __init__(self, tabs: Tabs) -> None:
         self.tabs = tabs
@@ -128,7 +128,7 @@ class Tab:
         return await self._go("GET", target)
 
     async def send(self, form: int = 0, /, **fields: str | Sequence[str]) -> "Tab":
-        """The page's form, with these fields filled in."""
+        """Sends the page's form, with these fields filled in."""
         sent = self.page.forms[form]
         return await self._go("POST", sent.action, {**sent.fields, **fields})
 

@@ -1,4 +1,4 @@
-"""The people, organizations and services that the tests share. A test's own scene inherits them and adds what is only its own."""
+"""The people, organizations and services that the tests share. A test's own scene inherits these and adds its own."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass
 class Cast:
-    """The ways to put people and organizations there, to ask as one of them, and to see what was recorded."""
+    """Adds people and organizations, sends requests as one of them, and reads what was recorded."""
 
     postern: Postern
     people: People
@@ -36,12 +36,12 @@ class Cast:
         return await self.client.request(method, target, body=body, token=await self.tenants.token(by or self.speaker))
 
     def resident(self, tenant: Tenant, role: str | OwnRole, name: str = "") -> Person:
-        """A member with an address at the organization: of this name, or named after the role."""
+        """A member with an address at the organization. The address has this name, or the name of the role."""
         called = name or (role if isinstance(role, str) else role.slug)
         return self.tenants.member(tenant, role, f"{called}@{tenant.slug}.example")
 
     def told(self, table: str = "events") -> list[dict[str, Any]]:
-        """What webhooks are told, or what the audit log keeps, in order."""
+        """The events for webhooks, or the entries of the audit log, in order."""
         name = "name" if table == "events" else "action"
         return self.people.rows(
             f"select {name} as name, organization_id, actor_id, target_type, target_id, details from {table} order by id"
@@ -78,7 +78,7 @@ class Shops(Neighbours):
 
 
 async def all_at_once(*calls: Callable[[], Awaitable[T]]) -> list[T]:
-    """What they came to, the first to finish first."""
+    """Runs these requests at once. Returns their results, the first to finish first."""
     results: list[T] = []
 
     async def one(call: Callable[[], Awaitable[T]]) -> None:

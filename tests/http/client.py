@@ -30,14 +30,14 @@ class Received:
         return msgspec.json.decode(self.body)
 
     def ok(self, status: int = 200) -> dict[str, Any]:
-        """The object of an answer that must have this status."""
+        """The JSON object of an answer, which must have this status."""
         assert self.status == status, self.body
         body: dict[str, Any] = self.json()
         return body
 
     @property
     def error_code(self) -> str:
-        """Checks the shape that all failures have."""
+        """The error code of an answer. Checks the shape that all failures have."""
         body = self.json()
         assert set(body) == {"error", "error_code", "timestamp"}, body
         assert self.header("content-type") == "application/json"
@@ -57,7 +57,7 @@ class Client:
         return await self.request("GET", target, token=token, headers=headers)
 
     async def post(self, target: str, body: Any = None, *, token: str | None = None, headers: Pairs = ()) -> Received:
-        """With `body` as JSON, or as it is when it is bytes."""
+        """Sends a POST request. `body` is sent as JSON, but bytes are sent as they are."""
         return await self.request("POST", target, body=body, token=token, headers=headers)
 
     async def request(
@@ -75,18 +75,20 @@ class Client:
         return await self.exchange(method, target, given, pieces)
 
     async def exchange(self, method: str, target: str, headers: Pairs, pieces: Sequence[Piece]) -> Received:
-        """One request, its body in these pieces; None is a client that sends no more of it, a function one that waits for it to end."""
+        """One request, with its body in these pieces. None as a piece means that the client sends no more; a function as a piece is
+        awaited.
+        """
         with reading() as read:
             answer = _received(await self._speak(method, target, headers, pieces, leaves=False))
         told = answer.status, dict(answer.headers), answer.body
-        # The metrics, where they have a listener of their own, are described by nobody there.
+        # A listener of its own for the metrics has no document that describes it.
         endpoints = getattr(self.application, "endpoints", None)
         if endpoints is not None:
             require_described(endpoints, method, target.partition("?")[0], read, told)
         return answer
 
     async def leave(self, method: str, target: str, headers: Pairs, pieces: Sequence[bytes]) -> None:
-        """A client that goes away after these pieces of its body. It is sent nothing."""
+        """A client that goes away after these pieces of its body. The application must send it nothing."""
         assert await self._speak(method, target, headers, [*pieces, None], leaves=True) == []
 
     async def _speak(self, method: str, target: str, headers: Pairs, pieces: Sequence[Piece], *, leaves: bool) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""The whole application in process, on the real services; and people with their sessions and tokens, to call it as."""
+"""The whole application in this process, on the real services; and people with sessions and tokens, as the callers."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,23 +22,23 @@ from tests.kept_metrics import keep_metrics
 from tests.signing import current_key
 
 SETTINGS = HttpSettings(base_url=BASE_URL, frontend_url=f"{BASE_URL}/ui", version="1.2.3")
-# Nothing listens there: for tests of what happens before any database is asked, or while it is away.
+# Nothing listens at this address. For tests of what happens before Postern asks the database, or while the database is away.
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
 @asynccontextmanager
 async def postern_on(database_url: str, directory: Path, more: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Postern]:
-    """`more` are further settings."""
+    """Opens Postern on this database. `more` are further settings."""
     settings = read(
         {
             "POSTERN_DATABASE_URL": database_url,
             "POSTERN_DATA_DIR": str(directory),
             "POSTERN_BASE_URL": BASE_URL,
-            # Where the receivers of tests are.
+            # The receivers of tests are on loopback.
             "POSTERN_OUTBOUND_NETWORKS": "127.0.0.1",
             # The key under which the signing keys of tests/signing.py are sealed.
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
-            # As cheap as the settings allow: what hashing costs is tested where it is done.
+            # Hashing as cheap as the settings allow. Tests of the hasher cover the real cost.
             "POSTERN_ARGON2_MEMORY": "8MiB",
             "POSTERN_ARGON2_PASSES": "1",
             **more,
@@ -51,7 +51,7 @@ async def postern_on(database_url: str, directory: Path, more: Mapping[str, str]
 
 @pytest.fixture
 def database_url(emptied_database_url: str) -> str:
-    """Requests fill tables and change no schema."""
+    """The shared database, emptied: requests fill tables and change no schema."""
     return emptied_database_url
 
 
@@ -73,7 +73,7 @@ async def with_keys(postern: Postern) -> None:
 
 @pytest.fixture
 async def lonely_postern(tmp_path: Path) -> AsyncIterator[Postern]:
-    """The services without their database."""
+    """Postern whose database is away."""
     async with postern_on(NOWHERE, tmp_path) as opened:
         yield opened
 

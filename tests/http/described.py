@@ -1,5 +1,5 @@
-"""Whether what a request is answered, and which headers were read for that, is as the document tells it. Every test that asks the
-application by `Client` asks this, too.
+"""Compares each answer, and the headers that were read for it, with the published document. Every test that asks the application by
+`Client` makes this comparison too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,16 +19,16 @@ from tests.http.description.schema_check import faults
 
 Json = dict[str, Any]
 
-# What the machinery reads for all endpoints: the connection's, the browser's, and what the document tells once for all.
+# Headers that the machinery reads for all endpoints: about the connection, about the browser, and those that the document describes once.
 READ_FOR_ALL: Final = frozenset(
     {
         *("x-request-id", "x-forwarded-for", "origin", "access-control-request-method", "sec-fetch-site", "host", "cookie"),
         *("accept", "accept-language", "content-type", "content-length", "user-agent"),
     }
 )
-# A person's browser tells which device it is by cookies. The headers for others stand beside them, where somebody signs in on a page.
+# A person's browser tells its device by cookies. On sign-in pages the code also reads the headers by which other clients tell a device.
 OF_DEVICES: Final = frozenset({"x-device-token", "x-device-trust-token"})
-# What connections, caches and browsers look after.
+# Headers of an answer that concern connections, caches and browsers.
 SENT_BY_ALL: Final = frozenset(
     {
         *("content-type", "content-length", "content-language", "vary", "content-security-policy", "cross-origin-opener-policy"),
@@ -60,7 +60,7 @@ dispatch.headers_by_name = _watched  # type: ignore[attr-defined]  # it is not t
 
 @contextmanager
 def reading() -> Iterator[set[str]]:
-    """The names of the headers that are read meanwhile."""
+    """Collects the names of the headers that are read during the block."""
     names: set[str] = set()
     token = _reading.set(names)
     try:
@@ -78,7 +78,7 @@ class Described:
         self._schemas = self._document["components"]["schemas"]
 
     def endpoint(self, method: str, path: str) -> Endpoint | None:
-        """None: there is no such endpoint, or it is not described."""
+        """The endpoint for this request. None when there is no such endpoint, or when the document does not describe the endpoint."""
         route, _ = self._router.find(path.encode())
         found = None if route is None else route.targets.get(method)
         return found if found is not None and found.tags else None

@@ -1,4 +1,4 @@
-"""Endpoints that do what the machinery must cope with, declared as real ones are."""
+"""Endpoints for tests of the machinery, declared like real endpoints. They do what the machinery must cope with."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -235,7 +235,7 @@ def advice(refused: object) -> str:
     advice=advice,
 )
 async def leaving_page(call: Call[None, None, Trouble], _postern: Postern) -> bytes:
-    """A page with a policy of its own, which may fail"""
+    """Show a page with a policy of its own, or fail"""
     if call.path.kind in FAILURES:
         failure = FAILURES[call.path.kind]()
         raise failure
@@ -244,5 +244,5 @@ async def leaving_page(call: Call[None, None, Trouble], _postern: Postern) -> by
 
 @page.post("/pages", caller=ANYONE, limit=UNLIMITED)
 def pressed(_call: Call, _postern: Postern) -> bytes:
-    """A button, and nothing but the button"""
+    """Take a form that has nothing but a button"""
     return b"<!doctype html><title>Pressed</title>"

@@ -1,4 +1,4 @@
-"""Forgetting people, as the job does it."""
+"""Forgets people, as the job does."""
 
 import trio
 
@@ -10,7 +10,7 @@ from tests.http.people import People
 
 
 async def finish_forgetting(postern: Postern, people: People) -> int:
-    """Without the wait for requests that are under way. How many there were to forget."""
+    """Forgets people without the wait for requests that are under way. Returns how many people were forgotten."""
     foundation = postern.foundation
     remains = PostgresForgottenPeople(foundation.pool, foundation.keyring)
     waiting = people.rows("select id from privacy_requests where completed_at is null")

@@ -1,4 +1,4 @@
-"""An organization that invites people, and what is seen of that in the tables and the mail."""
+"""An organization that invites people, with the rows and the mails of its invitations."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ Body = dict[str, Any]
 
 
 class Inviting(Cast):
-    """Acme with its owner, on the free tier: a hundred members."""
+    """Acme with its owner, on the free tier, which allows a hundred members."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +64,7 @@ class Inviting(Cast):
         return self.tenants.role(of or self.acme, slug, capabilities)
 
     def overdue(self, invitation: Body | None = None) -> None:
-        """Its time has passed; of all when none is named."""
+        """Lets the time of this invitation pass; of all invitations when none is named."""
         wanted = None if invitation is None else invitation["invitation"]["id"]
         self.people.change("update invitations set expires_at = now() - interval '1 second' where id = coalesce(%s, id)", wanted)
 
@@ -72,7 +72,7 @@ class Inviting(Cast):
         return [row["status"] for row in self.people.rows("select status from invitations order by id")]
 
     def members(self, of: Tenant | None = None) -> dict[str, str]:
-        """Their roles by their addresses; the kept number and the relations agree."""
+        """The members' roles by address. Checks that the kept number of members and the relations agree."""
         tenant = of or self.acme
         rows = self.people.rows(
             """
@@ -96,7 +96,7 @@ class Inviting(Cast):
         return {row["email"]: row["role"] for row in rows}
 
     def events(self) -> list[Body]:
-        """Of organizations, as they are on record."""
+        """The recorded events of organizations."""
         return self.people.rows(
             "select action, actor_id, impersonator_id, organization_id, target_type, target_id, details, success, host(address) as address"
             "  from audit_log where organization_id is not null order by id"
@@ -106,17 +106,17 @@ class Inviting(Cast):
         return [event["action"] for event in self.events()]
 
     async def mailed(self) -> list[tuple[str, str]]:
-        """To whom, and the tokens of the links."""
+        """The receivers of the mails, and the tokens of the links."""
         return [(mail.to, token_in(next(word for word in mail.text.split() if "?token=" in word))) for mail in await self.postbox.empty()]
 
     def trips(self) -> int:
-        """Of the last request."""
+        """The round trips of the last request."""
         trips: int = self.log.events("request")[-1]["db_round_trips"]
         return trips
 
 
 async def at_once(callers: int, call: Callable[[int], Awaitable[Received]]) -> Sequence[Received]:
-    """All begin together, in one process."""
+    """Runs these requests together, in one process."""
     answers: list[Received] = []
     begin = trio.Event()
 

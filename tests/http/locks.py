@@ -1,4 +1,4 @@
-"""Requests that meet somebody else who takes the same rows."""
+"""Requests that meet another transaction on the same rows."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString
@@ -15,9 +15,9 @@ Statement = tuple[LiteralString, Any]
 async def behind(
     people: People, database_url: str, first: Statement, then: Statement, request: Callable[[], Awaitable[Received]]
 ) -> Received:
-    """What a request is answered that waits for somebody who has taken `first` and takes `then` too. Those are statements, each with the id
-    that it is about, which lock and change nothing. Where the request has the second already, the two would wait for each other; `nowait`
-    tells so at once.
+    """The answer to a request that waits for a transaction that has locked `first` and then locks `then`. Both are statements with the id
+    that each is about; both lock and change nothing. If the request holds the lock of `then` already, the two would wait for each other;
+    `nowait` makes the second statement fail at once.
     """
     answers: list[Received] = []
 

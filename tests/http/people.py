@@ -1,4 +1,4 @@
-"""Accounts, sessions and tokens, made as later work will make them by signing in."""
+"""Accounts, sessions and tokens, made without a sign-in."""
 
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ class People:
 
     @cached_property
     def _connection(self) -> psycopg.Connection[dict[str, Any]]:
-        """Past the pool, and kept: a new one for each statement would take longer than the statement."""
+        """A connection beside the pool, and kept: a new connection for each statement would take longer than the statement."""
         return self._lending.enter_context(lent_connection(self._database_url))
 
     def change(self, statement: str, *values: Any) -> None:
@@ -70,7 +70,7 @@ class People:
         return person
 
     def give_passkey(self, person: Person, *, second_factor: bool = False) -> None:
-        """One that nobody can sign in with."""
+        """Gives the person a passkey with which nobody can sign in."""
         self.change(
             """
             insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,
@@ -89,7 +89,7 @@ class People:
         return self._postern.foundation.keyring.open(sealed, context).decode()
 
     def connect(self, person: Person, provider: str = "websuite", issuer: str = "https://provider.example", subject: str = "ada") -> None:
-        """The account of the person to one at a provider."""
+        """Connects the person's account to an account at a provider."""
         self.change(
             "insert into identities (id, user_id, provider, issuer, subject, email, linked_at) values (%s, %s, %s, %s, %s, '', now())",
             self._postern.foundation.ids.new(),
@@ -100,7 +100,7 @@ class People:
         )
 
     def session_of(self, person: Person) -> Person:
-        """The same person in one more session."""
+        """One more session of the same person."""
         session = self._postern.foundation.ids.new()
         self.change(
             "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, proved_at)"
@@ -111,7 +111,7 @@ class People:
         return Person(person.user, session, person.email)
 
     async def with_password(self, password: str, email: str | None = None, *, verified: bool = True) -> Person:
-        """A person who can sign in, and never has."""
+        """A person with a password, who can sign in and never has."""
         person = self.add(email)
         self.change("delete from sessions where id = %s", person.session)
         self.change(
@@ -126,18 +126,18 @@ class People:
         return self._connection.execute(statement.encode(), values).fetchall()
 
     async def somebody_waits(self) -> None:
-        """Until a statement waits for a lock that another transaction holds."""
+        """Waits until a statement waits for a lock that another transaction holds."""
         await self.all_wait(1)
 
     async def all_wait(self, number: int) -> None:
-        """Until so many do."""
+        """Waits until this many statements wait for locks."""
         waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
         with trio.fail_after(10):
             while len(self.rows(waiting)) < number:
                 await trio.sleep(0.01)
 
     async def token(self, person: Person, *, at: datetime | None = None, **claims: Any) -> str:
-        """An access token of the person's session, made at `at` or now; a claim given as None is left out."""
+        """An access token of the person's session, made at `at` or now. A claim given as None is left out."""
         issued = int((at or self._postern.foundation.clock.now()).timestamp())
         stated = {
             "iss": BASE_URL,

@@ -1,4 +1,4 @@
-"""What would be mailed: the jobs that requests leave are done as the actors do them, up to the mail itself."""
+"""The mails that requests lead to: does the jobs that requests leave, as the actors do, up to the mail itself."""
 
 import re
 from datetime import timedelta
@@ -22,7 +22,7 @@ class Postbox:
         self._postern = postern
 
     async def asked_for(self) -> list[Job]:
-        """The account mails that were asked for, handled as they are taken."""
+        """The requests for account mails. This function takes and handles each."""
         jobs = list(await self._postern.foundation.jobs.claim([ACCOUNT_MAIL_JOB], 100, _LEASE))
         for job in jobs:
             await self._handle(job)
@@ -30,7 +30,7 @@ class Postbox:
         return jobs
 
     async def empty(self) -> list[Mail]:
-        """All mails since the last time, oldest first."""
+        """Takes all mails since the last call, oldest first."""
         await self.asked_for()
         mails = []
         for job in await self._postern.foundation.jobs.claim([MAIL_JOB, ORGANIZATION_MAIL_JOB], 100, _LEASE):
@@ -39,12 +39,12 @@ class Postbox:
         return mails
 
     async def link(self) -> str:
-        """The link in the one mail that there is."""
+        """The link in the only mail."""
         (mail,) = await self.empty()
         return link_in(mail)
 
     async def proof(self) -> str:
-        """Of the address, by the link in the one mail that there is."""
+        """Proves the address, by the link in the only mail."""
         return proof_by(await self.link())
 
     async def token(self) -> str:
@@ -66,7 +66,7 @@ class Postbox:
 
 
 def link_in(mail: Mail) -> str:
-    """The same in text and HTML, and there is one."""
+    """The mail's only link, which must be the same in text and HTML."""
     (link,) = _LINK.findall(mail.text)
     assert set(_LINK.findall(unescape(mail.html.replace('"', " ").replace("<", " ")))) == {link}
     return str(link)
@@ -77,6 +77,6 @@ def token_in(link: str) -> str:
 
 
 def proof_by(link: str) -> str:
-    """Where an application leads to that builds links of its own from the mailed token: a visit proves the address."""
+    """Visits the path to which an application leads that builds its own links from the mailed token. The visit proves the address."""
     assert link.startswith(f"{BASE_URL}/ui/verify-email?token=")
     return f"/auth/verify-email?token={token_in(link)}"

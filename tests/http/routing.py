@@ -1,4 +1,4 @@
-"""Domain routes that are proved already, written straight into the database."""
+"""Domain routes whose domains are proved already, written straight into the database."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,7 +18,7 @@ def route(
     join: str = "off",
     proved: bool = True,
 ) -> None:
-    """With a client at the shared provider."""
+    """A route to a shared provider, with the organization's own client there."""
     people.change(
         """
         insert into domain_routes (id, org_id, domain, token, verified_at, checked_at, next_check_at, shared_provider, own_provider,
@@ -53,7 +53,7 @@ def change_route(people: People, domain: str, **columns: Any) -> None:
 
 
 def own_provider(people: People, tenant: Tenant, name: str = "Acme single sign-on") -> UUID:
-    """Of the organization's own, enabled. Nobody can sign in there: its secret does not open."""
+    """A provider of the organization's own, enabled. Nobody can sign in there, because its client secret cannot be decrypted."""
     (row,) = people.rows(
         """
         insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at, updated_at)

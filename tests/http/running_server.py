@@ -29,7 +29,7 @@ GET = b"GET / HTTP/1.1\r\nHost: postern.test\r\n\r\n"
 
 
 def application(handler: Handler) -> Application:
-    """A plain ASGI application of one handler, with the lifespan that every application owes."""
+    """A plain ASGI application of one handler, with the lifespan that ASGI demands."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -48,7 +48,7 @@ async def answer(send: Send, body: bytes = b"ok", status: int = 200, headers: Se
 
 
 async def whole_body(receive: Receive) -> bytes | None:
-    """None when the client left before the end of it."""
+    """The whole body of a request. None when the client left before the end of the body."""
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -78,7 +78,7 @@ class WireAnswer:
 
 @dataclass
 class WireClient:
-    """One connection. h11 checks that every answer is well formed."""
+    """One connection to the server. h11 checks that every answer is well formed."""
 
     stream: trio.abc.Stream
     _parser: h11.Connection = field(default_factory=lambda: h11.Connection(h11.CLIENT))
@@ -87,12 +87,12 @@ class WireClient:
         await self.stream.send_all(data)
 
     async def ask(self, data: bytes = GET) -> WireAnswer:
-        """Send a request as these bytes and read its answer."""
+        """Sends a request as these bytes and reads the answer."""
         await self.send(data)
         return await self.answer(data.partition(b" ")[0])
 
     async def answer(self, method: bytes = b"GET") -> WireAnswer:
-        # The parser has to believe that it sent the request, whose bytes are the test's own.
+        # The test sends its own bytes, but the parser must believe that it made the request itself.
         if self._parser.our_state is h11.DONE:
             self._parser.start_next_cycle()
         self._parser.send(h11.Request(method=method, target="/", headers=[("host", "postern.test")]))
@@ -114,7 +114,7 @@ class WireClient:
                 assert isinstance(event, h11.InformationalResponse), f"no answer, but {event}"
 
     async def raw(self) -> bytes:
-        """Everything up to the end of the stream; a reset counts as the end."""
+        """All bytes up to the end of the stream. A reset counts as the end."""
         data = b""
         try:
             async for piece in self.stream:
@@ -139,13 +139,13 @@ class RunningServer:
     shutdown: trio.Event
     finished: trio.Event
     tls: ssl.SSLContext | None
-    # Connections that a test leaves open are closed when the server has ended.
+    # Connections that a test leaves open; they are closed when the server has ended.
     opened: list[trio.SocketStream] = field(default_factory=list)
-    # Why the server has refused connections, or closed them.
+    # The reasons for which the server has refused or closed connections.
     closed: list[str] = field(default_factory=list)
 
     async def connect(self, source: str | None = None) -> WireClient:
-        """From `source`, another address of this machine."""
+        """Connects from `source`, another address of this machine."""
         stream = await trio.open_tcp_stream("127.0.0.1", self.port, local_address=source)
         self.opened.append(stream)
         if self.tls is None:
@@ -167,7 +167,7 @@ async def running(
     trusted: ssl.SSLContext | None = None,
     address: tuple[str, int] = ("127.0.0.1", 0),
 ) -> AsyncIterator[RunningServer]:
-    """The server for as long as the block lasts; it must end by itself within a few seconds afterwards."""
+    """Runs the server during the block. The server must end by itself within a few seconds afterwards."""
     listener = socket.create_server(address, backlog=1024)
     server = RunningServer(listener.getsockname()[1], trio.Event(), trio.Event(), trusted)
 

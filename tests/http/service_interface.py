@@ -1,4 +1,4 @@
-"""A service's own servers, which call with its key; and all that is left of a person anywhere."""
+"""A service's own servers, which call with the service's key; and a count of all rows about a person."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from tests.http.tenants import UsedService
 
 PROFILE: Final = ServiceProfile("Shop", ServiceType.WEB, datetime(2026, 1, 1, tzinfo=UTC))
 USERS: Final = "/api/service/users"
-# Every table that tells anything of somebody, and by which columns.
+# Every table with data about people, and the columns that name the person.
 TRACES: Final = {
     "users": "id = {0}",
     "sessions": "user_id = {0} or impersonator_id = {0}",
@@ -33,7 +33,7 @@ TRACES: Final = {
 
 
 class Backend:
-    """Somebody's servers."""
+    """The servers of one service."""
 
     def __init__(self, market: Market, service: UsedService) -> None:
         self.market = market
@@ -45,7 +45,7 @@ class Backend:
         return await self.market.client.request(method, path, body=body, headers=headers)
 
     async def create(self, email: str) -> Person:
-        """An account that came to be through this service, unless there was one."""
+        """Adds a user. Makes an account through this service, unless the address has an account."""
         answer = await self.ask("POST", body={"email": email})
         assert answer.status == 200, answer.body
         body = answer.json()
@@ -62,7 +62,7 @@ class Backend:
 
 
 def traces(market: Market, person: Person) -> Counter[str]:
-    """How many rows of each table are about the person."""
+    """The number of rows about the person in each table."""
     found: Counter[str] = Counter()
     who = f"'{person.user}'::uuid"
     for table, condition in TRACES.items():
@@ -73,8 +73,8 @@ def traces(market: Market, person: Person) -> Counter[str]:
 
 
 def leave_traces(market: Market, person: Person, *services: UsedService) -> None:
-    """Of a life: signed in on the platform and in these services, with a second factor and a link, on record as the one who did something
-    and as the one it was done to.
+    """Fills the tables about the person: sessions on the platform and in these services, a second factor, a link, and audit entries in
+    which the person is the actor or the target.
     """
     people, new = market.people, market.postern.foundation.ids.new
     device, entry, about = new(), new(), new()

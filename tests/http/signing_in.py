@@ -1,4 +1,4 @@
-"""Somebody at the door: signs in, keeps what it is given, and comes back with it."""
+"""A client that signs in, keeps its cookies and tokens, and comes back with them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ UNLIMITED: Final = replace(SETTINGS, rate_limits=False)
 
 
 class Browser:
-    """One client with its cookies and its looks."""
+    """One client with its cookies and its headers."""
 
     def __init__(self, client: Client, agent: str = FIREFOX) -> None:
         self.client = client
@@ -56,12 +56,12 @@ class Browser:
 
 
 def unlimited(postern: Postern, settings: HttpSettings = UNLIMITED, address: str = "192.0.2.1") -> Client:
-    """Without the limits by address, which have tests of their own."""
+    """Settings without the limits by address. Other tests cover these limits."""
     return Client(build_application(postern, settings), address)
 
 
 async def enable_mfa(client: Client, people: People, person: Person) -> pyotp.TOTP:
-    """Through the front door, in another session. The code that enabled it is used up: the next one comes from `later`."""
+    """Enables the second factor by the API, in another session. The code that enabled it is used up; the next code comes from `later`."""
     people.change(
         "insert into sessions (id, user_id, created_at, last_seen_at, expires_at, proved_at)"
         " values (%s, %s, now(), now(), now() + interval '1 day', now())",
@@ -73,6 +73,6 @@ async def enable_mfa(client: Client, people: People, person: Person) -> pyotp.TO
     totp = pyotp.TOTP(secret)
     answer = await client.post("/api/user/mfa/verify", {"code": totp.now()}, token=token)
     assert answer.status == 200, answer.body
-    # As if it had been enabled an hour ago.
+    # As if the factor had been enabled an hour ago.
     people.change("update mfa_secrets set last_step = last_step - 120 where user_id = %s", person.user)
     return totp

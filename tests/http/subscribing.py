@@ -1,4 +1,4 @@
-"""Services with plans, users and API keys, put there past the API."""
+"""Services with plans, users and API keys, written without the API."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -17,7 +17,7 @@ PLANS = "/api/organizations/acme/services/shop/plans"
 
 
 class Market(Shops):
-    """Shops with plans and API keys. Acme's administrator speaks for the people, the shop's key for its servers."""
+    """Shops with plans and API keys. People's requests come from acme's administrator, servers' requests from the shop's key."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,7 +57,7 @@ class Market(Shops):
         return text
 
     async def ask(self, method: str, path: str = "", body: Any = None, *, key: str | None = None) -> Received:
-        """The service interface, with the shop's key."""
+        """Calls the service interface, with the shop's key."""
         headers = [("x-api-key", key or self.key), ("user-agent", "backend/1")]
         return await self.client.request(method, SUBSCRIPTIONS + path, body=body, headers=headers)
 
@@ -71,11 +71,11 @@ class Market(Shops):
         return (await self.ask("GET", f"/{person.user}")).ok()
 
     async def manage(self, method: str, path: str = "", body: Any = None, *, by: Person | None = None, plans: str = PLANS) -> Received:
-        """The shop's plans, as its administrator."""
+        """Calls the endpoints for the shop's plans, as its administrator."""
         return await self.request(method, plans + path, body, by=by)
 
     def by_key(self, told: dict[str, Any]) -> dict[str, Any]:
-        """What the audit log says where webhooks are told this: it names the shop's key as the actor."""
+        """The audit entry that belongs to this webhook event: the entry names the shop's key as the actor."""
         (key,) = self.people.rows("select id, name, prefix from api_keys where digest = %s", Token(self.key).digest())
         return {
             **told,
@@ -84,7 +84,7 @@ class Market(Shops):
         }
 
     def counts(self, plan: UUID) -> tuple[int, ...]:
-        """Of a plan's subscriptions: active, past due, cancelled, expired, and of them those that live."""
+        """A plan's subscriptions counted: active, past due, cancelled, expired; and how many of these are live."""
         (row,) = self.people.rows(
             "select active_count, past_due_count, cancelled_count, expired_count, subscription_count from plans where id = %s", plan
         )

@@ -71,7 +71,9 @@ class Tenants:
         return role
 
     def join(self, person: Person, tenant: Tenant, role: str | OwnRole = "member", *, listed: bool = False) -> Person:
-        """With a built-in role, or one of the organization's own. `listed`: by others, and the person has not confirmed it."""
+        """Makes the person a member, with a built-in role or a role of the organization's own. `listed`: others have added the person, who
+        has not confirmed the membership.
+        """
         own = role if isinstance(role, OwnRole) else None
         slug = role if isinstance(role, str) else role.slug
         self._people.change(
@@ -97,11 +99,11 @@ class Tenants:
         return person
 
     def member(self, tenant: Tenant, role: str | OwnRole = "member", email: str | None = None) -> Person:
-        """Somebody new, on the platform."""
+        """A new person who is a member, with a session on the platform."""
         return self.join(self._people.add(email), tenant, role)
 
     def export_sign_ins(self, tenant: Tenant) -> None:
-        """To a SIEM that is never called."""
+        """Exports the organization's sign-ins to a SIEM that is never called."""
         self._people.change(
             "insert into siem_configurations (id, org_id, name, provider_type, endpoint_url, batch_size, created_at, updated_at)"
             " values (gen_random_uuid(), %s, 'SIEM', 'generic', 'https://siem.example/', 1, now(), now())",
@@ -109,7 +111,7 @@ class Tenants:
         )
 
     def exported(self) -> list[tuple[UUID, UUID, bool]]:
-        """Whose sign-ins wait to be exported: the organization, the person, and whether they got in."""
+        """The sign-ins that wait for export: the organization, the person, and whether the person got in."""
         rows = self._people.rows(
             "select org_id, user_id, success from sign_in_pending join login_events on login_events.id = event_id"
             " join siem_configurations on siem_configurations.id = export_id and org_id = organization_id"
@@ -131,7 +133,7 @@ class Tenants:
         return service
 
     def uses(self, person: Person, service: UsedService, *, first: datetime | None = None, last: datetime | None = None) -> Person:
-        """An end user of the service; without times, one who was made through it and has not come."""
+        """Adds an end user of the service. Without times, the user was made through the service and has never signed in."""
         self._people.change(
             "insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)"
             " values (%s, %s, %s, %s, %s, now(), %s)",
@@ -145,7 +147,7 @@ class Tenants:
         return person
 
     def session(self, person: Person, place: Tenant | UsedService | None = None, *, began: datetime | None = None) -> Person:
-        """The same person in one more session: on the platform, in an organization, or in one of its services."""
+        """One more session of the same person: on the platform, in an organization, or in a service."""
         session = self._postern.foundation.ids.new()
         tenant = place.tenant if isinstance(place, UsedService) else place
         at = began or self._postern.foundation.clock.now()
@@ -164,7 +166,7 @@ class Tenants:
         return Person(person.user, session, person.email)
 
     async def token(self, person: Person, place: Tenant | UsedService | None = None, **claims: Any) -> str:
-        """For the person's session, which must be in that place."""
+        """A token for the person's session, which must be in that place."""
         match place:
             case UsedService():
                 context = {"org": place.tenant.slug, "service": place.slug, "aud": f"service:{place.tenant.slug}/{place.slug}"}
@@ -175,5 +177,5 @@ class Tenants:
         return await self._people.token(person, **{**context, **claims})
 
     async def token_in(self, person: Person, place: Tenant | UsedService | None = None) -> str:
-        """Of a new session of the person's there."""
+        """A token of a new session of the person in that place."""
         return await self.token(self.session(person, place), place)

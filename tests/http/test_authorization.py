@@ -53,7 +53,7 @@ from tests.http.conftest import SETTINGS
 from tests.http.people import BASE_URL, People, Person
 from tests.http.tenants import Tenants
 
-# Rules for members of the organization that the path names. Here nobody is; `test_member_authorization.py` walks as those who are.
+# Rules for members of the organization that the path names. No caller here is a member; `test_member_authorization.py` walks as members.
 ABLE_IN_PERSON = tuple(able(capability, impersonated=False) for capability in Capability)
 IN_PERSON_RULES = (OWNER_IN_PERSON, OWNER_IN_PERSON_OF_INACTIVE, *ABLE_IN_PERSON)
 MEMBER_RULES = (
@@ -63,7 +63,7 @@ MEMBER_RULES = (
     *(able(capability, impersonated=True) for capability in Capability),
     *IN_PERSON_RULES,
 )
-# Rules for the servers of a service. No bearer token is a key; `test_key_authorization.py` walks with those.
+# Rules for the servers of a service. No bearer token here is a key; `test_key_authorization.py` walks with keys.
 KEY_RULES = tuple(map(key, Permission))
 
 
@@ -72,7 +72,7 @@ class OrganizationPath(msgspec.Struct, frozen=True):
 
 
 def stand_in(rule: CallerRule) -> Endpoint:
-    """So that a rule is walked before any route uses it."""
+    """An endpoint that lets the walk try a rule before any real route uses the rule."""
     name = rule.name.replace(".", "-").replace("_", "-").replace(":", "-")
 
     if rule in MEMBER_RULES:
@@ -91,9 +91,9 @@ def stand_in(rule: CallerRule) -> Endpoint:
 
 
 STAND_INS = [stand_in(rule) for rule in (USER_OF_INACTIVE, PERSON, OWN_PERSON, *MEMBER_RULES, *KEY_RULES)]
-# Those that end the session of the walking caller come last.
+# Endpoints that end the caller's session come last.
 WALKED = sorted([*ROUTES, *STAND_INS], key=lambda one: one.caller is LEAVING)
-# The organization of every path that names one: active, and none of those who walk belongs to it.
+# The organization that paths name. It is active, and no caller belongs to it.
 HOUSE_SLUG = "house"
 
 Refusal = tuple[int, str]
@@ -104,7 +104,7 @@ RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED, *KEY_RULES)
 
 
 class Kinds:
-    """A bearer token for each kind of caller; the methods' names are the kinds."""
+    """A bearer token for each kind of caller. The names of the methods are the kinds."""
 
     def __init__(self, people: People, postern: Postern) -> None:
         self._people = people
@@ -257,7 +257,7 @@ class Kinds:
         return token
 
     async def hides_its_service(self) -> str | None:
-        """As if the session were one in the organization."""
+        """A token that names no service, although its session is in one."""
         service = self._tenants.service(self._tenants.add("hiding"), "app")
         person = self._tenants.session(self._people.add(), service)
         return await self._in_organization(person, "hiding")
@@ -310,7 +310,7 @@ class Kinds:
         return await self._people.token(self._impersonation()[1], token_use="impersonation")
 
     async def impersonation_that_hides(self) -> str | None:
-        """As if it were the user's own session."""
+        """A token that names no impersonator, although its session is an impersonation."""
         return await self._people.token(self._impersonation()[1])
 
     async def impersonation_in_an_own_session(self) -> str | None:
@@ -369,8 +369,8 @@ def everywhere(refusal: Refusal) -> Expected:
 
 
 def with_session(refusals: Expected) -> Expected:
-    """A token of ours that names a session: it can sign out and no more, it awaits no second factor, and its holder is no member of the
-    organization of the path.
+    """A token of ours that names a session. It can sign out and no more, it awaits no second factor, and its holder is no member of the
+    path's organization.
     """
     return {**dict.fromkeys((BUYER, *MEMBER_RULES), FORBIDDEN), **refusals, PREAUTHENTICATED: INVALID}
 
@@ -379,7 +379,7 @@ ENDED = with_session(dict.fromkeys(OF_SESSIONS, UNAUTHORIZED))
 NOT_OF_ITS_SESSION = with_session(dict.fromkeys(OF_SESSIONS, INVALID))
 USERS = with_session({PLATFORM_OWNER: FORBIDDEN})
 OF_INACTIVE = with_session(dict.fromkeys((USER, USER_IN_PERSON, OWN_USER, PLATFORM_OWNER), NOT_ACTIVE))
-# An application that holds its user's token gets no further with it than the service goes.
+# A user's token gets an application no further than to routes of the application's own service.
 IN_A_SERVICE = with_session(dict.fromkeys((OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER), FORBIDDEN))
 
 EXPECTED: dict[str, Expected] = {
@@ -432,7 +432,7 @@ EXPECTED: dict[str, Expected] = {
 }
 
 
-# Where the declaration lets people in, and only the use case knows of the organization: nobody here is its member.
+# The declaration lets these people in, and only the use case looks at the organization. No caller here is its member.
 REFUSED_LATER = {"POST /api/organizations/{org_slug}/select": FORBIDDEN}
 
 
@@ -442,7 +442,7 @@ async def call(client: Client, one: Endpoint, token: str | None) -> Received:
         path = path.replace(f"{{{name}}}", HOUSE_SLUG if name == "org_slug" else "0199d3a0-0000-7000-8000-000000000001")
     body: Any = {} if one.body_type is not None and not isinstance(one.accepts, Form) else None
     if one.caller is PREAUTHENTICATED and token is None:
-        # The pre-auth token may stand in the body, so that is read before anybody is refused for want of one.
+        # The pre-auth token may stand in the body, so the server reads the body before it refuses a caller without token.
         body = {"code": "123456"}
     return await client.request(one.method, path, body=body, token=token)
 
@@ -458,19 +458,20 @@ def kinds(people: People, postern: Postern) -> Kinds:
     return Kinds(people, postern)
 
 
-# One database for all kinds: the walk takes less time than a fixture.
+# One database for all kinds: the walk takes less time than a fixture for each kind.
 async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Client, kinds: Kinds) -> None:
     for kind, expected in EXPECTED.items():
         token = await kinds.token(kind)
         for one in WALKED:
             answer = await call(walker, one, token)
             if one.caller is CLIENT:
-                # No bearer token is a client; `tests/http/federation/test_clients.py` asks as those. What a body lacks is told first.
+                # No bearer token is a client; `tests/http/federation/test_clients.py` asks as clients. The server tells first what a body
+                # lacks.
                 lacks = token is None or one.path in {INTROSPECTION_ENDPOINT, REVOCATION_ENDPOINT, REVOCATION_ALIAS}
                 assert answer.status == (400 if lacks else 401), f"{kind} at {one}"
                 continue
             if one.caller is DIRECTORY:
-                # No token of a session is a directory's; `tests/http/federation/scim/test_scim_tokens.py` asks as those.
+                # No session's token is a directory's token; `tests/http/federation/scim/test_scim_tokens.py` asks as directories.
                 assert (answer.status, answer.json()["status"], answer.header("www-authenticate")) == (401, 401, "Bearer"), (
                     f"{kind} at {one}"
                 )
@@ -569,7 +570,7 @@ def test_nothing_else_is_open_to_anyone() -> None:
     assert {str(one) for one in HOUSE if one.caller is ANYONE} == OPEN
 
 
-# The person's own affairs, which nobody does in their name.
+# Endpoints for the person alone, closed to an impersonator.
 OWN = {
     "DELETE /api/user/devices/{device_id}",
     "DELETE /api/user/mfa",
@@ -596,7 +597,7 @@ def test_what_is_the_persons_own_affair() -> None:
     assert {str(one) for one in HOUSE if one.caller is OWN_USER} == OWN
 
 
-# What the interface says of the rest, word for word: a declaration that is loosened, or tightened, must be changed here too.
+# The declarations of all other endpoints. A change that loosens or tightens a declaration must change this table too.
 WHO: dict[str, set[str]] = {
     CLIENT.name: {
         "POST /auth/revoke",

@@ -1,4 +1,4 @@
-"""Health and readiness: exactly what probes are promised."""
+"""Health and readiness keep exactly the promises made to probes."""
 
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ async def test_ready_with_its_database_and_not_without_it(client: Client, poster
     assert answer.status == 200
     assert answer.json() == {"status": "ready", "version": postern.foundation.version, "database": "connected"}
     async with postern_on(NOWHERE, tmp_path) as lonely:
-        # The same process, as the probe sees it when the database goes, and when it comes back.
+        # The same process, as the probe sees it when the database goes away, and when the database comes back.
         away = Client(
             build_application(replace(postern, foundation=replace(postern.foundation, database=lonely.foundation.database)), SETTINGS)
         )
@@ -39,7 +39,7 @@ async def test_ready_with_its_database_and_not_without_it(client: Client, poster
 
 
 async def test_not_ready_while_writes_fail_and_ready_again_by_itself(client: Client, postern: Postern, database_url: str) -> None:
-    """Reading goes on: a standby, as a full disk, answers every trivial query."""
+    """Reads still work then: a standby, like a server with a full disk, answers every trivial query."""
 
     async def turn(change: str) -> None:
         async with await Connection.connect(database_url, options="-c default_transaction_read_only=off") as connection:
@@ -49,7 +49,7 @@ async def test_not_ready_while_writes_fail_and_ready_again_by_itself(client: Cli
     async def until(status: int, has: str) -> Received:
         with trio.fail_after(20):
             while (answer := await client.get("/health/ready")).status != status or has not in answer.json():
-                # A write, for the server to refuse.
+                # A write that the server refuses.
                 await client.post("/api/auth/login", {"email": "ada@example.com", "password": "wrong password"})
                 await trio.sleep(0.05)
         return answer

@@ -1,4 +1,4 @@
-"""Pages answer in the language of their reader, mails are in the language of their receiver, and programs are told in English."""
+"""Pages are in the language of their reader, mails in the language of their receiver, and answers to programs in English."""
 
 import re
 

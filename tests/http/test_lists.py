@@ -1,4 +1,4 @@
-"""What a list does that is asked for more than it gives: one answer everywhere for `limit`, and SCIM's own for `count`."""
+"""A list that is asked for more than it gives: every list answers alike to `limit`, and SCIM lists answer in their own way to `count`."""
 
 from typing import Any, Final
 from uuid import uuid4
@@ -15,7 +15,7 @@ from tests.http.cast import Shops
 from tests.http.client import Client, Received, refused
 from tests.http.people import People
 
-# The interface gives them no maximum.
+# The document gives these lists no maximum.
 WITHOUT_END: Final = {
     "GET /api/organizations/{org_slug}/services",
     "GET /api/organizations/{org_slug}/analytics/recent-logins",
@@ -72,7 +72,7 @@ async def test_a_limit_beyond_what_a_list_gives_is_refused(house: ListScene) -> 
         for limit, is_right in asked:
             answer = await house.ask(one, f"?limit={limit}")
             if is_right:
-                # No webhook has the id that stands in the path.
+                # No webhook has the id in the path.
                 assert answer.status == (404 if "{webhook_id}" in one.path else 200), (str(one), limit, answer.body)
             else:
                 assert refused(answer) == (400, "BAD_REQUEST"), (str(one), limit)
@@ -80,7 +80,7 @@ async def test_a_limit_beyond_what_a_list_gives_is_refused(house: ListScene) -> 
 
 
 async def test_a_count_beyond_what_a_directory_gets_is_the_greatest(house: ListScene) -> None:
-    """RFC 7644 section 3.4.2.4: fewer than were asked for, and none for a negative number."""
+    """RFC 7644 section 3.4.2.4: a list may have fewer entries than the count, and has none for a negative count."""
     walked = asks_for("count")
     assert {one.path.startswith("/scim/") for one in walked} == {True}
     assert len(walked) == 5

@@ -1,4 +1,4 @@
-"""`/dev/mail`: there for people who try Postern out on this machine, and for nobody else."""
+"""`/dev/mail` answers people who try Postern out on this machine, and nobody else."""
 
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -98,7 +98,7 @@ async def test_a_directory_that_cannot_be_read_is_a_503(lonely_postern: Postern,
     assert (await client.get(LIST, headers=OURS)).status == 503
 
 
-# What a request must be like.
+# Requests: the page answers only those that come from this machine, without a proxy.
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8000", "localhost", "LOCALHOST:80", "[::1]", "[::1]:8000", "127.8.9.10"])
@@ -153,7 +153,7 @@ async def test_a_caller_through_a_proxy_is_told_nothing(name: str, build: Build,
         assert is_absent(await build().get(path, headers=[*OURS, (name, "127.0.0.1")]))
 
 
-# What the settings must be like.
+# Settings: the page exists only under some of them.
 
 
 def settings(**changed: str) -> Settings:

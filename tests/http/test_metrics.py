@@ -1,4 +1,4 @@
-"""The metrics page over HTTP: what it says, who may read it, and where."""
+"""The metrics page over HTTP: its content, its readers, and its address."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ TOKEN = "a-token-for-scrapers"
 
 
 class CountedPage:
-    """A page that takes a while, and says the how many-th it is."""
+    """A metrics page that takes a while to make, and contains its own number."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -38,7 +38,7 @@ def asks_for_token(lonely_postern: Postern) -> Postern:
 
 
 def beside(postern: Postern) -> Client:
-    """Of the listener that has the metrics for itself."""
+    """A client of the separate listener for metrics."""
     client = Client(build_application(postern, SETTINGS))
     client.application = MetricsApplication(postern)  # type: ignore[assignment]  # an ASGI application like the other
     return client
@@ -65,7 +65,7 @@ async def test_requests_are_counted_by_template_and_class_of_status(lonely_clien
     ):
         labels = f'method="{method}",route="{route}",status_class="{status}"'
         assert f"sso_http_request_duration_seconds_count{{{labels}}} {count}.0" in page
-    # The scrape itself is the one request in flight.
+    # The scrape itself is the only request in flight.
     assert "sso_http_requests_in_flight 1.0" in page
 
 

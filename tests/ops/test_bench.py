@@ -1,4 +1,4 @@
-"""The benchmark's own instruments: the load generator counts what happened, bars hold or do not, and /proc is read rightly."""
+"""The benchmark's own instruments: the load generator counts rightly, bars fail when they should, and /proc is read rightly."""
 
 import json
 import os
@@ -32,10 +32,10 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 
 @asynccontextmanager
 async def answering(answer: Callable[[trio.SocketStream], Awaitable[None]]) -> AsyncIterator[Target]:
-    """A server on loopback that does with each connection what it is told."""
+    """A server on loopback that calls `answer` for each connection."""
 
     async def serve(stream: trio.SocketStream) -> None:
-        # A load that is over leaves without a word.
+        # A load that is over closes its connections at once.
         with suppress(trio.BrokenResourceError):
             async with stream:
                 await answer(stream)
@@ -239,7 +239,7 @@ Machine: {hardware()}.
 
 @dataclass(frozen=True)
 class Kept:
-    """The page, before a run or after."""
+    """The page of kept figures, before or after a run."""
 
     page: Path
 

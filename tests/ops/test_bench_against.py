@@ -1,4 +1,4 @@
-"""The instruments of a comparison with an earlier commit: its own code is served, and latencies are compared in blocks."""
+"""The instruments of a comparison with an earlier commit: they serve that commit's own code, and compare latencies in blocks."""
 
 import subprocess
 from itertools import cycle, repeat
@@ -77,7 +77,7 @@ async def test_a_server_that_is_slower_is_told_apart_by_alternating_blocks() -> 
     assert found.second >= 0.002
     assert found.ratio < 1
     assert found.first < found.second
-    # A pair warms up. Then a block of one and a block of the other, and the other way round.
+    # A pair of blocks warms up. Then blocks of the two sides follow in turns, and each turn swaps their order.
     assert order == ["quick"] * 25 + ["slow"] * 25 + (["quick"] * 25 + ["slow"] * 50 + ["quick"] * 25) * 5
 
 

@@ -1,4 +1,4 @@
-"""The instruments of a comparison with other servers: turns, one PostgreSQL for all, and what is installed for them."""
+"""The instruments of a comparison with other servers: turns, one PostgreSQL for all servers, and their installed packages."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.ops.test_bench import always_ok, answering
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[SharedPostgres]:
-    # Not in a directory of pytest's: to those of root, PostgreSQL's user has no way.
+    # Not in a directory of pytest's: PostgreSQL's user cannot enter such directories of root.
     with directory() as place, shared_postgres(place) as server:
         yield server
 
@@ -84,7 +84,7 @@ async def test_turns_are_taken_in_one_order_and_then_in_the_other_after_one_that
 
 def test_the_ratio_is_the_median_of_those_of_each_turn(postgres: SharedPostgres) -> None:
     side = Side(os.getpid(), "postgres", postgres)
-    # The second turn was disturbed, and both alike.
+    # The second turn was disturbed, for both sides alike.
     first, second = contestant("ours", [1.0, 10.0, 1.5], side), contestant("theirs", [2.0, 20.0, 2.0], side)
     assert ratio(first, second, lambda one: one.server) == 0.5
 

@@ -1,4 +1,4 @@
-"""What the benchmark fills in for services hangs together as the product's own rows do."""
+"""The rows that the benchmark writes for services fit together as the product's own rows do."""
 
 from hashlib import sha256
 
@@ -20,7 +20,7 @@ def test_services_are_grown_with_all_that_belongs_to_them(database_url: str) -> 
         counts = {"users": 5_000, "organizations": 3, "services": 25, "plans": 25, "api_keys": 50, "service_users": 5_000 + 24 * 200}
         assert {table: one(f"select count(*) from {table}") for table in counts} == counts
         assert one("select array_agg(distinct user_count order by user_count)::text from services") == "{200,5000}"
-        # A page in the middle of many is found by them.
+        # By these marks a query finds a page in the middle of many users.
         assert one("select count(*) from service_user_marks where service_id = %s", customers[0].service) == 5
         assert one("select sum(users) from service_user_marks") == counts["service_users"]
         assert one("select user_count from services where id = %s", customers[0].service) == 5_000

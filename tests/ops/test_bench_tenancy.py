@@ -1,4 +1,4 @@
-"""What the benchmark fills in for tenants hangs together as the product's own rows do."""
+"""The rows that the benchmark writes for tenants fit together as the product's own rows do."""
 
 import psycopg
 
@@ -28,7 +28,7 @@ def test_tenants_are_grown_with_all_that_belongs_to_them(database_url: str) -> N
         assert {table: one(f"select count(*) from {table}") for table in counts} == counts
         assert one("select count(*) from invitations where expires_at < now()") == 20
         assert one("select array_agg(distinct member_count order by member_count)::text from organizations") == "{3,12}"
-        # Who has a role of the organization's own holds it, and nobody else does.
+        # Members with a role of the organization's own have the relation `holder`, and no other member has it.
         assert (
             one(
                 "select count(*) from memberships join relations using (user_id)"

@@ -1,4 +1,4 @@
-"""The build of Argon2 for a processor: what it decides, and that it never fails the set-up."""
+"""The build of Argon2 for this processor: its decisions. The build never fails the set-up."""
 
 import json
 import os
@@ -85,7 +85,7 @@ def test_the_set_up_goes_on_with_one_line_when_anything_is_missing(
 
 
 class Pip:
-    """In place of pip, which would need an index: notes what it is asked for."""
+    """Stands in for pip, which would need an index, and notes each call."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, prefix: Path) -> None:
         self.calls: list[list[str]] = []

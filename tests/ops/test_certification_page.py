@@ -1,4 +1,4 @@
-"""The page that goes through the OpenID Foundation's test plans names tests that there are."""
+"""The page about the OpenID Foundation's test plans names only tests that exist."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The house rules of the container image and of the compose file, read from the files themselves."""
+"""The container image and the compose file keep our rules; the tests read the files themselves."""
 
 import fnmatch
 import os
@@ -96,7 +96,7 @@ def test_every_library_is_installed_from_a_lock_by_its_hash() -> None:
     ]
     assert len(installs) == 2, installs
     for command in installs:
-        # Either from the locks, by hash; or ourselves, fetching nothing.
+        # Each `pip install` takes packages from the locks, by hash, or installs Postern itself and downloads nothing.
         assert "--require-hashes" in command or ("--no-deps --no-build-isolation ." in command)
     assert "--requirement requirements.lock" in installs[0]
     assert "dev" not in installs[0]
@@ -140,7 +140,7 @@ def test_secrets_history_and_data_are_not_sent_to_the_builder() -> None:
 
 
 def ignored(path: str) -> bool:
-    """.dockerignore as the builder reads it: the last line that matches the path or a folder above it decides."""
+    """Whether .dockerignore excludes the path, as the builder reads it: the last line that matches the path or a folder above decides."""
     pure = PurePosixPath(path)
     candidates = [str(pure), *(str(parent) for parent in pure.parents if str(parent) != ".")]
     verdict = False
@@ -242,7 +242,7 @@ def test_compose_gives_settings_that_postern_takes(service: str, role: str, migr
 
 
 def test_compose_trusts_the_proxy_of_its_own_host_and_no_other() -> None:
-    """What comes by the published port comes from the gateway of the network: without this all clients would share one limit."""
+    """Requests by the published port come from the gateway of the network. Without this setting all clients would share one limit."""
     (network,) = compose()["networks"]["outside"]["ipam"]["config"]
     trusted = settings_of("postern").trusted_proxies
     assert [str(one) for one in trusted] == [f"{network['gateway']}/32"]
@@ -264,7 +264,7 @@ def test_compose_takes_the_database_for_ready_only_once_its_roles_are_made() -> 
 def test_the_roles_of_the_container_serve_and_migrate_and_are_no_superusers() -> None:
     mounted = [volume.split(":")[0] for volume in compose()["services"]["database"]["volumes"] if "initdb.d" in volume]
     (script,) = [COMPOSE.parent / one for one in mounted]
-    # A place of our own: pytest's is closed to other users, and root's PostgreSQL runs as one.
+    # A directory of our own: pytest's is closed to other users, and PostgreSQL under root runs as another user.
     with (
         tempfile.TemporaryDirectory(prefix="postern-roles-") as directory,
         EmbeddedPostgres(Path(directory), settings={"fsync": "off"}) as server,

@@ -1,4 +1,4 @@
-"""The documents keep to their form, and name nothing that is not there."""
+"""The documents keep to their form, and name only files that exist."""
 
 import re
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from tests.places import ROOT
 FIRST = sorted(ROOT.glob("*.md"))
 DOCUMENTS = [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-# Which of them a decision has, and in this order.
+# The headings that a decision may have, in this order.
 PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
 LONGEST_LINE = 120
 # A help to readers, not a mould: write the sentences that a decision needs. If it grows beyond this, it is probably two decisions.
 MOST_WORDS = 1200
-# Git does not keep it: the operator writes it.
+# Operators write this file, so git does not have it.
 MADE_BY_OPERATORS = {"ops/.env"}
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
@@ -35,7 +35,7 @@ def prose(document: Path) -> str:
 
 
 def alternatives(path: str) -> list[str]:
-    """`a/{b,c}.py` as the shell reads it."""
+    """The paths that `a/{b,c}.py` stands for, as in a shell."""
     braces = re.search(r"\{([^{}]*)\}", path)
     if braces is None:
         return [path]
@@ -43,7 +43,7 @@ def alternatives(path: str) -> list[str]:
 
 
 def paths(text: str) -> Iterator[str]:
-    """Those in backticks that begin with a folder of the tree, also as a word of a command."""
+    """The paths in backticks that begin with a folder of the repository, also as a word of a command."""
     folders = {folder.name for folder in ROOT.iterdir() if folder.is_dir()}
     for code in CODE.findall(text):
         for word in code.split():

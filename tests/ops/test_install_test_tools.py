@@ -1,4 +1,6 @@
-"""The script that sees to the tools: quick when all is there, quiet about nothing that will be skipped, an error in CI only."""
+"""The script that installs the tools. It is quick when all are there, it names every tool whose tests will be skipped, and it fails in CI
+only.
+"""
 
 import ast
 import os
@@ -20,7 +22,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs the script on a machine that has just these commands."""
+    """Runs the script on a machine that has only these commands."""
 
     def run_it(*there: str, user: int = 1000, apt: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         for name in ("tr", "chmod", "rm"):
@@ -42,7 +44,7 @@ def test_it_is_a_valid_script_that_can_be_run() -> None:
 
 
 def test_it_installs_every_tool_that_a_test_needs() -> None:
-    """A machine where somebody installed one by hand would not show that it is missing elsewhere."""
+    """On a machine with tools installed by hand, nobody would see that the script misses one of them."""
     wanted = {
         word.value
         for file in (ROOT / "tests").rglob("*.py")

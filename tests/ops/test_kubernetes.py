@@ -1,4 +1,4 @@
-"""The Kubernetes manifests: they refer to each other correctly, and the pods may do nothing that they need not."""
+"""The Kubernetes manifests refer to each other correctly, and give the pods no rights that the pods do not need."""
 
 import subprocess
 from typing import Any
@@ -52,7 +52,7 @@ def test_the_pod_is_not_root_and_has_no_token_of_the_cluster() -> None:
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert spec["automountServiceAccountToken"] is False
-    # Environment variables like POSTERN_PORT would stop the start: they are no settings.
+    # Postern would refuse to start with variables like POSTERN_PORT, which are no settings.
     assert spec["enableServiceLinks"] is False
 
 
@@ -129,7 +129,7 @@ def test_the_serving_container_never_sees_the_role_that_owns_the_tables() -> Non
 
 
 def test_names_are_asked_for_wherever_the_cluster_answers_them() -> None:
-    """Also from a cache on the node, whose address is no pod's, and where the DNS pods are in another namespace and on another port."""
+    """DNS may be answered by a cache on the node, whose address is no pod's, or by pods in another namespace and on another port."""
     (names,) = [rule for rule in manifest("networkpolicy.yaml")["spec"]["egress"] if {"protocol": "UDP", "port": 53} in rule["ports"]]
     assert "to" not in names
     for protocol in ("UDP", "TCP"):

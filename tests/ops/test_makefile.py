@@ -1,4 +1,4 @@
-"""What `make` would run, as it says itself, without running it."""
+"""The commands that `make` would run, as `make --dry-run` prints them."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ _HANDED_ON = {"MAKEFLAGS", "MAKEOVERRIDES", "DATABASE", "T", "WORKERS"}
 
 
 def commands(*arguments: str) -> list[str]:
-    # The `make` that runs these tests hands on what it was given itself.
+    # The `make` that runs these tests hands its own flags on.
     environment = {name: value for name, value in os.environ.items() if name not in _HANDED_ON}
     shown = subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     return [line for line in shown.splitlines() if "-m pytest" in line]

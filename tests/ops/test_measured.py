@@ -1,4 +1,4 @@
-"""`--coverage` fails a run whose tests miss a line of `core`, and says which."""
+"""`--coverage` fails a run whose tests miss a line of `core`, and names the line."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from tests.places import ROOT
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
-    """A run of its own, which does not take itself for a worker of the one that this test belongs to."""
+    """Another run of pytest. It must not take itself for a worker of the run that this test belongs to."""
     command = [sys.executable, "-m", "pytest", "-q", *options, "tests/domain/test_email.py"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_run_that_misses_a_line_fails_and_names_it() -> None:
-    # In the only process that there is, and in workers.
+    # Once in a single process, and once in a worker.
     for workers in ("0", "1"):
         done = run("-n", workers, "--coverage")
         assert done.returncode == 1, done.stdout + done.stderr

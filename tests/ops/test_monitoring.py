@@ -17,7 +17,7 @@ ALERTS = ROOT / "ops" / "prometheus" / "alerts.yaml"
 CASES = ROOT / "tests" / "ops" / "alerts_cases.yaml"
 DASHBOARD = ROOT / "ops" / "grafana" / "postern.json"
 RUNBOOK = ROOT / "docs" / "operations.md"
-# Made by Prometheus itself about each scrape.
+# Prometheus itself makes this series for each scrape.
 OF_PROMETHEUS = {"up"}
 
 
@@ -36,7 +36,7 @@ def names_in(expression: str) -> set[str]:
 
 
 def exported() -> set[str]:
-    """Every name a query can use: histograms and counters carry more than one."""
+    """Every name that a query can use. Histograms have more than one name."""
     names = set()
     for family in text_string_to_metric_families(PrometheusMetrics().render().decode()):
         endings = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}.get(family.type, ("",))
@@ -45,7 +45,7 @@ def exported() -> set[str]:
 
 
 def test_only_counters_end_in_total_but_for_the_gauges_whose_names_are_promised() -> None:
-    """To the author of a query, `_total` says that `rate` makes sense."""
+    """The suffix `_total` tells the author of a query that `rate` makes sense."""
     families = list(text_string_to_metric_families(PrometheusMetrics().render().decode()))
     assert {family.name for family in families if family.type != "counter" and family.name.endswith("_total")} == {
         "sso_db_pool_connections_total",
@@ -74,7 +74,8 @@ def test_every_alert_says_what_is_wrong_and_where_to_read_on(rule: dict[str, Any
 def test_no_alert_and_no_panel_knows_how_the_scrape_job_is_called() -> None:
     for rule in rules():
         assert "job=" not in rule["expr"], rule["alert"]
-        # What every program exports, or Prometheus about each, counts only where what is Postern's alone is exported too.
+        # Other programs export some of these metrics too. An expression that uses such a metric must also use one that only Postern
+        # exports.
         if not names_in(rule["expr"]) <= exported_by_postern_alone():
             assert names_in(rule["expr"]) & exported_by_postern_alone(), rule["alert"]
     for panel in panels():

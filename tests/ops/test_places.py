@@ -1,4 +1,4 @@
-"""Where a run keeps its files, and what it removes of runs before it."""
+"""The directory where a run keeps its files, and the directories of earlier runs that a run removes."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_only_what_killed_runs_left_long_ago_is_removed(tmp_path: Path) -> None:
 
     left = made(f"postern-tests-{NOBODY}-a", old=True)
     kept = [
-        made(f"postern-tests-{NOBODY}-b", old=False),  # it may go on in another container
+        made(f"postern-tests-{NOBODY}-b", old=False),  # this run may go on in another container
         made(f"postern-tests-{os.getpid()}-c", old=True),
         made("postern-tests-of-somebody", old=True),
         made(f"another-{NOBODY}-d", old=True),

@@ -1,4 +1,4 @@
-"""The runbook's restore, typed as it stands there, brings an installation from one PostgreSQL to another."""
+"""The runbook's restore, typed as the runbook says, moves an installation from one PostgreSQL to another."""
 
 import os
 import re
@@ -114,7 +114,7 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
         for statement in ("delete from audit_entries", "update audit_links set digest = digest"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement.encode())
-    # Nobody else gets in, and what the next migration makes can be used.
+    # No other role can connect, and the serving role can use tables that later migrations make.
     new.run("create role stranger login")
     with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
         psycopg.connect(new.url("stranger"))
@@ -122,7 +122,7 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
         connection.execute("create table later (id integer)")
     with psycopg.connect(new.url(SERVING), autocommit=True) as connection:
         connection.execute("insert into later values (1)")
-    # And the server starts on it: its keys open what is sealed there, and the log is whole.
+    # The server starts on the restored database: its keys decrypt the secrets there, and the audit log is whole.
     trio.run(_live, read({"POSTERN_DATABASE_URL": new.url(SERVING), "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(tmp_path)}))
     verified = new.shell('POSTERN_DATABASE_URL="$app_url" postern audit verify', tmp_path)
     assert verified.returncode == 0, verified.stdout
@@ -130,7 +130,7 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[Path]:
-    """Where an embedded installation was that is backed up as written. Its last entry had no place in a chain yet."""
+    """The directory of an embedded installation that was backed up as the runbook says. Its last audit entry was not linked yet."""
     with open_directory() as directory:
         data = directory / "data"
         with EmbeddedPostgres(data, settings={"fsync": "off"}) as database:
@@ -165,7 +165,7 @@ def typed(script: str, folder: Path, **variables: str) -> subprocess.CompletedPr
 
 
 def restored(directory: Path) -> str:
-    """The runbook's block, for a directory of ours, without the start at its end."""
+    """The runbook's restore block for our directory, without the start of the server at its end."""
     return re.sub("^POSTERN_DATA_DIR=.*", "", embedded_block(".venv/bin/python - /srv/new"), flags=re.MULTILINE).replace(
         "/srv/new", str(directory / "new")
     )
@@ -181,7 +181,7 @@ def test_a_restore_of_the_embedded_database_goes_on_with_its_keys(embedded: Path
         now = read({"POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(directory)})
         trio.run(_live, now)
         assert trio.run(_faults, now) == []
-        # Over what is there nothing is restored, and while somebody uses the directory neither.
+        # The restore refuses to overwrite data, and refuses a directory that another process uses.
         again = typed(restored(directory), tmp_path)
         assert "Another Postern process uses the data directory" in again.stderr
     again = typed(restored(directory), tmp_path)
@@ -202,7 +202,7 @@ def test_an_embedded_installation_moves_to_a_database_of_its_own_as_written(empt
 
 @pytest.mark.usefixtures("embedded")
 def test_what_is_moved_asks_nothing_that_older_servers_do_not_know(tmp_path: Path) -> None:
-    """What they do not know are settings; of the rest, the tests on those servers speak."""
+    """Looks at settings that older servers do not know. The runs of the tests on older servers cover the rest."""
     (block,) = [block for block in blocks("sh", section("Backup and restore")) if "--file=postern.sql" in block]
     done = typed("".join(block.splitlines(keepends=True)[:2]), tmp_path, BIN=str(BINARIES))
     assert done.returncode == 0, done.stderr
@@ -221,7 +221,7 @@ def shell_lines() -> list[str]:
 
 
 async def _live(settings: Settings) -> None:
-    """A start, and something that is put on record."""
+    """Starts Postern, and records an event."""
     async with open_postern(settings) as postern:
         await complete(postern, settings)
     await _act(settings)
@@ -236,7 +236,7 @@ async def _act(settings: Settings) -> None:
 
 
 async def _faults(settings: Settings) -> list[str]:
-    """What `postern audit verify` finds, and what has no place in a chain."""
+    """The faults that `postern audit verify` finds. Every entry must be linked."""
     faults: list[str] = []
     async with open_postern(settings) as postern:
         await postern.record.audit.verify(lambda name, finding: faults.append(f"{name} {finding}"), lambda _chain: None)

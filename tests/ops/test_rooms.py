@@ -1,5 +1,5 @@
-"""Rooms by family: the foundation, at the root of each floor, knows no family; no folder is too full to be surveyed; one name means one
-thing.
+"""Rooms by family: the foundation, at the root of each floor, imports no family; no folder holds too many files; no two public classes have
+the same name.
 """
 
 import ast
@@ -16,10 +16,10 @@ from tests.places import ROOT
 
 FAMILIES = {"record", "identity", "tenancy", "services", "federation", "platform"}
 FLOORS = ("core/domain", "ports", "core/usecases", "adapters/postgres")
-# It reads flat, as `uow.accounts`, and so it names what every family keeps in it.
+# The unit of work gives every family's repositories, as in `uow.accounts`, so it imports all families.
 KNOWS_FAMILIES = {"ports/unit_of_work.py", "adapters/postgres/unit_of_work.py"}
 FULL: Final = 25
-# The sentence of each folder says why it may hold more.
+# The folders that may hold more files, each with the reason.
 MAY_BE_FULLER: Final[Mapping[str, str]] = {
     "adapters/postgres/migrations": "The list of migrations is append-only. People read one file by its number, or schema.sql.",
     "docs/decisions": "The list of decisions is append-only. People come by a link from the code or from architecture.md.",
@@ -43,7 +43,7 @@ def test_the_foundation_of_a_floor_knows_no_family_of_it() -> None:
 
 
 def tracked(*under: str) -> list[Path]:
-    """The files that git keeps, and those that it will keep with the next commit."""
+    """The files that git tracks, and the new files that the next commit would add."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("only git knows which files belong to the project")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *under]

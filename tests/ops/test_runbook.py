@@ -1,4 +1,4 @@
-"""The runbook's commands, settings, SQL and promises hold: it is read at three in the morning, when nobody has the time to find out."""
+"""The runbook's commands, settings, SQL and promises hold. People read it in an emergency, without time to check."""
 
 import re
 import shlex
@@ -43,7 +43,7 @@ def commands() -> list[str]:
 
 
 def statements() -> list[str]:
-    """Every statement on our tables or the server's views, with an id where the reader puts one."""
+    """Every SQL statement on our tables or the server's views. An id stands where the reader fills one in."""
     written = [line for block in blocks("sql") for line in block.split(";")] + INLINE
     bare = [re.sub(r"^\s*(--.*\n\s*)*", "", one).strip().rstrip(";") for one in written]
     return [
@@ -103,7 +103,7 @@ def test_a_job_can_be_declared_dead_and_revived(database_url: str) -> None:
 
 @pytest.fixture
 def installation(empty_database_url: str, worker_id: str) -> Iterator[dict[str, str]]:
-    """The roles and the database of "Database roles", under names of this test's own; connection strings of both roles."""
+    """The roles and the database of "Database roles", under names of this test's own. Yields connection strings of both roles."""
     names = {name: f"{name}_{worker_id}" for name in ("postern_owner", "postern_app")} | {"postern": f"runbook_{worker_id}"}
     (script,) = [block for block in blocks("sql") if "create role" in block]
     for name, own in names.items():
@@ -144,7 +144,7 @@ def test_the_role_that_serves_reads_and_writes_rows_and_changes_no_table(install
 
 
 def test_the_role_that_serves_can_only_add_to_the_audit_log(installation: dict[str, str], worker_id: str, tmp_path: Path) -> None:
-    """With what the runbook takes from it, everything that the application does with the log goes on, and nothing else does."""
+    """With the rights that the runbook leaves this role, the application can do all its work with the log, and nothing more."""
     trio.run(migrate, installation["postern_owner"], lambda _line: None)
     assert "postern_owner:…@db/postern postern grants --apply\n" in RUNBOOK
     assert trio.run(grants.apply, installation["postern_owner"], f"postern_app_{worker_id}").fault is None
@@ -162,7 +162,7 @@ def test_the_role_that_serves_can_only_add_to_the_audit_log(installation: dict[s
             for statement in (f"delete from {table}", f"update {table} set {column} = {column}", f"truncate {table} cascade"):
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     connection.execute(statement.encode())
-        # What is personal is forgotten by this role.
+        # This role deletes personal data when people are forgotten.
         assert connection.execute("delete from audit_personal").rowcount == 3
 
 
@@ -184,7 +184,7 @@ async def _use_the_audit_log(settings: Settings) -> None:
 
 
 def _tools_for(url: str) -> Path:
-    """Where pg_dump and pg_restore of the server's own version are: newer ones say what an older server does not know."""
+    """The directory of pg_dump and pg_restore in the server's own version. Newer versions write statements that an older server refuses."""
     with psycopg.connect(url) as connection:
         major = connection.info.server_version // 10_000
     own = subprocess.run([BINARIES / "pg_dump", "--version"], capture_output=True, text=True, check=True).stdout
@@ -199,7 +199,7 @@ def test_a_dump_made_as_written_restores_as_written(database_url: str, empty_dat
         connection.execute("insert into users (id, email, email_key) values (gen_random_uuid(), 'ada@example.org', 'ada@example.org')")
     file = str(tmp_path / "postern.dump")
     shell = [line.partition("  #")[0].strip() for block in blocks("sh") for line in block.splitlines()]
-    # Of the external and the embedded one; the latter is restored in another way (test_restore.py).
+    # The runbook dumps an external and an embedded database. The embedded one is restored in another way (test_restore.py).
     for tool, target, number in (("pg_dump", database_url, 2), ("pg_restore", empty_database_url, 1)):
         lines = [line for line in shell if re.match(rf'("\$BIN/)?{tool}"? --(format|dbname)', line)]
         assert len(lines) == number, lines

@@ -1,4 +1,4 @@
-"""What the front page shows goes as it says."""
+"""The demonstration on the front page works as shown there."""
 
 import re
 

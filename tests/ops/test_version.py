@@ -12,7 +12,7 @@ from tests.places import ROOT
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 HEADINGS = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
-# The other places with the version, and their words.
+# The other places with the version, and the text around the version there.
 COPIES = {
     "README.md": (r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)", r'"version":"(\d+\.\d+\.\d+)"'),
     "docs/operations.md": (r"/postern:(\d+\.\d+\.\d+)",),
@@ -25,7 +25,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def test_the_installed_package_has_the_version_of_the_source() -> None:
-    """`/health/ready` and `postern version` tell the version of the package: `make` installs it again after a change."""
+    """`/health/ready` and `postern version` report the package's version, so `make` installs the package again after a change."""
     assert version("postern") == VERSION
 
 
