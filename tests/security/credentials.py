@@ -1,5 +1,5 @@
-"""Every kind of credential, good ones and others, as the headers that carry it. All their holders belong to one small world: acme with its
-shop and its people, globex beside it.
+"""Every kind of credential, good or bad, as request headers. All holders belong to one small world: acme with its shop and its people, and
+globex.
 """
 
 from base64 import b64encode
@@ -29,7 +29,7 @@ CONTEXTS: Final = {"p": "the platform", "o": "an organization", "s": "a service"
 
 @dataclass(frozen=True)
 class Kind:
-    """A session of one of PEOPLE, in one of CONTEXTS; or, without those, something else by its name."""
+    """The session of a person from PEOPLE in a context from CONTEXTS; or, without both, another credential by its name."""
 
     name: str
     person: str = ""
@@ -39,7 +39,7 @@ class Kind:
 
 def sessions() -> Iterator[Kind]:
     for (person, who), (context, where), impersonated in product(PEOPLE.items(), CONTEXTS.items(), (False, True)):
-        # Nobody acts in the name of a platform owner.
+        # Nobody may impersonate a platform owner.
         if not (impersonated and person == "g"):
             yield Kind(f"{who} in {where}{', impersonated' if impersonated else ''}", person, context, impersonated)
 
@@ -83,7 +83,7 @@ KINDS: Final = (*SESSIONS, *OTHERS)
 
 
 class Wallet:
-    """Makes each of them; but for sessions, the methods' names are the kinds."""
+    """Makes the credentials. Except for sessions, the names of the methods are the kinds."""
 
     def __init__(self, postern: Postern, people: People) -> None:
         self._postern = postern
@@ -242,7 +242,7 @@ class Wallet:
         return (("cookie", f"__Host-postern_session={token}; postern_session={token}; session={token}; access_token={token}"),)
 
     async def _application(self, scopes: str) -> str:
-        """Of the owner, who signed in to the shop."""
+        """The credential of an application in which the owner has signed in to the shop."""
         person = self._tenants.session(self._residents["o"][0], self._shop)
         self._people.change("update sessions set scopes = %s where id = %s", scopes.split(), person.session)
         (service,) = self._people.rows("select client_id from services where id = %s", self._shop.id)

@@ -1,5 +1,5 @@
-"""Accounts that a tenant moves to somebody else's address, as long as nobody has proved the earlier one: nothing of the earlier holder is
-left for the next one to read, and nothing that keeps the next one out.
+"""A tenant may move an account to another person's address while nobody has proved the earlier address. Then nothing of the earlier holder
+is left that the next holder could read, or that would keep the next holder out.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ class Handing(Market):
         self.backend = Backend(self, self.shop)
 
     async def made(self, way: str) -> tuple[Person, Move]:
-        """By acme's shop or by its directory, with what moves it."""
+        """An account made by acme's shop or by a directory, and a function that moves the account to another address."""
         if way == "service":
             person = await self.backend.create(EARLIER)
             return person, lambda address: self.backend.move(person, address)
@@ -53,7 +53,7 @@ class Handing(Market):
         (await self.client.post("/api/auth/reset-password", {"token": token, "new_password": PASSWORD})).ok()
 
     def lived_in(self, person: Person) -> None:
-        """As a release before left it, which moved accounts whose owners had proved their addresses."""
+        """Fills the account as an earlier release could leave it: that release moved accounts whose owners had proved their addresses."""
         leave_traces(self, person)
         self.people.give_passkey(person)
         self.people.connect(person)
@@ -95,7 +95,7 @@ async def test_nothing_of_the_earlier_holder_is_left(handing: Handing, way: str)
     assert {"devices", "sessions", "login_events", "mfa_secrets", "backup_codes", "mfa_events", "passkeys", "consents"} <= before.keys()
     assert (await move(NEXT)).status == 200
     stays = {"users": 1, **({"service_users": 1} if way == "service" else {})}
-    # The log of the organizations says what was done, and is theirs.
+    # The organizations keep their audit log.
     assert {name: rows for name, rows in handing.left(person).items() if name != "audit_personal"} == stays
     (row,) = handing.people.rows(
         "select language, password_hash, password_changed_at, email_verified_at from users where id = %s", person.user
@@ -159,7 +159,7 @@ async def test_an_account_whose_owner_has_proved_the_address_is_not_moved(handin
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_an_account_that_was_moved_before_loses_what_nobody_has_proved_with_the_first_proof(handing: Handing, way: str) -> None:
-    """An earlier release kept the second factor. Whoever comes only now is not locked out either."""
+    """An earlier release kept the second factor. A holder who comes only now must not be locked out by it."""
     person, move = await handing.made(way)
     (await move(NEXT)).ok()
     handing.lived_in(person)
@@ -169,7 +169,7 @@ async def test_an_account_that_was_moved_before_loses_what_nobody_has_proved_wit
 
 
 async def test_what_the_earlier_holder_made_their_own_is_listed_for_the_next_one(handing: Handing) -> None:
-    """Whoever reads the earlier address accepts an invitation by the token in its mail, and proves no address by that."""
+    """The reader of the earlier address accepts an invitation by the token in its mail, and proves no address by that."""
     box, initech = Postbox(handing.postern), await Directory(handing.postern, handing.client, handing.people, "initech").connect()
     user = (await initech.create(EARLIER))["id"]
     (await handing.request("POST", f"/api/organizations/initech/members/{user}", by=initech.owner)).ok()

@@ -1,5 +1,5 @@
-"""Whose an account is. A tenant through which it came to be may move, deactivate, delete and forget it, but only as long as nothing else
-holds it: every kind of tie, against everybody who asks.
+"""Who may decide about an account. The tenant through which an account was made may move, deactivate, delete and forget it, but only while
+nothing else holds the account. The tests try every kind of tie against every caller.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ database_url, postern, people = http.database_url, http.postern, http.people
 ADA: Final = "ada@example.org"
 MINE: Final = "mine@evil.example"
 
-# A directory that switches an account off can switch it on again: that is not to have it.
+# A directory may switch an account off and on again without holding the account, so the switch is a caller of its own here.
 SERVICE, DIRECTORY, SWITCH, OWNER, MANAGER = "service", "directory", "switch", "owner", "manager"
 EVERYBODY: Final = {SERVICE, DIRECTORY, SWITCH, OWNER, MANAGER}
 ALL_BUT_THE_SERVICE: Final = EVERYBODY - {SERVICE}
@@ -46,11 +46,11 @@ _ASKING: Final = """
 """
 _GOING: Final = "update all_organizations set deleted_at = now() where id = %(globex)s"
 
-# What else there is, and for whom the account is still theirs.
+# Further ties, and the callers that may still decide about the account beside each tie.
 TIES: Final[dict[str, tuple[tuple[str, ...], set[str]]]] = {
     "nothing": ((), EVERYBODY),
     "a sign-in that never worked": (("update users set password_hash = 'x' where id = %(user)s",), EVERYBODY),
-    # An address that its owner has proved holds the account for them.
+    # A proved address holds the account for its owner.
     "an address that they have proved": (
         ("update users set password_hash = 'x', email_verified_at = now() where id = %(user)s",),
         {SWITCH, OWNER, MANAGER},
@@ -62,11 +62,11 @@ TIES: Final[dict[str, tuple[tuple[str, ...], set[str]]]] = {
     "removed for good": (("insert into former_members (org_id, user_id, removed_at) values (%(globex)s, %(user)s, now())",), EVERYBODY),
     "asking to be a member": ((_ASKING,), EVERYBODY),
     "a user of a service": ((_USER.format(service="theirs", place="globex", came="now()"),), NOBODY),
-    # A service would otherwise keep anybody from being forgotten; but it loses nobody by another's word.
+    # A service that added a person must not keep the organization's owner from forgetting the person. No other caller takes the user away.
     "added to a service": ((_USER.format(service="theirs", place="globex", came="null"),), {OWNER}),
     "an owner": (("update all_organizations set owner_user_id = %(user)s where id = %(globex)s",), NOBODY),
     "an owner of the platform": (("update users set is_platform_owner = true where id = %(user)s",), NOBODY),
-    # What is being deleted holds an account, but nobody is kept from being forgotten by it.
+    # An organization that is being deleted holds its accounts, but does not keep anybody from being forgotten.
     "a member of what is being deleted": ((_MEMBER, _GOING), {OWNER}),
     "deactivated in what is being deleted": ((_DEACTIVATED, _GOING), {OWNER}),
     "a user of a service that is being deleted": (
@@ -90,7 +90,7 @@ class Holding(Market):
         self.backend = Backend(self, self.shop)
 
     async def made(self, by: str) -> Person:
-        """An account that came to be through acme."""
+        """An account that was made through acme."""
         if by == SERVICE:
             return await self.backend.create(ADA)
         person = self.people.session_of(await self.people.with_password(PASSWORD, ADA, verified=False))
@@ -181,18 +181,18 @@ async def test_an_account_is_a_tenants_only_while_nothing_else_holds_it(
 
 
 async def test_somebody_on_leave_is_not_taken_over(holding: Holding) -> None:
-    """Attached by a directory, deactivated, and brought back: each time the same person."""
+    """A directory attaches, deactivates and brings back the same person."""
     ada = await holding.backend.create(ADA)
     holding.people.change("update users set email_verified_at = now() where id = %s", ada.user)
     theirs = await Directory(holding.postern, holding.client, holding.people, "initech").connect()
     assert (await theirs.create(ADA))["id"] == str(ada.user)
-    # As if nobody had proved it: that would hold the account already.
+    # As if nobody had proved the address: a proved address would already hold the account.
     holding.people.change("update users set email_verified_at = null where id = %s", ada.user)
     for active in (False, True):
         (await theirs.patch(str(ada.user), {"op": "replace", "path": "active", "value": active})).ok()
         assert (await holding.backend.move(ada, MINE)).status == 403
         assert (await theirs.shown(ada.user))["userName"] == ADA
-    # What the service has is its own to end, and then nothing is left of its hold.
+    # The service may end its own tie, and then it no longer holds the account.
     (await theirs.patch(str(ada.user), {"op": "replace", "path": "active", "value": False})).ok()
     assert (await holding.backend.delete(ada)).status == 204
     assert (await theirs.shown(UserId(ada.user)))["userName"] == ADA

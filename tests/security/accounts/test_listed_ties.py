@@ -1,5 +1,5 @@
-"""Listed is not joined: each way in which an organization ties somebody to itself without them, against each thing that a tie of their own
-opens. The same person is tried again once the tie is their own, so the table can fail on either side.
+"""Listed is not joined. The tests try each way in which an organization ties a person to itself without the person's consent, against each
+door that a tie of the person's own opens. They try the same person again once the tie is the person's own, so both sides can fail.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -50,7 +50,7 @@ class ListedTieScene(Arriving):
 
     @property
     def admin(self) -> Person:
-        """Who made the key."""
+        """The person who made the key."""
         return self.owner
 
     async def born(self) -> Person:
@@ -70,7 +70,7 @@ class ListedTieScene(Arriving):
         return issued
 
     def make_own(self, ada: Person) -> None:
-        """As she does herself, on the pages."""
+        """Confirms Ada's ties, as she does herself on the pages."""
         for table in ("memberships", "service_users"):
             self.people.change(f"update {table} set own_since = now() where user_id = %s", ada.user)
 
@@ -97,7 +97,7 @@ async def by_the_inviters_token(town: ListedTieScene, _ada: Person) -> None:
 
 
 async def by_domain(town: ListedTieScene, ada: Person) -> None:
-    """The domain is that of many: its owner lets everybody in who signs in."""
+    """Many people have addresses in this domain, and its owner lets everybody in who signs in."""
     route(town.people, town.acme, "example.org", login="password_allowed", join="on")
     assert (await Browser(town.client).login(ada)).status == 200
 
@@ -110,7 +110,7 @@ async def by_request(town: ListedTieScene, ada: Person) -> None:
 
 
 async def by_the_release_before(town: ListedTieScene, ada: Person) -> None:
-    """It knew nothing of whose a tie is."""
+    """The release before did not record who had made a tie."""
     town.tenants.join(ada, town.acme, listed=True)
 
 
@@ -130,7 +130,7 @@ async def by_key(town: ListedTieScene, ada: Person) -> None:
 
 
 async def by_a_visit(town: ListedTieScene, ada: Person) -> None:
-    """As SAML made one of anybody who was signed in, before it asked."""
+    """Earlier, SAML made a service user of every signed-in visitor without a question."""
     town.tenants.uses(ada, town.app, first=town.postern.foundation.clock.now())
     town.people.change("update service_users set own_since = null where user_id = %s", ada.user)
 
@@ -229,7 +229,7 @@ def operations(*changes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def new_password(town: ListedTieScene, ada: Person) -> None:
-    """On the platform, where it is none of acme's business."""
+    """Ada changes her password on the platform, which is none of acme's business."""
     body = {"current_password": PASSWORD, "new_password": NEW_PASSWORD}
     (await town.request("POST", "/api/user/change-password", body, by=town.people.session_of(ada))).ok()
 
@@ -239,7 +239,7 @@ async def redeemed(town: ListedTieScene, code: str) -> Received:
     return await town.client.post("/auth/token", {**fields, "client_id": town.client_id(town.app)})
 
 
-# What an own membership opens, and what no tie does: an account that its owner has proved is nobody else's.
+# The doors that a membership of the person's own opens, and the doors that no tie opens, because a proved account is nobody else's.
 BY_MEMBERSHIP: Final[Mapping[str, Opening]] = {
     "consent without a question": consent_without_a_question,
     "an assertion without a question": an_assertion_without_a_question,
@@ -300,7 +300,7 @@ async def test_with_the_token_in_the_mail_they_have_joined(town: ListedTieScene)
 
 
 async def test_what_a_membership_opened_ends_with_it(town: ListedTieScene) -> None:
-    """A code that was given a moment before, and the session that came of another."""
+    """A code that was given a moment before ends with the membership, and so does the session of another code."""
     ada = await town.born()
     town.tenants.join(ada, town.acme)
     browser = town.signed_in(ada)
@@ -318,8 +318,8 @@ async def test_what_a_membership_opened_ends_with_it(town: ListedTieScene) -> No
 
 
 async def test_what_a_membership_opened_ends_with_it_beside_a_use_of_their_own(town: ListedTieScene) -> None:
-    """They have signed in on a page of the application once. What it got later without a question, it got by the membership; what they
-    opened themselves goes on.
+    """Ada has signed in on a page of the application once. The application got later tokens without a question, by the membership, so these
+    tokens end. The session that Ada opened herself goes on.
     """
     ada = await town.born()
     town.tenants.join(ada, town.acme)
@@ -334,7 +334,7 @@ async def test_what_a_membership_opened_ends_with_it_beside_a_use_of_their_own(t
 
 
 async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(town: ListedTieScene) -> None:
-    """Whoever redeems waits for the account, and has looked at the membership before."""
+    """The redeeming request has looked at the membership already, and waits for the lock of the account."""
     ada = await town.born()
     town.tenants.join(ada, town.acme)
     answer = await town.signed_in(ada).request("GET", town.asking(prompt="none"))
@@ -356,7 +356,7 @@ async def test_a_code_that_is_redeemed_while_the_membership_ends_opens_nothing(t
 
 
 async def test_who_leaves_has_an_account_of_their_own(town: ListedTieScene) -> None:
-    """The organization that had made it may list them again, and no more."""
+    """The organization that made the account may list the person again, and no more."""
     assert (await town.directory("POST", USERS, {"schemas": [USER], "userName": ADA})).status == 201
     choosing = {"token": await town.box.token(), "new_password": PASSWORD}
     (await town.client.post("/api/auth/reset-password", choosing)).ok()
@@ -377,7 +377,7 @@ async def test_who_leaves_has_an_account_of_their_own(town: ListedTieScene) -> N
 
 @pytest.mark.parametrize("redeemed_before", [True, False])
 async def test_what_goes_beyond_a_consent_ends_with_the_membership(town: ListedTieScene, *, redeemed_before: bool) -> None:
-    """They have allowed less than the application got without a question."""
+    """Ada has allowed fewer scopes than the application got without a question."""
     ada = await town.born()
     town.tenants.join(ada, town.acme)
     town.allow(ada, scopes="openid")

@@ -1,4 +1,4 @@
-"""Accounts that change hands: what somebody asked for, or was offered, by one address is not for whoever has the account under another."""
+"""Accounts that change hands: requests and offers for one address are not for the holder of the account under another address."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -28,7 +28,7 @@ REQUESTS: Final = "/api/organizations/globex/join-requests"
 
 
 class MovedAccountScene(Market):
-    """Globex lets people of its domain ask. The shop of acme, or acme's directory, has made the account of one of them."""
+    """Globex lets people of its domain ask for membership. Acme's shop or directory has made the account of one such person."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,7 +37,7 @@ class MovedAccountScene(Market):
         self.evil = Backend(self, self.shop)
 
     async def prove(self, person: Person) -> Person:
-        """They choose a password by a link that was mailed to them."""
+        """The person chooses a password by a mailed link, which proves the address."""
         token = str(self.postern.foundation.ids.new())
         self.people.change(
             "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
@@ -67,7 +67,9 @@ class MovedAccountScene(Market):
         return bool(self.people.rows("select from users where id = %s and email_verified_at is not null", person.user))
 
     def move_as_before(self, person: Person, address: str) -> None:
-        """As a release did that knew nothing of who had proved the address; what it did stands, and it may run beside this one."""
+        """Moves the account as an earlier release did, without regard to who had proved the address. Its results stay, and it may run
+        beside this release.
+        """
         self.people.change(
             "update users set email = %s, email_key = %s, email_verified_at = null, password_hash = null, updated_at = now() where id = %s",
             *(address, address.lower(), person.user),
@@ -155,7 +157,7 @@ async def test_whoever_has_another_address_of_the_domain_asks_again(moving: Move
 
 @pytest.mark.parametrize("way", [by_service, by_directory])
 async def test_what_applications_were_allowed_ends_with_the_address(moving: MovedAccountScene, way: Way) -> None:
-    """Whoever has moved the account would have the next holder's allowance for applications of theirs."""
+    """Otherwise the tenant that moved the account would have the next holder's consent to the tenant's own applications."""
     person, move = await way(moving)
     moving.people.change(
         "insert into consents (id, user_id, service_id, scopes, granted_at) values (gen_random_uuid(), %s, %s, '{openid,email}', now())",
@@ -176,7 +178,7 @@ async def test_another_spelling_of_the_address_changes_nothing(moving: MovedAcco
 
 @pytest.mark.parametrize("change", ["email = 'x@evil.example', email_key = 'x@evil.example'", "email_verified_at = null"])
 async def test_no_request_is_approved_for_an_account_that_has_not_proved_its_address(moving: MovedAccountScene, change: str) -> None:
-    """Should one be left."""
+    """Should such a request be left over."""
     person, _ = await by_service(moving)
     request = await moving.asked(person)
     moving.people.change("alter table users disable trigger users_address_given_up")
@@ -190,7 +192,7 @@ async def test_no_request_is_approved_for_an_account_that_has_not_proved_its_add
 
 
 async def moved_meanwhile(moving: MovedAccountScene, person: Person, act: Callable[[], Awaitable[object]], database_url: str) -> None:
-    """The account is moved, but that is not committed yet when somebody lets it in."""
+    """Moves the account in a transaction that is not committed yet when somebody approves the request."""
     with psycopg.connect(database_url) as other:
         other.execute("select from users where id = %s for update", (person.user,))
         async with trio.open_nursery() as nursery:

@@ -1,5 +1,5 @@
-"""SECURITY 6: an outsider registers the address of somebody at an organization. Whatever opens the link in the mail to that person, the
-outsider gets nothing by it: neither membership by domain nor invitations; and what the owner of the address proves is not theirs.
+"""SECURITY 6: an outsider registers the address of a person at an organization. When a program opens the link in the mail to that person,
+the outsider gains nothing: no membership by domain and no invitations. A proof by the address's owner does not help the outsider either.
 """
 
 from dataclasses import field
@@ -25,7 +25,7 @@ OWN = "a word of the owner's own"
 
 
 class Corp(Inviting):
-    """With a domain whose people join by signing in, and beside it an organization that has invited Ada as an administrator."""
+    """Corp has a domain whose people join by signing in. Another organization has invited Ada as an administrator."""
 
     outsider: Tabs = field(init=False)
 
@@ -37,7 +37,7 @@ class Corp(Inviting):
         route(self.people, self.acme, DOMAIN, provider=None, login="password_allowed", join="on")
 
     async def attacked(self, *, by_page: bool) -> str:
-        """The path of the link that Ada gets."""
+        """The outsider registers Ada's address. Returns the path of the link that Ada gets."""
         await self.invite(ADA, "admin", by=self.rival, of=self.globex)
         if by_page:
             tab = await self.outsider.tab().open("/ui/register")
@@ -54,7 +54,7 @@ class Corp(Inviting):
         return row
 
     async def outsider_is_out(self) -> None:
-        """No way of theirs leads in: neither by the API nor on the pages."""
+        """Checks that the outsider gets in neither by the API nor on the pages."""
         assert (await self.client.post(LOGIN, {"email": ADA, "password": PASSWORD})).status == 401
         tab = await self.outsider.tab().open("/ui/sign-in")
         await tab.send(email=ADA)
@@ -70,7 +70,7 @@ def corp(postern: Postern, people: People, log: CapturedLog) -> Corp:
 @pytest.mark.parametrize("by_page", [True, False])
 async def test_a_scanner_of_mail_proves_nothing_and_the_owner_gets_an_account_of_their_own(corp: Corp, by_page: bool) -> None:
     link = await corp.attacked(by_page=by_page)
-    # A program opens every link, follows what stands on the page, and sends what needs no words: in a browser of its own.
+    # A program with a browser of its own opens every link, follows the links of the page, and sends each form that needs no input.
     scanner = Tabs(corp.client)
     for method in ("GET", "HEAD"):
         assert (await scanner.request(method, link)).status == 200
@@ -94,7 +94,7 @@ async def test_a_scanner_of_mail_proves_nothing_and_the_owner_gets_an_account_of
     assert corp.account()["email_verified_at"] is not None
     await corp.outsider_is_out()
 
-    # And she comes in, by her domain, and finds her invitation.
+    # Ada gets in by her domain, and finds her invitation.
     signed_in = (await corp.client.post(LOGIN, {"email": ADA, "password": OWN})).ok(200)
     assert corp.members()[ADA] == "member"
     listed = await corp.client.get("/api/invitations", token=signed_in["access_token"])

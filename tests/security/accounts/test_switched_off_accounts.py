@@ -1,5 +1,5 @@
-"""Addresses that somebody's directory has switched off, although nobody has proved them: whoever has the address comes in all the same, and
-the directory's own tie stays as it has said. What the platform has deactivated stays deactivated.
+"""A directory has switched off an account whose address nobody has proved. The address's owner can sign in all the same, and the
+directory's own tie stays switched off. An account that the platform has deactivated stays deactivated.
 """
 
 from typing import Any, Final
@@ -31,7 +31,7 @@ ACTIVATE: Final = {"op": "replace", "path": "active", "value": True}
 
 
 class SwitchedOff:
-    """Evil's directory has brought the address of somebody who has never been here, as inactive."""
+    """Evil's directory has added, as inactive, the address of a person who has never used this installation."""
 
     def __init__(self, postern: Postern, people: People, log: CapturedLog) -> None:
         self.postern, self.people = postern, people
@@ -65,7 +65,7 @@ class SwitchedOff:
         return await Browser(self.client).login(Person(UUID(self.user), UUID(self.user), VICTIM), password)
 
     async def require_tie_off(self) -> None:
-        """Evil's directory said that they are inactive, and its log does not say otherwise."""
+        """Checks that the person is still inactive for evil's directory, in its answers and in its log."""
         assert (await self.evil.shown(self.user))["active"] is False
         assert self.people.rows("select from memberships where user_id = %s and org_id = %s", self.user, self.evil.tenant.id) == []
         assert [entry["action"] for entry in self.evil.logged() if entry["action"] == "user.joined"] == []
@@ -96,10 +96,10 @@ async def off(postern: Postern, people: People, log: CapturedLog) -> SwitchedOff
 
 async def test_the_owner_of_the_address_registers(off: SwitchedOff) -> None:
     registered = (await off.register()).ok()
-    # Nothing tells them from somebody whose address nobody had brought.
+    # The answer does not differ from that for an address that no directory has added.
     other = (await off.register("bob@example.org")).ok()
     assert registered.keys() == other.keys()
-    # Registering proves nothing yet.
+    # Registering does not prove the address.
     assert (await off.login()).status == 401
     mails = {mail.to: mail for mail in await off.postbox.empty()}
     token = token_in(link_in(mails[VICTIM]))
@@ -160,14 +160,14 @@ async def test_the_owner_of_the_address_resets_the_password(off: SwitchedOff) ->
     assert off.activated() == ["address_proved"]
     assert off.row()["origin_org_id"] is None
     await off.require_tie_off()
-    # Now the address is proved, and no directory switches the account off.
+    # The address is proved now, so no directory can switch the account off.
     (await off.evil.patch(off.user, ACTIVATE)).ok()
     (await off.evil.patch(off.user, {**ACTIVATE, "value": False})).ok()
     assert (await off.login()).status == 200
 
 
 async def test_a_link_to_verify_alone_is_not_sent(off: SwitchedOff) -> None:
-    """Nobody has registered: there is no password that it would open anything with."""
+    """Nobody has registered, so a verified address would open nothing: there is no password."""
     (await off.client.post("/api/auth/resend-verification", {"email": VICTIM})).ok()
     assert await off.postbox.empty() == []
     assert off.row()["deactivated_at"] is not None
@@ -177,7 +177,7 @@ async def test_the_owner_of_the_address_accepts_the_invitation_that_our_server_h
     house = Inviting(off.postern, off.people, off.client, log)
     issued = await house.invite(VICTIM)
     ((_, mailed),) = await house.mailed()
-    # The inviter has a token, too, and may be anybody.
+    # The inviter has the token, too, and may be anybody.
     assert refused(await house.accept(issued["token"])) == (400, "BAD_REQUEST")
     manager = await off.people.token(house.ada)
     on_behalf = f"/api/organizations/acme/invitations/{issued['invitation']['id']}/accept"
@@ -194,14 +194,14 @@ async def test_the_owner_of_the_address_accepts_the_invitation_that_our_server_h
 async def test_an_invitation_by_the_organizations_own_mail_server_proves_nothing(off: SwitchedOff, log: CapturedLog) -> None:
     house = Inviting(off.postern, off.people, off.client, log)
     issued = await house.invite(VICTIM)
-    # As it is where the organization's own server has sent it.
+    # As when the organization's own server has sent the mail.
     off.people.change("update invitations set mailed_digest = null")
     assert refused(await house.accept(issued["token"])) == (400, "BAD_REQUEST")
     assert off.row()["deactivated_at"] is not None
 
 
 async def test_the_domain_does_not_bring_in_whom_the_directory_has_switched_off(off: SwitchedOff) -> None:
-    """The account, and never the organization's tie."""
+    """The sign-in activates the account, and never the organization's own tie."""
     route(off.people, off.evil.tenant, "example.org", join="on", login="password_allowed")
     await off.asks_for_reset()
     (await off.resets(await off.postbox.token())).ok()
@@ -233,7 +233,7 @@ async def test_what_the_platform_has_deactivated_no_proof_lifts(off: SwitchedOff
 
 
 async def test_what_a_proved_owner_has_lost_no_proof_lifts(off: SwitchedOff) -> None:
-    """They were here, and their directory has switched them off: it is not the one who knows nothing of them."""
+    """The person has proved the address, and their own directory has switched them off. No new proof lifts that."""
     off.people.change("update users set email_verified_at = now() where id = %s", off.user)
     assert refused(await off.register()) == (409, "CONFLICT")
     await off.asks_for_reset()
@@ -257,7 +257,7 @@ async def test_the_end_of_the_organization_frees_the_account(off: SwitchedOff, *
 
 @pytest.mark.parametrize("proved", [False, True])
 async def test_the_directory_frees_whom_it_forgets(off: SwitchedOff, *, proved: bool) -> None:
-    """Else nobody was left who could bring them back."""
+    """Otherwise nobody would be left who could activate the account."""
     globex = await Directory(off.postern, off.client, off.people, "globex").connect()
     await globex.create(VICTIM, active=False)
     if proved:
@@ -267,7 +267,7 @@ async def test_the_directory_frees_whom_it_forgets(off: SwitchedOff, *, proved: 
 
 
 async def test_another_directory_hears_what_is(off: SwitchedOff) -> None:
-    """Also where a release before removed the organization, and kept its deactivation."""
+    """Another directory gets the true state, also when an earlier release removed the organization and kept its deactivation."""
     await off.delete_evil()
     off.people.change("update users set deactivated_by_org_id = null where id = %s", off.user)
     await off.purge_evil()
@@ -293,19 +293,19 @@ async def test_nobody_is_active_whom_the_platform_keeps_out(off: SwitchedOff, me
         case "PATCH":
             assert refusal(await globex.patch(off.user, ACTIVATE)) == (400, "mutability")
         case "group":
-            # Out of the group, and in again.
+            # The directory takes the person out of the group, and adds them again.
             (await globex.patch(globex.group, {"op": "remove", "path": f'members[value eq "{off.user}"]'})).ok()
             off.people.change("update provisioned_users set is_deactivated = false where org_id = %s", globex.tenant.id)
             added = await globex.patch(globex.group, {"op": "add", "path": "members", "value": [{"value": off.user}]})
             assert refusal(added) == (400, "mutability")
     assert (await globex.shown(off.user))["active"] is False
     assert off.people.rows("select from memberships where user_id = %s", off.user) == []
-    # What it says of them besides is kept.
+    # The directory's other data about the person are kept.
     renamed = (await globex.patch(off.user, {"op": "replace", "path": "displayName", "value": "Ada"})).ok()
     assert (renamed["displayName"], renamed["active"]) == ("Ada", False)
 
 
-# As a release does that does not know the column.
+# As an earlier release does, which does not know the column.
 _BY_THE_PLATFORM: Final = "update users set deactivated_at = now(), deactivated_by_org_id = null where id = %s"
 _BY_A_DIRECTORY: Final = "update users set deactivated_at = now(), deactivated_by_org_id = (select id from organizations) where id = %s"
 _PURGED: Final = "update users set deactivated_by_org_id = null where id = %s"

@@ -1,6 +1,4 @@
-"""Takeover by a service: the owner of a service and of a key for it takes over nobody's account with them, and takes
-nobody's account away.
-"""
+"""Takeover by a service: the owner of a service and its key can neither take over nor take away anybody's account with that key."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -30,7 +28,7 @@ FORBIDDEN: Final = (403, "FORBIDDEN")
 
 @pytest.fixture
 def evil(market: Market) -> Backend:
-    """The servers of a service whose makers want more."""
+    """The servers of a hostile service."""
     return Backend(market, market.shop)
 
 
@@ -40,7 +38,7 @@ def row(market: Market, person: Person) -> dict[str, Any]:
 
 
 async def reset_password(market: Market, person: Person, password: str) -> None:
-    """By the link that was mailed to the address of the account."""
+    """Resets the password, by the link that was mailed to the account's address."""
     token = str(market.postern.foundation.ids.new())
     market.people.change(
         "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
@@ -108,8 +106,8 @@ STRANGERS: Final[tuple[Callable[[Market], Awaitable[Person]], ...]] = (
 async def test_an_account_that_is_attached_is_neither_moved_nor_deleted(
     market: Market, evil: Backend, stranger: Callable[[Market], Awaitable[Person]]
 ) -> None:
-    """Attached, moved to an address of one's own, the password reset by mail: that would be the account. Deleted, and registered again: the
-    address, and everything that is sent to it later.
+    """A service that could move an attached account to its own address and reset the password by mail would have the account. A service
+    that could delete the account and register the address again would have the address, and everything that is sent there later.
     """
     victim = await stranger(market)
     before, left = row(market, victim), traces(market, victim)
@@ -154,7 +152,7 @@ async def uses_another_service_of_the_same_organization(market: Market, person: 
 
 
 async def proves_the_address(market: Market, person: Person) -> None:
-    """By a link that was mailed to it. Nothing else holds the account."""
+    """The owner proves the address by a mailed link. Nothing else holds the account."""
     await reset_password(market, person, PASSWORD)
 
 
@@ -182,7 +180,7 @@ async def test_an_account_that_has_come_to_be_held_elsewhere_is_no_longer_the_se
     assert refused(await evil.move(victim, MINE)) == FORBIDDEN
     assert (await evil.delete(victim)).status == 204
     assert row(market, victim) == {**before, "origin_service_id": None}
-    # Nor does it become so again.
+    # The service does not get hold of the account again.
     assert (await evil.create(VICTIM)).user == victim.user
     assert refused(await evil.move(victim, MINE)) == FORBIDDEN
     assert (await evil.delete(victim)).status == 204
@@ -207,8 +205,8 @@ async def test_nobodys_address_is_taken(market: Market, evil: Backend, address: 
 
 
 async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(market: Market, evil: Backend) -> None:
-    """Made and opened by an accomplice, then moved to the address of a person who has not come yet: the accomplice is out, knows no
-    password that works, and holds no link; and what they knew is worth nothing once the owner of the address comes.
+    """An accomplice makes and opens an account, and then it is moved to the address of a person who has not come yet. The accomplice's
+    sessions, password and links no longer work, not even once the owner of the address comes.
     """
     trap = await evil.create(MINE)
     await reset_password(market, trap, PASSWORD)
@@ -227,7 +225,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
     passkey, _ = await owner.add()
     assert (await owner.sign_in(passkey)).status == 200
     market.people.connect(trap)
-    # Whoever could come in has proved the address, and keeps it. An address may also lose its proof.
+    # A person who could sign in has proved the address, and keeps the account. This statement takes the proof away.
     assert refused(await evil.move(trap, VICTIM)) == FORBIDDEN
     market.people.change("update users set email_verified_at = null where id = %s", trap.user)
     assert (await evil.move(trap, VICTIM)).status == 200
@@ -237,7 +235,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
     assert (await accomplice.refresh(tokens["refresh_token"])).status == 401
     assert (await accomplice.login(moved)).status == 401
     assert market.people.rows("select from mailed_tokens where used_at is null") == []
-    # The accomplice has a link mailed to the owner of the address, who follows it.
+    # The accomplice requests a link, which is mailed to the owner of the address. The owner follows it.
     market.people.change(
         "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at)"
         " values (sha256('asked for'), 'verify_email', %s, %s, now(), now() + interval '1 hour')",
@@ -256,7 +254,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(mark
 
 
 async def test_a_key_of_one_service_opens_no_other(market: Market) -> None:
-    """The same organization, the same slug elsewhere, the same person: it is always the key's service that counts."""
+    """Another service of the organization, a service with the same slug elsewhere, the same person: only the key's own service counts."""
     ada = market.user(market.app, market.theirs)
     for service in (market.shop, market.app, market.theirs):
         backend = Backend(market, service)
@@ -289,7 +287,7 @@ BECOMING: Final = {
 async def test_what_somebody_is_about_to_become_is_waited_for(
     market: Market, evil: Backend, database_url: str, becoming: str, method: str
 ) -> None:
-    """Begun before the service acts, and committed while it does: it counts."""
+    """A tie that is begun before the service acts and committed meanwhile counts."""
     victim = await evil.create(VICTIM)
     answers: list[Received] = []
 
@@ -316,7 +314,7 @@ async def test_what_somebody_is_about_to_become_is_waited_for(
 
 
 async def test_nobody_becomes_anything_while_the_account_goes(market: Market, evil: Backend, database_url: str) -> None:
-    """The other way round: the deletion was first, and what refers to the account is refused rather than left in the air."""
+    """The other way round: the deletion is first, and a row that would refer to the account is refused."""
     victim = await evil.create(VICTIM)
     async with (
         await Connection.connect(database_url) as elsewhere,

@@ -1,4 +1,4 @@
-"""Tenants over people: making somebody a user tells nothing of their account, and cannot be done in bulk."""
+"""Tenants and people: a tenant that makes a person a user learns nothing of the person's account, and cannot do so in bulk."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -21,7 +21,7 @@ ADA: Final = "ada@example.org"
 
 @pytest.fixture
 async def ada(market: Market) -> Person:
-    """Somebody with a life of her own: an old account, verified, with a second factor."""
+    """A person with an account of her own: old, verified, with a second factor."""
     person = await market.people.with_password(PASSWORD, ADA)
     market.people.change("update users set created_at = %s, updated_at = %s where id = %s", LONG_AGO, LONG_AGO, person.user)
     market.people.change(
@@ -31,7 +31,7 @@ async def ada(market: Market) -> Person:
 
 
 async def told(market: Market, shop: Backend, person: Person) -> dict[str, list[Any]]:
-    """All that a tenant is answered of the person, by field."""
+    """All fields about the person that a tenant gets in answers."""
     found: dict[str, list[Any]] = {}
 
     def gather(answer: dict[str, Any]) -> None:
@@ -108,7 +108,7 @@ async def test_a_key_adds_only_so_many_and_is_told_when_it_may_go_on(market: Mar
             break
     assert refused is not None
     assert (refused.error_code, int(refused.header("retry-after") or 0) >= 1) == ("RATE_LIMIT_EXCEEDED", True)
-    # Another key has a bucket of its own, and reading is no addition.
+    # Another key has its own bucket, and reading does not count as adding.
     assert (await Backend(market, market.app).ask("POST", body={"email": "1@example.org"})).status == 200
     assert (await shop.ask("GET")).status == 200
 
@@ -119,6 +119,6 @@ async def test_the_old_address_is_told_when_a_service_moves_the_account(market: 
     assert (await shop.move(ada, "new@example.org")).status == 200
     (job,) = [row for row in market.people.rows("select id, kind from jobs") if row["id"] not in before]
     assert job["kind"] == "mail"
-    # Moved to where it is already: nothing happens, and nobody is told.
+    # A move to the account's present address changes nothing, and sends no event.
     assert (await shop.move(ada, "new@example.org")).status == 200
     assert len(market.people.rows("select id from jobs")) == len(before) + 1

@@ -1,7 +1,7 @@
-"""Several organizations: what is asked of one, or done to it, is as if there were no other; by people who belong to three of them, each in
-another way.
+"""Several organizations: requests about one organization read and change it as if no other existed. The callers belong to three
+organizations, to each in another way.
 
-A statement that forgets which organization it is about is seen here: it finds three of everything.
+A statement that forgets its organization fails here, since it finds three of everything.
 """
 
 import re
@@ -39,15 +39,15 @@ from tests.security.organizations.world import FIRST, LAST, NOBODYS, WHOSE, Row,
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
-# Moments of the reading itself, and the ids of documents.
+# Times at which an answer was made, and ids of documents: these differ from answer to answer.
 _MOMENTS: Final = re.compile(
     rb'(?:validUntil|ID)="[^"]*"|"(?:timestamp|last_used_at|metadata_fetched_at|lag_seconds)":(?:"[^"]*"|null|\d+)'
 )
-# What outlives an organization: its audit log; for a few minutes, who is on the way to a provider; and a choice that somebody has made in a
-# browser, which counts for nothing then.
+# Rows that outlive an organization: its audit log; for a few minutes, the states of sign-ins at a provider; and the organization that was
+# chosen in a browser, which then counts for nothing.
 _AUDIT: Final = frozenset(("audit_entries", "audit_personal", "audit_links", "audit_pending"))
 _OUTLIVES: Final = _AUDIT | {"oauth_states", "browser_sessions"}
-# Rows of nobody's that any change may leave.
+# Rows without an organization that any change may add.
 _ALWAYS: Final = frozenset(("jobs",))
 
 
@@ -70,7 +70,7 @@ def test_whatever_is_about_one_organization_is_asked() -> None:
 
 async def test_every_organization_has_rows_of_every_kind(world: World, people: People) -> None:
     tables = {row["tablename"] for row in people.rows("select tablename from pg_tables where schemaname = 'public'")}
-    # A new table is one of an organization, or of nobody's.
+    # A new table must be listed as an organization's or as nobody's.
     assert tables == {*WHOSE, *NOBODYS}
     found = {(table, whose) for table, whose, _ in world.rows()}
     houses = world.houses.values()
@@ -78,7 +78,7 @@ async def test_every_organization_has_rows_of_every_kind(world: World, people: P
 
 
 async def answers(walker: OrganizationWalker, steps: Iterable[Step]) -> dict[Step, tuple[int, bytes]]:
-    """Without what is another moment each time."""
+    """The answers, without times and ids that differ each time."""
     asked: dict[Step, Received] = {step: await walker.ask(step) for step in steps}
     return {step: (answer.status, _MOMENTS.sub(b"", answer.body)) for step, answer in asked.items()}
 
@@ -104,7 +104,7 @@ async def test_what_is_read_of_a_service_is_as_if_there_were_no_other(world: Wor
 
 
 def _is_expected(step: Step, status: int) -> bool:
-    """Whoever has fewer rights is refused some of it."""
+    """Callers with fewer rights are refused some requests."""
     return status == (step.refused or 200) or (status == 403 and step.by in {"quinn", "bob", "cleo"})
 
 
@@ -132,13 +132,13 @@ def _faults_of(world: World, step: Step, answer: Received, changed: Iterable[Row
 
 
 def among_others(world: World, changed: Iterable[Row], apart: Collection[str] = ()) -> list[str]:
-    """The rows that belong to another organization, or mention something of one's or what is apart."""
+    """The rows that belong to another organization, or mention one of its ids or `apart`."""
     others = {*apart, *world.ids_of_others()}
     return [f"{table}: {text}" for table, whose, text in changed if whose in others or any(identifier in text for identifier in others)]
 
 
 def _touched(step: Step, changed: Iterable[Row]) -> list[str]:
-    """Rows of people and of the platform that the step has no business with."""
+    """Changed rows of people and of the platform that the step must not change."""
     return [f"{table}: {text}" for table, _, text in changed if table in NOBODYS and table not in _ALWAYS and table not in step.touches]
 
 
@@ -157,12 +157,12 @@ async def test_ids_of_others_name_nothing(world: World, walker: OrganizationWalk
             faults.append(f"{step}: {answer.status} {answer.body!r}")
     changed = {table for table, _, _ in before ^ world.rows()}
     assert faults == []
-    # What was refused is on record for those who look after a directory.
+    # Refused requests of a directory are kept for its administrators.
     assert changed <= {"scim_exchanges"}
 
 
 def _texts(body: bytes) -> list[str]:
-    """What an answer says, and the claims of the tokens in it."""
+    """The text of an answer, and the claims of the tokens in it."""
     claims = [part.split(b".")[1] for part in re.findall(rb"eyJ[\w-]+\.[\w-]+\.[\w-]+", body)]
     return [body.decode(), *(urlsafe_b64decode(one + b"==").decode() for one in claims)]
 

@@ -1,4 +1,4 @@
-"""Requests about one organization: each names it by a slug in its path, or by a key or token of its own."""
+"""Requests about one organization. Each request names the organization by a slug in its path, or by the organization's own key or token."""
 
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
@@ -39,7 +39,7 @@ class Step:
 
     @property
     def is_of_shop(self) -> bool:
-        """Of this service of the organization's, and of no other."""
+        """Whether the request is about the shop, and about no other service."""
         return "{service_slug}" in self.path or self.by in {"key", "client"} or self.by.endswith(" in shop")
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Step:
         return f"{self.method} {self.path} by {self.by} {' '.join(told)}"
 
 
-# What a path names, by the table whose row of the organization it is.
+# The table of each id that a path can name.
 _NAMED: Final[Mapping[str, str]] = {
     "role_id": "roles",
     "invitation_id": "invitation 0",
@@ -62,7 +62,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "client_secret_id": "client_secrets",
     "plan_id": "plans",
 }
-# Of those, who may see what: the owner of this one, who is less elsewhere; one who is more elsewhere; a member and user; and a user alone.
+# The readers: an administrator here, who has other roles elsewhere; the owner, who is less elsewhere; a member and user; and a mere user.
 READERS: Final = ("ada", "quinn", "bob", "cleo")
 QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     f"{ORGANIZATION}/users": ("search=people", "service_id={shop}", "search=bob&service_id={shop}"),
@@ -89,7 +89,7 @@ QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "/scim/v2/Groups": ("filter=" + quote('displayName eq "A company"'),),
 }
-# What is not about one organization, or is asked elsewhere: without another server there is no answer.
+# Requests that are not about one organization, or that call another server, which is missing here.
 OUTSIDE: Final = frozenset(
     (
         f"POST {ORGANIZATION}/smtp/test",
@@ -100,11 +100,11 @@ OUTSIDE: Final = frozenset(
         f"POST {ORGANIZATION}/billing/portal",
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",
-        # Refused, whatever there is.
+        # Always refused.
         "POST /scim/v2/Groups",
         "DELETE /scim/v2/Groups/{group_id}",
         "POST /scim/v2/Bulk",
-        # About nobody.
+        # About no organization.
         "GET /scim/v2/ServiceProviderConfig",
         "GET /scim/v2/ResourceTypes",
         "GET /scim/v2/ResourceTypes/{name}",
@@ -115,7 +115,7 @@ OUTSIDE: Final = frozenset(
 
 
 def about_one_organization() -> set[str]:
-    """All that is declared so."""
+    """All endpoints that are declared to be about one organization."""
     kinds = {"_Key": "key", "_Directory": "directory"}
     return {
         str(one)
@@ -136,14 +136,14 @@ def reads() -> Iterator[Step]:
     for place in ("Users/", "Groups/", ""):
         yield Step("POST", f"/scim/v2/{place}.search", {"filter": 'id eq "{bob}"' if place == "Users/" else None}, by="directory")
     yield Step("GET", "/scim/v2/Users/{user_id}", by="directory", ids={"user_id": "{dan}"})
-    # In a session of the organization, or of its shop.
+    # Sessions in the organization, or in its shop.
     for by in ("bob in organization", "bob in shop", "cleo in shop", "ada in organization"):
         yield Step("GET", "/api/user", by=by)
     for by in ("bob in shop", "bob in app", "cleo in shop"):
         yield Step("GET", "/api/subscription", by=by)
 
 
-# They are on record themselves.
+# Exports add an audit entry themselves, so they are no mere reads.
 EXPORTS: Final = (
     Step("GET", "/api/privacy/export/{user_id}"),
     Step("GET", "/api/privacy/export/{user_id}", by="ada in organization"),
@@ -157,7 +157,7 @@ def _moved(name: str) -> Mapping[str, Any]:
 
 
 _DEVICES: Final = ("devices",)
-# What goes with somebody who is forgotten.
+# The tables whose rows are removed with a forgotten person.
 _OF_PEOPLE: Final = ("users", "devices", "mfa_secrets", "backup_codes", "mfa_events", "former_addresses", "privacy_requests")
 _LED: Final = """
     insert into domain_routes (id, org_id, domain, token, own_provider, login_policy, join_policy, created_at, updated_at)
@@ -252,12 +252,12 @@ CHANGES: Final = (
     Step("PATCH", "/api/platform/organizations/{org_id}/tier", {"tier_id": "01900000-0000-7000-8000-000000000001"}, by="governor"),
     Step("POST", "/api/platform/organizations/{org_id}/approve", {}, by="governor", first=_PENDING),
     Step("POST", "/api/platform/organizations/{org_id}/reject", {"reason": "No"}, by="governor", first=_PENDING),
-    # And what ends.
+    # Requests that end something.
     Step("DELETE", f"{ORGANIZATION}/users/{{user_id}}/sessions", first="update all_organizations set status = 'active'"),
-    # An account that a directory did not make, or that is known elsewhere, is not its to move.
+    # A directory may not move an account that it did not make, or that another organization knows.
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("bob"), by="directory", refused=400),
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("nat"), by="directory", ids={"user_id": "{nat}"}, refused=400),
-    # Nor one whose owner has proved the address.
+    # A directory may not move an account whose owner has proved the address.
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("member"), by="directory", ids={"user_id": "{member}"}, refused=400),
     Step(
         "PATCH",
@@ -268,7 +268,8 @@ CHANGES: Final = (
         touches=_OF_PEOPLE,
         first="update users set email_verified_at = null where email like 'member-of-%%'",
     ),
-    # Of somebody who is in other organizations, too; of one whom another has made; and of one who is here alone.
+    # The second factor of a person whom another organization has made, of one who is in other organizations too, and of one who is only
+    # here.
     Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/mfa", {"reason": "Lost it"}, ids={"user_id": "{nat}"}, refused=403),
     Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/mfa", {"reason": "Lost it"}, refused=403),
     Step(
@@ -280,7 +281,7 @@ CHANGES: Final = (
     ),
     Step("POST", f"{ORGANIZATION}/join-requests/{{request_id}}/approve"),
     *(Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": of}, refused=403) for of in ("{bob}", "{cleo}", "{first member}")),
-    # Whoever has the address now has confirmed nothing yet.
+    # The new holder of the address has confirmed nothing yet.
     Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": "{member}"}, refused=403),
     Step(
         "DELETE",
@@ -330,14 +331,14 @@ CHANGES: Final = (
 
 _THEIRS: Final = ({"user_id": "{first member}"}, {"user_id": "{first customer}"})
 _ANOTHER_SERVICE: Final = {"service_slug": "app"}
-# The same where the id is in the body or in the query.
+# Requests with the id in the body or in the query.
 _WITH_FIELDS: Final = (
     Step("GET", f"{ORGANIZATION}/users", query="service_id={first shop}", refused=404),
     Step(
         "POST", f"{ORGANIZATION}/domain-routes", {"domain": "a.example", "upstream_provider_id": "{first upstream_providers}"}, refused=400
     ),
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"upstream_provider_id": "{first upstream_providers}"}, refused=400),
-    # Both of the others have a client there.
+    # Both other organizations have a client at this provider.
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "a.example", "upstream_provider_id": "officesuite"}, refused=400),
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"upstream_provider_id": "officesuite"}, refused=400),
     Step("POST", f"{ORGANIZATION}/invitations", {"email": "a@people.example", "role": "theirs"}, refused=400),
@@ -365,7 +366,7 @@ _WITH_FIELDS: Final = (
     Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
 )
 
-# Under names that the others have.
+# Names that the other organizations use already.
 NAMED_ALIKE: Final = (
     Step("POST", f"{ORGANIZATION}/webhooks", {"name": "Theirs", "url": "https://new.example/", "events": ["user.joined"]}),
     Step("PATCH", f"{ORGANIZATION}/webhooks/{{webhook_id}}", {"name": "Theirs 2"}),
@@ -378,7 +379,7 @@ NAMED_ALIKE: Final = (
 
 
 def with_ids_of_others() -> Iterator[Step]:
-    """The same with an id of another organization, or of another service: there is no such thing, and nothing happens."""
+    """The same requests with an id of another organization or of another service. Each is answered as not found, and changes nothing."""
     for one in (*reads(), *CHANGES):
         names = parameters(one.path)
         if one.by not in {"ada", "key", "directory"} or one.query or one.refused or "privacy" in one.path or "org_id" in names:

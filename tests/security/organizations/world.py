@@ -1,7 +1,7 @@
-"""Three organizations with everything that an organization can have, and the same people in all of them. Whatever may have the same name in
-several organizations has it: what a statement finds by a name alone, it finds three times.
+"""Three organizations with everything that an organization can have, and with the same people. Their objects have equal names wherever
+names may be equal, so a statement that looks for a name alone finds three rows.
 
-The one in the middle is asked, so that neither the first row of a table nor the last is the right one.
+The tests ask the organization in the middle, so that neither the first row of a table nor the last is the right one.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
 
 FIRST, ASKED, LAST = "acme", "globex", "initech"
 SLUGS: Final = (FIRST, ASKED, LAST)
-# Whose a row is, of each table whose rows are an organization's. The row is called `one`.
+# For each table with rows of organizations, the expression that gives a row's organization. The row is called `one`.
 _OF_SERVICE: Final = "(select org_id from all_services where all_services.id = one.service_id)"
 _OF_SESSION: Final = "(select organization_id from sessions where sessions.id = one.session_id)"
 _OF_ENTRY: Final = "(select organization_id from audit_entries where audit_entries.id = one.entry_id)"
@@ -63,7 +63,7 @@ WHOSE: Final[Mapping[str, str]] = {
     ),
     "all_organizations": "one.id",
 }
-# Of people and of the platform.
+# Tables of people and of the platform.
 NOBODYS: Final = frozenset(
     (
         *("users", "devices", "former_addresses", "privacy_requests", "mfa_secrets", "backup_codes", "passkeys", "mfa_events"),
@@ -131,7 +131,7 @@ class World:
         self._ids_of_others = {str(row["id"]) for row in kept if "id" in row} | {str(one.user) for one in self._only_elsewhere()}
 
     def _required_columns(self) -> Mapping[str, Mapping[str, str]]:
-        """Those of each table that have to be given, with their types."""
+        """The required columns of each table, with their types."""
         found: dict[str, dict[str, str]] = {}
         for row in self._people.rows(
             """
@@ -146,7 +146,7 @@ class World:
         return found
 
     def _put(self, table: str, **columns: Any) -> UUID:
-        """A row; what is not given is made up. Returns its id, if it has one."""
+        """Inserts a row, with made-up values for required columns that are not given. Returns the row's id, if the table has ids."""
         required = self._columns[table]
         identifier: UUID = columns.get("id") or self._id()
         if "id" in required and required["id"] == "uuid":
@@ -188,7 +188,7 @@ class World:
 
     def _house(self, slug: str) -> FilledOrganization:
         tenant = self._tenants.add(slug, name="A company")
-        # Of the same names, and each with some of its own rights.
+        # Roles of the same names, each with other rights.
         clerk = self._tenants.role(tenant, "clerk", [Capability.MEMBERS_VIEW, Capability.END_USERS_VIEW])
         shop, app = (self._tenants.service(tenant, name) for name in ("shop", "app"))
         owners = {FIRST: self.quinn, ASKED: self.ada}
@@ -308,7 +308,7 @@ class World:
         )
         ids["roles"] = house.clerk.id
         if house.slug != ASKED:
-            # Names that this organization alone does not have.
+            # Names that only this organization does not use.
             self._tenants.role(house.tenant, "theirs", list(Capability))
             self._tenants.service(house.tenant, "only-of-acme")
         ids["unused_role"] = self._tenants.role(house.tenant, "unused", [Capability.MEMBERS_VIEW]).id
@@ -348,7 +348,7 @@ class World:
 
     def _newcomers_of(self, house: FilledOrganization) -> None:
         org, ids, slug = house.tenant.id, house.ids, house.slug
-        # They are to become members, or to leave: what others have about them stays.
+        # These people will join or leave. The other organizations' rows about them must stay.
         for person in (self.max, self.joan, self.quinn):
             self._tenants.session(person, house.tenant)
             self._tenants.session(person, house.app)
@@ -421,7 +421,7 @@ class World:
             )
             self._put("audit_personal", entry_id=entry, address="198.51.100.7")
             self._put("audit_pending", entry_id=entry, chain_id=org)
-        # The others have more of everything that is numbered.
+        # The other organizations have more of everything that has a number.
         more = () if house.slug == ASKED else ("user.updated", "role.updated")
         for number, action in enumerate(("user.joined", "role.created", "user.removed", *more)):
             entry = self._put(
@@ -482,7 +482,7 @@ class World:
             metadata_fetched_at="now",
         )
         for state in ("active", "next"):
-            # Nobody reads it but to show it.
+            # This value is only shown.
             self._put(
                 "saml_certificates",
                 service_id=shop,
@@ -523,7 +523,7 @@ class World:
         return frozenset((row["place"], row["whose"] or "", row["text"]) for row in self._people.rows(statement))
 
     def let_others_fill_up(self) -> None:
-        """With as much as an organization may have."""
+        """Fills the other organizations up to every limit."""
         for house in self.others:
             org = house.tenant.id
             for name in ("Theirs", *(f"Theirs {number}" for number in range(MOST_WEBHOOKS))):
@@ -538,27 +538,27 @@ class World:
                 self._put("domain_routes", org_id=org, domain=domain, login_policy="password_allowed", join_policy="off")
 
     def ids_of_others(self) -> Collection[str]:
-        """Of everything that another organization has, and of its own people."""
+        """The ids of everything that another organization has, and of its own people."""
         return self._ids_of_others
 
     def _only_elsewhere(self) -> list[Person]:
         return [one for house in self.others for one in (house.admin, house.member, house.customer)]
 
     def _settle_nat(self) -> None:
-        """With an account that acme's directory has made; globex alone has him now."""
+        """Nat's account was made by acme's directory; only globex has him now."""
         self._join(self.asked, self.nat, "member")
         self._people.change("update users set origin_org_id = %s where id = %s", self.houses[FIRST].tenant.id, self.nat.user)
         self._put("provisioned_users", org_id=self.asked.tenant.id, user_id=self.nat.user, is_member=True)
         self._put("mfa_secrets", user_id=self.nat.user, enabled_at="now", sealed_secret=b"s")
 
     def without_others(self) -> None:
-        """The same world, in which only one organization was ever founded."""
+        """The same world, but with one organization only."""
         others = [house.tenant.id for house in self.others]
         for table, whose in WHOSE.items():
             self._people.change(f"delete from {table} as one where ({whose}) = any (%s)", others)
 
     def without_other_service(self) -> None:
-        """The same world, in which the organization has the shop alone."""
+        """The same world, but the organization has only the shop."""
         for table, whose in WHOSE.items():
             if whose == _OF_SERVICE or table in {"service_users", "sessions", "billing_subscriptions"}:
                 self._people.change(f"delete from {table} as one where service_id = %s", self.asked.app.id)

@@ -1,4 +1,4 @@
-"""How an answer to a directory must look, whatever was asked."""
+"""The shape that every answer to a directory must have."""
 
 from typing import Any, Final
 from urllib.parse import unquote
@@ -19,7 +19,7 @@ def part_of(resource: Any, path: str) -> Any:
 
 
 def user_of(asked: FuzzedRequest) -> str | None:
-    """Whom the path names."""
+    """The person that the path names."""
     place, _, name = asked.path.rpartition("/")
     if f"{place}/" != f"{USERS}/" or name == ".search" or asked.method == "OPTIONS":
         return None
@@ -27,7 +27,7 @@ def user_of(asked: FuzzedRequest) -> str | None:
 
 
 def check_shape(asked: FuzzedRequest, answer: Received) -> None:
-    """A resource, a list of some, nothing, or an error in SCIM's words."""
+    """Checks that the answer is a resource, a list of resources, empty, or an error in SCIM's form."""
     assert answer.status in _STATUSES, answer.body
     if answer.status == 501:
         assert asked.path.endswith(("/Groups", "/Bulk"))

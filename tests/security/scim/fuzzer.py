@@ -1,8 +1,7 @@
-"""What makes requests of a directory that is hostile, careless, or both. Pure and seeded: the same seed and the same view make the same
-request.
+"""Makes requests of a hostile or careless directory. Pure and seeded: the same seed and the same view make the same request.
 
-A request begins as one that some directory sends: its parts come from a grammar. Most stay so, since only those get far; the others are
-spoilt in one way or several.
+Each request begins as a request that a real directory would send, with parts from a grammar. Most requests stay like that, since only good
+requests get far; the others are spoilt in one way or several.
 """
 
 import json
@@ -27,8 +26,8 @@ Operation = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuzzedRequest:
-    """One request. `shows` is what the resource must show when it was carried out, by paths such as `name.givenName`; `members` whether the
-    group has these people then. Both are empty where nobody can say so.
+    """One request. `shows` are the values that the resource must show after the request, by paths such as `name.givenName`; `members` says
+    whether the group has these people then. Both are empty if the outcome is unknown.
     """
 
     kind: str
@@ -47,7 +46,7 @@ class FuzzedRequest:
         return f"{self.path}?{asked}" if asked else self.path
 
     def unsure(self, **changes: Any) -> "FuzzedRequest":
-        """With these changes, of which nobody can say what they come to."""
+        """The request with these changes, whose outcome is unknown."""
         return replace(self, shows={}, members={}, **changes)
 
     def __str__(self) -> str:
@@ -98,7 +97,7 @@ class Fuzzer:
         if words.maybe(0.02):
             asked = asked.unsure(method=words.one(_METHODS))
         if asked.content is not None:
-            # What is spoilt may have halves of letters, which are no text.
+            # Spoilt bodies may have lone surrogates, which are no text.
             written = json.dumps(asked.content, ensure_ascii=words.maybe(0.5)).encode(errors="surrogatepass")
             asked = replace(asked, body=written, headers=SCIM)
         if words.maybe(0.06):
@@ -108,7 +107,7 @@ class Fuzzer:
             asked = replace(asked, headers=(*asked.headers, (words.one(("if-match", "if-none-match")), words.version(view))))
         return asked
 
-    # What a directory does.
+    # Requests of a directory.
 
     def create(self, view: View) -> FuzzedRequest:
         content, shows = self._user(view, self._words.new_address() if self._words.maybe(0.4) else self._words.address(view))
@@ -121,7 +120,7 @@ class Fuzzer:
         return FuzzedRequest(kind="replace a user", method="PUT", path=self._user_path(view), content=content, shows=shows)
 
     def write_back(self, view: View) -> FuzzedRequest:
-        """What was read, with something else in it."""
+        """Writes back the resource that was read, with some values changed."""
         user = self._words.one(view.near or view.users)
         content, shows = self._user(view, view.addresses[view.users.index(user)])
         return FuzzedRequest(kind="replace a user", method="PUT", path=f"{BASE}/Users/{user}", content=content, shows=shows)
@@ -164,7 +163,7 @@ class Fuzzer:
         )
 
     def replace_group(self, view: View) -> FuzzedRequest:
-        # Mostly with many, or an organization would be empty after the first.
+        # Most requests keep many people, or an organization would be empty after the first.
         wanted = self._words.people(view, len(view.near) if self._words.maybe(0.7) else 3)
         content: dict[str, Any] = {"schemas": [GROUP], "displayName": self._words.text(), "members": self._members(wanted)}
         if self._words.maybe(0.3):
@@ -173,7 +172,7 @@ class Fuzzer:
         return FuzzedRequest(kind="replace a group", method="PUT", path=self._group_path(view), content=content, members=members)
 
     def ask_for_more(self, view: View) -> FuzzedRequest:
-        """Than is offered."""
+        """Requests something that Postern does not offer."""
         if self._words.maybe(0.3):
             return FuzzedRequest(kind="delete a group", method="DELETE", path=self._group_path(view))
         if self._words.maybe(0.5):
@@ -202,7 +201,7 @@ class Fuzzer:
         return f"{BASE}/Users/{self._words.id(view)}"
 
     def _user(self, view: View, address: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """A whole resource, and what it then shows."""
+        """A whole resource, and the values that it must show afterwards."""
         words = self._words
         content: dict[str, Any] = {"userName": address}
         if words.maybe(0.9):
@@ -227,7 +226,7 @@ class Fuzzer:
         one: dict[str, Any] = {"value": address, "type": kind, "primary": self._words.maybe(0.7)}
         return [one] if self._words.maybe(0.8) else [one, {"value": f"second-{address}", "type": "home"}]
 
-    # Operations, each with what the resource then shows.
+    # Operations, each with the values that the resource must show afterwards.
 
     def _patch(self, operations: Sequence[Operation]) -> dict[str, Any]:
         return {"schemas": [PATCH_OP], "Operations": operations} if self._words.maybe(0.95) else {"Operations": operations}
@@ -335,7 +334,7 @@ _OF_MEMBERS: Final[tuple[dict[str, Any], ...]] = ({}, {"type": "User"}, {"$ref":
 _OF_GROUP: Final = (
     *("displayName", "id", "schemas", "meta", "owner", "members.value", 'members[type eq "User"]', "members[value pr]", "role"),
 )
-# By the names that any of these values goes with.
+# Attribute names, each with values of their kind.
 _SEARCHED: Final[Mapping[str, Sequence[str]]] = {
     "startIndex": ("1", "2", "5", "0", "-3", "1000000000", "99999999999999999999"),
     "count": ("0", "1", "2", "1000", "5000", "-1"),

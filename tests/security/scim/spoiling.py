@@ -1,4 +1,4 @@
-"""How a fuzzer spoils requests: in what they say, and in how it is written."""
+"""Spoils the fuzzer's requests: their content, and the way in which the content is written."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -42,7 +42,7 @@ _SPOILT: Final[tuple[Any, ...]] = (
     {"value": {"value": []}},
     {"__proto__": {"is_platform_owner": True}},
 )
-# What is not kept, and some of what an attacker would like to be kept.
+# Attributes that Postern does not keep, some of which an attacker would like to set.
 UNKEPT: Final[Mapping[str, Any]] = {
     "password": "correct horse battery staple",
     "roles": [{"value": "owner", "primary": True}],
@@ -72,7 +72,7 @@ _KINDS: Final = (
     "x" * 300,
     "multipart/form-data",
 )
-# More than may be in any list.
+# More entries than any list may have.
 _LONGEST_LIST: Final = 2000
 _TWICE: Final = b'{"userName": "twice@fuzz.example", "active": false, "Operations": [], "members": [],'
 _NO_OBJECTS: Final = (b"", b"null", b"[]", b'""', b"1", b"NaN", b"{" * 5000, b"[" * 100_000, b'{"a":' * 3000)
@@ -83,7 +83,7 @@ class Spoiler:
         self._words = words
 
     def content(self, content: Any, view: View) -> Any:
-        """In one place or several."""
+        """Spoils the content in one place or several."""
         for _ in range(self._words.one((1, 1, 2, 4))):
             content = self._once(content, view, 0)
         return content
@@ -128,7 +128,7 @@ class Spoiler:
             return nested
         return words.one(_SPOILT)
 
-    # How a body and its headers are written.
+    # Ways to write a body and its headers.
 
     def _cut(self, body: bytes, headers: Pairs) -> Written:
         return body[: self._words.random.randrange(len(body))], headers
@@ -178,7 +178,7 @@ _WAYS: Final[tuple[Callable[[Spoiler, bytes, Pairs], Written], ...]] = tuple(
 _ODD_QUERIES: Final[tuple[Pairs, ...]] = (
     (("attributes", "userName,emails.value"),),
     (("excludedAttributes", "name,members"),),
-    # Refused, and so nothing may have happened.
+    # These are refused, so nothing may have changed.
     (("attributes", "a"), ("excludedAttributes", "b")),
     (("attributes", "id"), ("excludedAttributes", "name")),
     (("count", "x"),),

@@ -1,6 +1,7 @@
-"""What the directory of an organization may have changed, told from all rows of the database before and after: everything else is a fault.
+"""The changes that an organization's directory may make. All rows of the database before and after are compared; any other change is a
+fault.
 
-The rules are written from what is promised, not from the statements that keep it: whose an account is, is worked out here once more.
+The rules come from our promises, not from the product's statements: this module works out once more who owns an account.
 """
 
 import json
@@ -19,13 +20,13 @@ Row = dict[str, Any]
 State = frozenset[tuple[str, str]]
 """The table and the text of each row."""
 
-# Counters of limits; and what no test has filled.
+# Counters of limits, and a table that no test fills.
 _PASSED_OVER: Final = ("rate_limit_buckets", "schema_migrations")
 _ACCOUNTS: Final = (
     *("users", "memberships", "provisioned_users", "service_users", "all_organizations", "sessions", "all_services", "scim_groups"),
     *("audit_entries", "invitations", "passkeys", "identities", "former_addresses", "relations", "join_requests"),
 )
-# Whatever is in these is of one person, of one of their sessions or of one of their identities.
+# Each row in these tables belongs to one person, to a session or to an identity of the person.
 _OF_PERSON: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
@@ -36,16 +37,16 @@ _OF_PERSON: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("refresh_tokens", "browser_sessions"), "session_id"),
 }
-# What a plain member may do. Whoever may do anything else is not the directory's to decide about.
+# The rights of a plain member. The directory may not decide about people with more rights.
 _PLAIN: Final = frozenset({"member", "holder", "org.members.view", "services.view", "end_users.view"})
-# Of an account whose address nobody has proved, and which a directory now brings: what went with the one who registered it.
+# A directory adds an account whose address nobody has proved. Then rows of the person who registered the address are removed from these.
 _DISOWNED: Final = frozenset(
     {
         *("passkeys", "identities", "devices", "mailed_tokens", "preauthentications", "sessions", "device_codes", "refresh_tokens"),
         *("mfa_secrets", "backup_codes"),
     }
 )
-# These are only ever added to.
+# Tables whose rows are never changed or removed here.
 _ADDED: Final = frozenset({"audit_pending", "webhook_deliveries", "logout_notices"})
 _OWN_USER: Final = frozenset(
     {
@@ -56,7 +57,7 @@ _OWN_USER: Final = frozenset(
 
 
 class TableReader:
-    """Over one statement for all tables."""
+    """Reads all tables in one statement."""
 
     def __init__(self, people: People) -> None:
         self._people = people
@@ -79,7 +80,7 @@ class TableReader:
         return frozenset((one["of"], one["row"]) for one in self._people.rows(self._statement))
 
     def mail_of(self, job: Row) -> tuple[str | None, str | None]:
-        """Of a waiting mail, or of what asks for one: the account that it is for, and the address in the form that is compared."""
+        """The account that a waiting mail, or a request for a mail, is for, and the address in the form for comparisons."""
         sealed = bytes.fromhex(job["sealed_payload"].removeprefix("\\x"))
         payload = json.loads(self._people.opened(sealed, sealing_context(JobId(UUID(job["id"])))))
         address = payload.get("to", payload.get("email"))
@@ -98,7 +99,7 @@ class Change:
 
     @property
     def columns(self) -> set[str]:
-        """Those that differ."""
+        """The columns that differ."""
         before, after = self.before or {}, self.after or {}
         return {name for name in {*before, *after} if before.get(name) != after.get(name)}
 
@@ -133,7 +134,7 @@ def _decoded(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Row]]:
 
 
 class Accounts:
-    """Whose the accounts are, in one state of the database."""
+    """The owners of the accounts, in one state of the database."""
 
     def __init__(self, state: State) -> None:
         self.tables: dict[str, list[Row]] = {table: [] for table in _ACCOUNTS}
@@ -151,13 +152,13 @@ class Accounts:
         self.entries = {row["id"]: row for row in self.tables["audit_entries"]}
 
     def known(self, organization: str) -> set[str]:
-        """To its directory."""
+        """The accounts that the organization's directory knows."""
         return {
             row["user_id"] for table in ("memberships", "provisioned_users") for row in self.tables[table] if row["org_id"] == organization
         }
 
     def said(self, organization: str) -> str:
-        """All that its directory has said, and is kept."""
+        """All kept data that the organization's directory has sent."""
         kept = [row for table in ("provisioned_users", "scim_groups") for row in self.tables[table] if row["org_id"] == organization]
         return "\n".join(str(value) for row in kept for name, value in row.items() if name != "user_id")
 
@@ -165,8 +166,8 @@ class Accounts:
         return (organization, user) in self._running
 
     def own(self, organization: str, asking: Collection[str]) -> set[str]:
-        """Accounts that came to be through this directory, and that nothing else holds; but for those who run the organization. Others who
-        are asking may let go of them at this moment.
+        """Accounts that were made through this directory, and that nothing else holds; except those of people who run the organization.
+        Other callers that ask at the same moment may give up their hold meanwhile.
         """
         held = {
             row["user_id"]
@@ -187,7 +188,7 @@ class Accounts:
 
 
 class Territory:
-    """Of one organization, while its directory went from one state to the other."""
+    """The changes that one organization's directory may have made between two states."""
 
     def __init__(
         self,
@@ -203,7 +204,8 @@ class Territory:
         self._after = after
         self._own = before.own(organization, asking)
         self._known = before.known(organization)
-        # What others keep about an address is forgotten with its account, if the person has proved that it is theirs, or was (0055).
+        # Other organizations' data about an address are forgotten with the account if the person has proved the address, now or earlier
+        # (0055).
         users, self._gone = before.users, self._own - after.users.keys()
         gone = self._gone
         self._forgotten = {users[user]["email_key"] for user in gone if users[user]["email_verified_at"] is not None}
@@ -219,7 +221,7 @@ class Territory:
         return one.table in _ADDED and one.kind == "added"
 
     def _jobs(self, one: Change) -> bool:
-        """Mails for an account go with it, and so do those to an address that was proved to be its person's."""
+        """Mails for an account are removed with the account, and so are mails to an address that the person has proved."""
         if one.kind != "removed" or one.one("sealed_payload") is None:
             return one.kind == "added"
         account, address = self._mail_of(one.before or {})
@@ -243,7 +245,7 @@ class Territory:
         return one.kind != "added" and (user in self._own or (one.table in _DISOWNED and self._was_disowned(user)))
 
     def _inside(self, session: Row) -> bool:
-        """Opened in the organization or one of its services, by somebody who does not run it."""
+        """Sessions that were opened in the organization or in its services, by people who do not run the organization."""
         return session["organization_id"] == self.organization and not self._before.runs(self.organization, session["user_id"])
 
     def _sessions(self, one: Change) -> bool:
@@ -263,13 +265,15 @@ class Territory:
             return False
         if self._was_disowned(before["id"]):
             return one.only("password_hash", "password_changed_at", "pending_email", "pending_email_key", "origin_service_id", "updated_at")
-        # The deactivation by a directory ends where another one brings the person.
+        # A directory's deactivation ends when another directory adds the person.
         lifted = before["deactivated_by_org_id"] is not None and after["deactivated_at"] is None and after["deactivated_by_org_id"] is None
         return lifted and one.only("deactivated_at", "deactivated_by_org_id", "deactivated_by", "updated_at")
 
     @staticmethod
     def _own_user(one: Change, before: Row) -> bool:
-        """A directory can prove nothing and choose no password, and neither goes with an address. What its owner has proved holds it."""
+        """A directory can prove no address and choose no password, and both are removed when the address changes. A proved address holds
+        the account.
+        """
         after = one.after
         if after is None:
             return before["email_verified_at"] is None
@@ -282,7 +286,7 @@ class Territory:
         if not one.is_of(self.organization):
             return False
         if one.before is not None and one.after is not None:
-            # An account that goes to another address has confirmed nothing yet.
+            # An account with a new address has confirmed nothing yet.
             user = one.before["user_id"]
             keys = [accounts.users[user]["email_key"] for accounts in (self._before, self._after)]
             return user in self._own and keys[0] != keys[1] and one.only("own_since") and one.after["own_since"] is None
@@ -299,7 +303,7 @@ class Territory:
         return one.one("id") == self.organization and one.only("member_count")
 
     def _invitations(self, one: Change) -> bool:
-        """Those to people who leave end."""
+        """Invitations to people who leave end."""
         if one.kind != "changed" or one.before is None or one.after is None or one.after["status"] != "cancelled":
             return False
         return one.is_of(self.organization) or (one.before["email_key"] in self._forgotten and one.after["email"] == NOBODY)
@@ -310,7 +314,7 @@ class Territory:
     _scim_groups = _provisioned_users
 
     def _former_members(self, one: Change) -> bool:
-        """Goes with an account, too."""
+        """The mark of a former member is removed with the account, too."""
         return one.is_of(self.organization) or (one.after is None and one.one("user_id") in self._own)
 
     def _join_requests(self, one: Change) -> bool:
@@ -319,7 +323,7 @@ class Territory:
         return one.is_of(self.organization) and one.only("status", "decided_at") and (one.after or {})["status"] == "approved"
 
     def _scim_exchanges(self, one: Change) -> bool:
-        """Written later, and so perhaps those of another directory."""
+        """The kept exchanges are written later, so they may belong to another directory."""
         return one.kind != "changed"
 
     def _all_services(self, one: Change) -> bool:
@@ -346,7 +350,7 @@ class Territory:
         return one.after is None and self._may_forget(entry["organization_id"], Change("audit_entries", entry, entry))
 
     def _may_forget(self, organization: str | None, told: Change) -> bool:
-        """What is said of somebody who is deleted; or is the organization's own."""
+        """Whether an entry may be forgotten: it is about a deleted person, or it is the organization's own."""
         about = told.one("target_id")
         invited = {row["id"] for row in self._before.tables["invitations"] if row["email_key"] in self._forgotten}
         return organization == self.organization or about in self._own or about in invited
@@ -358,7 +362,7 @@ class Territory:
 
 
 def ways_left_behind(before: Accounts, after: Accounts) -> list[str]:
-    """Ways in that go with an address, and are there although it changed."""
+    """Ways to sign in that must be removed when the address changes, and are still there."""
     keys = {user: row["email_key"] for user, row in before.users.items()}
     moved = {user for user, row in after.users.items() if keys.get(user, row["email_key"]) != row["email_key"]}
     return [
@@ -370,7 +374,7 @@ def ways_left_behind(before: Accounts, after: Accounts) -> list[str]:
 
 
 def faults_within(accounts: Accounts, tables: State) -> list[str]:
-    """What is wrong in one state of the database, whoever has brought it about."""
+    """Faults in one state of the database, regardless of their cause."""
     found: list[str] = []
     members: dict[str, list[Row]] = {}
     for row in accounts.tables["memberships"]:

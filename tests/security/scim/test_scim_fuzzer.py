@@ -1,5 +1,5 @@
-"""Another tenant's people, the owners and admins of one's own, rights on the platform, passwords and second factors: whatever the directory
-of an organization sends, these stay as they are, and it learns nothing of what is another's.
+"""A directory cannot change another tenant's people, the owners and admins of its own organization, rights on the platform, passwords or
+second factors, whatever it sends, and learns nothing about other tenants.
 
 A fuzzer draws the requests. After each batch of one to four at once, all rows of the database are compared with those before.
 `FUZZ_MINUTES=60` goes on for as long; `FUZZ_SEED=…` repeats one round, but for the order of what ran at once.
@@ -43,7 +43,7 @@ _CHANGES: Final = frozenset({"create a user", "replace a user", "change a user",
 
 @dataclass
 class Tally:
-    """What was asked and answered."""
+    """Counts requests and answers."""
 
     rounds: int = 0
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -63,7 +63,7 @@ class Tally:
 
 
 class Round:
-    """One seed, on a database of its own."""
+    """The requests of one seed, on a database of its own."""
 
     def __init__(self, seed: int, postern: Postern, people: People, tally: Tally) -> None:
         self.random = Random(seed)  # noqa: S311 - has to be repeatable
@@ -94,7 +94,7 @@ class Round:
         refused = self.random.random() < 0.04
         askers = [house] * at_once
         if at_once > 1 and not refused and self.random.random() < 0.3:
-            # Both directories at the same moment.
+            # Both directories send at the same moment.
             askers[0] = other
         self.asked = [self.fuzzer.draw(self.view(one)) for one in askers]
         tokens = [self.random.choice(house.refused) if refused else one.token for one in askers]
@@ -116,9 +116,9 @@ class Round:
             check_shape(asked, answer)
             self.check_secrets(asker, asked, answer, was)
             if refused:
-                # What there is at an address, and which methods it has, is no secret.
+                # Paths and their methods are no secret.
                 assert answer.status in {401, 404, 405, *([204] if asked.method == "OPTIONS" else [])}
-            # One of the others may just have brought them.
+            # A request at the same moment may just have added them.
             if at_once == 1 and answer.status < 300 and (user := user_of(asked)) is not None:
                 assert user in was.known(asker.id), "somebody whom the organization does not know"
             if etag := answer.header("etag"):
@@ -161,14 +161,14 @@ class Round:
         return await self.client.exchange(asked.method, asked.target, [*headers, ("authorization", f"Bearer {token}")], pieces)
 
     async def follow(self) -> None:
-        """What happens a moment later: the requests are noted for administrators, and who was deleted is forgotten."""
+        """Does the work that follows a moment later: requests are kept for administrators, and deleted people are forgotten."""
         with trio.move_on_after(0):
-            # Before it ends, it writes what waits.
+            # Before the keeper ends, it writes the waiting requests.
             await self.postern.federation.scim_recorder.run()
         await finish_forgetting(self.postern, self.people)
 
     def check_secrets(self, house: DirectoryOrganization, asked: FuzzedRequest, answer: Received, was: Accounts) -> None:
-        """An answer has the ids and addresses that its organization knows, and those that its directory sent, now or as data to keep."""
+        """Checks that an answer has only ids and addresses that its organization knows, or that its directory has sent."""
         other = next(one for one in SLUGS if one != house.slug)
         headers = "\n".join(value for name, value in answer.headers if name != "x-request-id")
         text = f"{headers}\n{answer.body.decode(errors='replace')}".lower()
@@ -186,7 +186,7 @@ class Round:
                     assert email not in text, "the address of somebody whom the organization does not know"
 
     async def confirm(self, house: DirectoryOrganization, asked: FuzzedRequest, answer: Received) -> None:
-        """A change that was answered is there."""
+        """Checks that an answered change was made."""
         if asked.kind == "delete a user" and answer.status == 204 and asked.method == "DELETE":
             gone = FuzzedRequest(kind="get a user", method="GET", path=asked.path)
             assert (await self.ask(gone, house.token)).status == 404
@@ -204,7 +204,7 @@ class Round:
         whole = (await self.ask(FuzzedRequest(kind="get", method="GET", path=path), house.token)).json()
         for name, value in asked.shows.items():
             shown = part_of(whole, name)
-            # Another spelling of an address changes nothing where the account is not the directory's own.
+            # Another spelling of the address changes nothing if the account is not the directory's own.
             is_so = shown.casefold() == value.casefold() if name == "userName" else shown == value
             assert is_so, f"{name} is not what was asked for"
         members = {one["value"] for one in whole.get("members", ())}

@@ -1,5 +1,5 @@
-"""Two organizations and the people around them, for a fuzzer of directories: with all that an account can have, and with every kind of tie
-that decides whose an account is. What only one organization knows carries its mark, which no request contains.
+"""Two organizations and the people around them, for a fuzzer of directories. The accounts have all that an account can have, and every kind
+of tie that decides who owns an account. Data that only one organization knows carry its mark, which no request contains.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class DirectoryOrganizations:
         self._people = people
         self._tenants = Tenants(postern, people)
         self._number = 0
-        # The address of everybody decides their place in every list, so that a seed always names the same people.
+        # People are sorted by address in every list, so that a seed always picks the same people.
         self.houses = {slug: self._house(slug) for slug in SLUGS}
         for slug, other in (SLUGS, SLUGS[::-1]):
             self._settle(self.houses[slug], self.houses[other])
@@ -118,7 +118,7 @@ class DirectoryOrganizations:
         return DirectoryOrganization(tenant, service, tokens["live"], refused)
 
     def _settle(self, house: DirectoryOrganization, other: DirectoryOrganization) -> None:
-        """Everybody who has to do with this house alone, and with it first."""
+        """Adds the people of this organization alone, and the people who belong to it first."""
         slug, tenant = house.slug, house.tenant
         self._join(house, self._registered(f"Owner@{slug}.example"), "owner")
         self._join(house, self._registered(f"Admin@{slug}.example"), "admin")
@@ -126,12 +126,12 @@ class DirectoryOrganizations:
         self._tenants.join(self._registered(f"Clerk@{slug}.example"), tenant, clerk)
         self._join(house, self._registered(f"Member@{slug}.example"), "member")
         self._join(house, self._registered(f"Joined@{slug}.example"), "member", came_by="created")
-        # Through its directory, and its own.
+        # Made through its directory, and its own.
         for name in ("Ada", "Bob", "Cleo", "Dan", "Eve"):
             self._provide(house, self._made(house, f"{name}@{slug}.example"), "member")
         self._provide(house, self._made(house, f"Unproved@{slug}.example", verified=False), "member")
         self._provide(house, self._made(house, f"Away@{slug}.example", deactivated_by=tenant), None)
-        # Through its directory, and no longer its own.
+        # Made through its directory, but no longer its own.
         for name in ("Barred", "Banned"):
             self._provide(house, self._made(house, f"{name}@{slug}.example", deactivated=True), None)
         self._provide(house, self._made(house, f"Promoted@{slug}.example"), "admin")
@@ -146,7 +146,7 @@ class DirectoryOrganizations:
         buyer = self._tenants.uses(self._made(house, f"Buyer@{slug}.example"), other.service)
         self._provide(house, buyer, "member")
         self._tenants.session(buyer, other.service)
-        # Nobody's members.
+        # Members of no organization.
         self._tenants.uses(self._registered(f"Customer@{slug}.example"), house.service)
         self._registered(f"Stranger@{slug}.example")
         self._registered(f"Hasty@{slug}.example", verified=False)
@@ -193,7 +193,7 @@ class DirectoryOrganizations:
             self._provide(other, known, None)
 
     def _made(self, house: DirectoryOrganization, email: str, *, deactivated_by: Tenant | None = None, **more: Any) -> Person:
-        """By the directory of the house."""
+        """An account made by the organization's directory."""
         person = self._registered(email, **more)
         self._people.change(
             "update users set origin_org_id = %s, deactivated_by_org_id = %s, deactivated_at = coalesce(deactivated_at, %s) where id = %s",
@@ -204,7 +204,7 @@ class DirectoryOrganizations:
         return person
 
     def _registered(self, email: str, *, verified: bool = True, deactivated: bool = False, platform_owner: bool = False) -> Person:
-        """With everything that an account can have."""
+        """A registered account with everything that an account can have."""
         person = self._people.add(email, platform_owner=platform_owner)
         self._number += 1
         number, user = self._number, person.user
@@ -262,7 +262,7 @@ class DirectoryOrganizations:
         return person
 
     def _provide(self, house: DirectoryOrganization, person: Person, role: str | OwnRole | None) -> None:
-        """The directory of the house has said something of the person: a member, or None for one whom it has deactivated."""
+        """The organization's directory has added the person: as a member, or, with None, as deactivated."""
         if role is not None:
             self._join(house, person, role)
         note = f"{mark(house.slug)} {person.email.partition('@')[0]}"

@@ -1,4 +1,4 @@
-"""The words of requests that a fuzzer draws: ids, addresses in all spellings, texts, filters, whether well made or not."""
+"""Draws the parts of the fuzzer's requests: ids, addresses in all spellings, texts and filters, good or bad."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Whom and what a request can name, its own and that of others, in an order that depends on nothing but the seed."""
+    """The ids and addresses that a request can name, its own and others', in an order that depends on the seed alone."""
 
     users: Sequence[str]
     near: Sequence[str]
@@ -28,7 +28,7 @@ class View:
     versions: Sequence[str]
 
 
-# In texts, every one of these has broken something somewhere.
+# Each of these characters in a text has broken some software.
 _TEXTS: Final = (
     "Ada",
     "Lovelace",
@@ -90,7 +90,7 @@ class HostileWords:
         return self.random.choice(items)
 
     def some(self, items: Sequence[T], most: int) -> list[T]:
-        """At least one, unless there is none."""
+        """Some of these: at least one, unless the list is empty."""
         return self.random.sample(list(items), min(len(items), self.random.randint(1, max(most, 1))))
 
     def weighed(self, choices: Mapping[T, float]) -> T:
@@ -108,7 +108,7 @@ class HostileWords:
         return self.one((verb, verb, verb.title(), verb.upper()))
 
     def id(self, view: View) -> str:
-        """Of somebody, mostly; as a segment of a path."""
+        """An id as a segment of a path, mostly of a person."""
         kind = self.random.random()
         if kind < 0.6:
             return self.one(view.near or view.users)
@@ -136,7 +136,7 @@ class HostileWords:
         return self.some(view.near if view.near and self.maybe(0.8) else view.users, most)
 
     def address(self, view: View) -> str:
-        """Somebody's, or one that somebody else has invited."""
+        """An address of a person, or one that another organization has invited."""
         address = self.one(view.addresses)
         return address if self.maybe(0.7) else self._spelt(address)
 
@@ -159,7 +159,7 @@ class HostileWords:
                 f"{local}\u200b@{domain}",
                 "".join(chr(ord(letter) + 0xFEE0) if "a" <= letter <= "z" else letter for letter in local) + f"@{domain}",
                 f"{local}@{domain.replace('.', '。')}",
-                # A long s, and the sign of kelvin.
+                # The long s and the kelvin sign, which case folding turns into s and k.
                 f"{local}@{domain}".replace("s", "\u017f").replace("k", "\u212a"),
                 f"{local}@xn--{domain}",
                 f"{address}\x00",
