@@ -1,5 +1,5 @@
-"""API keys: one that was ended in any way opens nothing from the next request on; what is stored of one is of no use to a thief; hostile
-text around one is data or a refusal; and the log names anyone who makes one in another person's name.
+"""API keys: a key that was ended in any way opens nothing from the next request on. The stored form of a key is of no use to a thief.
+Hostile text around a key is data or is refused. The log names anyone who makes a key in another person's name.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +29,7 @@ database_url, postern, people = http.database_url, http.postern, http.people
 
 INTERFACE: Final = [one for one in ROUTES if one.caller in KEY_RULES]
 KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
-# What a request of each would change, were it let in.
+# For each permission, a request, and the rows that the request would change if it were let in.
 BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {
     "POST /api/service/users": lambda _: {"email": "new@example.org"},
     "PATCH /api/service/users/{user_id}": lambda _: {"email": "changed@example.org"},
@@ -49,7 +49,7 @@ class KeyMisuseScene(Shops):
         super().__post_init__()
         self.owner = self.speaker = self.resident(self.acme, "owner")
         self.end_user = self.user(email="user@example.org")
-        # One whose account came to be through the shop, so that its servers may change it.
+        # A user whose account was made through the shop, so that the shop's servers may change the account.
         self.people.change("update users set origin_service_id = %s where id = %s", self.shop.id, self.end_user.user)
         self.plan = self.postern.foundation.ids.new()
         self.people.change(
@@ -134,7 +134,7 @@ async def test_an_ended_key_opens_nothing_and_changes_nothing(
     for one in INTERFACE:
         answer = await house.knock(one, key["key"])
         assert (answer.status, answer.error_code) == refusal, one
-        # It says no more than that: not why, nor which service it was for.
+        # The answer says no more than that: neither the reason nor the service.
         assert b"shop" not in answer.body
         assert b"acme" not in answer.body
     assert house.state() == before
@@ -152,7 +152,7 @@ async def test_every_refused_key_gets_the_same_answer_for_every_fault(house: Key
 
 
 async def test_a_dump_of_the_database_has_no_key_in_it(house: KeyMisuseScene) -> None:
-    """Of keys that are used, that were refused, and that are gone; in every table, as text and as bytes."""
+    """Looks for used, refused and deleted keys in every table, as text and as bytes."""
     keys = [await house.made(f"Key {number}") for number in range(3)]
     presence = house.postern.services.api_keys.presence
     assert isinstance(presence, PresenceWriter)
@@ -174,7 +174,7 @@ async def test_a_dump_of_the_database_has_no_key_in_it(house: KeyMisuseScene) ->
         random = key["key"].rpartition("_")[2]
         for form in (key["key"], random, random[:20], random[-20:], random.encode().hex(), random[::-1]):
             assert form not in dump
-    # What is there instead opens nothing.
+    # The stored form opens nothing.
     for row in house.people.rows("select id, prefix, digest from api_keys"):
         digest = bytes(row["digest"])
         for text in (row["prefix"], digest.hex(), f"{row['prefix']}_{digest.hex()}", str(row["id"]), digest.decode("latin-1")):

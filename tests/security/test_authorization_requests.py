@@ -1,5 +1,5 @@
-"""Attacks on people who are on their way to an application: open redirects, codes and answers in the wrong hands, forms and frames of other
-sites, and what another tenant can get.
+"""Attacks on people who are signing in to an application: open redirects, codes and answers in the wrong hands, forms and frames of other
+sites, and requests of another tenant.
 """
 
 from collections.abc import Iterable
@@ -39,8 +39,8 @@ def ada(house: Arriving) -> Person:
 
 @pytest.fixture
 def services(house: Arriving) -> list[tuple[UsedService, Iterable[str]]]:
-    """Each with the addresses that are hostile to it. So that this takes a second and not three: of those that are hostile to all, some for
-    the second; `tests/domain/federation` has them all for both.
+    """Each service with the addresses that are hostile to it. The second service gets only some of the generally hostile addresses, so that
+    the test takes one second, not three; `tests/domain/federation` tries all addresses for both.
     """
     house.set(house.app, redirect_uris=[REGISTERED])
     house.set(house.desktop, redirect_uris=[LOOPBACK])
@@ -48,7 +48,7 @@ def services(house: Arriving) -> list[tuple[UsedService, Iterable[str]]]:
 
 
 def is_refused_here(answer: Received, uri: str) -> None:
-    """By a page of ours that leads nowhere else, and does not say it back."""
+    """Checks that the answer is a page of ours that leads nowhere else, and does not contain the hostile address."""
     assert answer.status == 400, (uri, answer.status)
     assert answer.header("location") is None, uri
     assert b'http-equiv="refresh"' not in answer.body, uri
@@ -167,7 +167,7 @@ async def test_a_code_is_of_no_use_to_anybody_else(house: Arriving, ada: Person)
     tokens = (await redeem(code)).ok()
     (session,) = house.people.rows("select * from sessions where service_id = %s", house.app.id)
     assert (session["user_id"], session["parent_id"]) == (ada.user, ada.session)
-    # And it ends with the consent.
+    # The code ends with the consent.
     assert (await house.client.get("/api/user", token=tokens["access_token"])).status == 200
     await house.revoke(ada)
     assert (await house.client.get("/api/user", token=tokens["access_token"])).status == 401
@@ -177,7 +177,7 @@ async def test_a_code_is_of_no_use_to_anybody_else(house: Arriving, ada: Person)
 
 
 async def test_a_flow_belongs_to_its_browser(house: Arriving, ada: Person) -> None:
-    """Login CSRF and fixation: the flow that a stranger has begun leads nobody else anywhere."""
+    """Login CSRF and fixation: nobody can continue a flow that a stranger has begun."""
     stranger = house.browser()
     tab = await stranger.tab().open(house.asking())
     flow = tab.place.partition("flow=")[2]
@@ -197,7 +197,7 @@ async def test_a_tenant_gets_nothing_by_the_consent_for_another(house: Arriving,
     house.allow(ada)
     house.tenants.join(ada, house.acme)
     browser = house.signed_in(ada)
-    # The same name, the same address and even trusted: but not allowed, and not Ada's organization.
+    # A service with the same name and address, even trusted, but of another organization, and without Ada's consent.
     assert told(await browser.request("GET", house.asking(theirs, prompt="none")))["error"] == "consent_required"
     assert "code" in told(await browser.request("GET", house.asking(prompt="none")))
     await house.revoke(ada)
@@ -216,7 +216,7 @@ async def test_what_a_browser_sends_itself_is_not_in_the_log(house: Arriving, ad
 
 
 async def test_prompt_none_tells_nothing_of_people_who_have_allowed_it_nothing(house: Arriving, ada: Person) -> None:
-    """Whoever they are, whatever they have, and whatever the application asks: all answers are the same, to the byte."""
+    """All answers are the same to the byte, for every person and every request of the application."""
     eve = house.tenants.join(house.people.add("eve@example.org"), house.acme)
     moe = house.people.add("moe@example.org")
     enabled = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')"
@@ -244,7 +244,7 @@ async def test_prompt_none_tells_nothing_of_people_who_have_allowed_it_nothing(h
 
 
 async def test_without_prompt_nobody_is_sent_back_for_what_they_lack_before_they_allow_it(house: Arriving, ada: Person) -> None:
-    """Otherwise leaving `prompt` out would tell what `prompt=none` does not."""
+    """Otherwise a request without `prompt` would reveal what a request with `prompt=none` hides."""
     asked = house.asking(acr_values=TWO_FACTORS)
     tab = await house.signed_in(ada).tab().open(asked)
     assert tab.place.startswith("/ui/consent?")

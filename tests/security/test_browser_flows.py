@@ -1,5 +1,5 @@
-"""What other sites and other people can do with a person's browser: nothing. CSRF, login CSRF, session fixation, framing, and what a
-browser keeps of the pages.
+"""Other sites and other people cannot use a person's browser: CSRF, login CSRF, session fixation, framing, and the browser's cache of
+pages.
 """
 
 import pytest
@@ -40,7 +40,7 @@ async def at_home(client: Client, email: str) -> Tab:
 
 
 async def test_a_form_without_its_token_does_nothing(client: Client, people: People, ada: Person) -> None:
-    """Also where the request looks as if it came from our own page."""
+    """The form is refused even if the request looks as if it came from our own page."""
     tab = await at_password(client, ada.email)
     form = tab.page.forms[0]
     other = await at_password(client, ada.email)
@@ -71,13 +71,13 @@ async def test_another_site_cannot_sign_anybody_out(client: Client, people: Peop
 
 
 async def test_nobody_is_signed_in_as_somebody_else(client: Client, people: People, ada: Person) -> None:
-    """Login CSRF: a thief leads their own sign-in, up to the last form, into the browser of another person."""
+    """Login CSRF: a thief carries their own sign-in, up to the last form, over to the browser of another person."""
     mallory = await at_password(client, (await people.with_password(PASSWORD, "mallory@example.org")).email)
     form = mallory.page.forms[0]
     victim = await at_password(client, ada.email)
     answer = await victim.tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})
     assert answer.status == 403
-    # The link of that flow alone, and its id in a form of the victim's own.
+    # The thief sends only the link of the flow, or puts the flow's id into a form of the victim's own.
     assert (await victim.tabs.tab().open(mallory.place)).status == 400
     token = form_token(Token(victim.tabs.cookies[FLOW]), f"flow {form.fields['flow']}")
     answer = await victim.tabs.request("POST", form.action, {**form.fields, "form_token": token, "password": PASSWORD})
@@ -86,7 +86,9 @@ async def test_nobody_is_signed_in_as_somebody_else(client: Client, people: Peop
 
 
 async def test_no_session_that_was_there_before_becomes_ones_own(client: Client, postern: Postern, people: People, ada: Person) -> None:
-    """Session fixation: a thief puts a cookie into the browser, of their own session or made up, and waits for the person to sign in."""
+    """Session fixation: a thief puts a cookie into the browser, a made-up cookie or that of the thief's session, and waits
+    for a sign-in.
+    """
     mallory = await at_home(client, (await people.with_password(PASSWORD, "mallory@example.org")).email)
     for planted in (mallory.tabs.session or "", postern.foundation.secrets.token().reveal()):
         victim = await at_password(client, ada.email)
@@ -95,7 +97,7 @@ async def test_no_session_that_was_there_before_becomes_ones_own(client: Client,
         assert victim.tabs.session not in {planted, None}
         caller = await postern.tenancy.callers.resolve_browser(Token(planted))
         assert caller is None
-    # Each sign-in has a cookie of its own, and the same browser's earlier one ends.
+    # Each sign-in has a new cookie, and ends the browser's earlier session.
     assert len(people.rows("select from browser_sessions join sessions on id = session_id where revoked_at is null")) == 2
 
 

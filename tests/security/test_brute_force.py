@@ -1,5 +1,5 @@
-"""Brute force and exhaustion: guesses are limited by address over all processes, a crowd of guesses gets no more than the bucket holds, and
-a crowd of sign-ins is answered in bounded memory or told to come back. Known devices have a file of their own.
+"""Brute force and exhaustion: guesses are limited by address over all processes, simultaneous guesses get no more tries than the bucket
+holds, and simultaneous sign-ins are answered in bounded memory or told to come back. Known devices have a file of their own.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ async def test_one_address_is_limited_over_all_processes_under_any_claim(postern
     person = await people.with_password(PASSWORD)
     statuses = []
     for number in range(12):
-        # Each is another process, with buckets of its own.
+        # Each Postern stands for another process, with buckets of its own.
         client = unlimited(postern, http.SETTINGS)
         claimed = f"203.0.113.{number}"
         forged = [("x-forwarded-for", claimed), ("forwarded", f"for={claimed}"), ("x-real-ip", claimed)]
@@ -69,12 +69,13 @@ async def test_a_crowd_of_sign_ins_is_let_in_or_told_to_come_back(postern: Poste
     async with trio.open_nursery() as nursery:
         for number in range(100):
             nursery.start_soon(sign_in, number)
-    # One is hashed and eight wait, and two more once the address is familiar: that bounds the memory for any crowd.
+    # One password is hashed while eight wait, and two more from familiar addresses. These limits bound the memory for any number of
+    # requests.
     assert max(inside) <= 11
     counted = Counter(told)
     assert set(counted) == {(200, False), (503, True)}
     assert counted[200, False] >= 9
-    # Nobody who was sent away has left a trace, or lost a try by it.
+    # Refused requests have left no rows, and have not used up tries.
     assert people.rows("select key from rate_limit_buckets where tokens < 9.9") == []
     assert len(people.rows("select id from login_events")) == counted[200, False]
     assert (await Browser(client).login(persons[0])).status == 200

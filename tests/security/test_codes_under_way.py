@@ -1,4 +1,4 @@
-"""What a person has let in and what has no session yet, an application with a code or a device, gets none once their sessions are ended."""
+"""A person has allowed an application or a device that has no session yet. Once the person's sessions are ended, it gets none."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -29,11 +29,11 @@ ROUNDS: Final = 5
 
 
 class CodesUnderWayScene(Sets):
-    """Ada, in her browser, has let in a set of acme's and an application of acme's, and the same of globex's. None has come yet."""
+    """Ada has allowed a device and an application of acme, and a device and an application of globex. None has redeemed its code yet."""
 
     async def prepare(self) -> None:
         self.admin = self.resident(self.acme, "admin")
-        # She has been there before.
+        # Ada has used these services before.
         for place in (self.shop, self.tv, self.theirs):
             self.tenants.uses(self.ada, place.service)
         self.devices = [await self.approved(self.tv), await self.approved(self.theirs)]
@@ -46,7 +46,7 @@ class CodesUnderWayScene(Sets):
         return codes
 
     async def outcomes(self) -> dict[str, list[bool]]:
-        """Who gets in: first acme's, then globex's."""
+        """Which of them get in: first acme's, then globex's."""
         return {
             "codes": [self.is_in(await self.redeem(*one)) for one in self.codes],
             "lasting": [self.is_in(await self.redeem(*one)) for one in self.lasting],
@@ -79,7 +79,7 @@ class CodesUnderWayScene(Sets):
         await self.within(lambda uow: uow.provisioned_users.leave(acme, [self.user], now, deactivated=True))
 
     async def by_key(self) -> None:
-        """The services forget her."""
+        """The services end Ada's sessions by their API keys."""
         for application in (self.shop, self.tv):
             await self.within(
                 partial(self._left, ServiceId(application.service.id)),
@@ -89,7 +89,7 @@ class CodesUnderWayScene(Sets):
         await uow.service_users.leave(service, OrganizationId(self.acme.id), self.user)
 
     async def by_saml(self) -> None:
-        """As a service provider that signs her out."""
+        """A service provider signs Ada out by SAML."""
         for application in (self.shop, self.tv):
             service = ServiceId(application.service.id)
             await self.within(partial(lambda one, uow: uow.saml.end_sessions_in(one, self.user), service))
@@ -101,7 +101,7 @@ class CodesUnderWayScene(Sets):
             await self.postern.federation.consents.revoke(self.user, ServiceId(application.service.id), Actor(self.user))
 
     async def by_person(self) -> None:
-        """From the browser itself, whose session goes on."""
+        """Ada ends the other sessions from the browser, whose own session goes on."""
         await self.postern.identity.sessions.sign_out_others(self.user, SessionId(self.ada.session), Actor(self.user))
 
     async def by_password(self) -> None:
@@ -188,7 +188,7 @@ async def test_another_organization_ends_nothing(house: CodesUnderWayScene) -> N
 @pytest.mark.parametrize("what", ["code", "lasting", "device"])
 @pytest.mark.parametrize("way", ["organization", "consent"])
 async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(house: CodesUnderWayScene, what: str, way: str) -> None:
-    """The request has begun, and has seen the code as it was."""
+    """The redeeming request has begun, and has seen the code as still valid."""
     answers: list[Received] = []
 
     async def redeem() -> None:
@@ -239,7 +239,7 @@ async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_n
 
 @pytest.mark.parametrize("what", ["code", "device"])
 async def test_the_organization_ends_the_session_that_is_opened_meanwhile(house: CodesUnderWayScene, what: str) -> None:
-    """Whoever was first: after it, nothing lives."""
+    """In either order, no session is alive afterwards."""
     for _ in range(ROUNDS):
         code, device = await house.code(house.shop, scopes="openid offline_access"), await house.approved(house.tv)
 

@@ -1,5 +1,5 @@
-"""The allow-list: which kinds of credential open which door. The table below is written by hand to be read: a route that is not in it
-fails, and so does one that admits a kind that it does not name.
+"""The allow-list: which kinds of credential open which route. The table below is written by hand, for readers. A route that is not in the
+table fails, and so does a route that admits a kind that the table does not name.
 """
 
 import re
@@ -30,10 +30,10 @@ database_url, postern, people = http.database_url, http.postern, http.people
 
 SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 
-# Who passes with a session: m member, a admin, o owner, g platform owner who is a member, x owner of another organization; in a session on
-# the platform (p), in their organization (o), or in one of its services (s); and whether somebody passes who acts in their name. Then what
-# passes that is no session, but one of a browser among it; @ are the sessions of applications, with openid or without. Everybody: with any
-# of them, or with nothing.
+# The first columns are about sessions. PEOPLE: m member, a admin, o owner, g platform owner who is a member, x owner of another
+# organization. IN: a session on the platform (p), in the person's organization (o), or in a service of it (s). AS OTHERS: whether an
+# impersonator passes too. BESIDES: the other credentials that pass, a browser's session included; @ stands for sessions of applications,
+# with openid or without. "everybody" passes with any credential or with none.
 APPLICATIONS: Final = "application,application-with-openid"
 TABLE: Final = """
 PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
@@ -439,8 +439,8 @@ async def arrive(_call: Call, _postern: Postern) -> Nothing:
 
 
 def door(one: Endpoint) -> Endpoint:
-    """The endpoint with nothing behind its caller rule: a caller who is let in changes nothing for those who come after. Where it may
-    come in the body, only the handler knows.
+    """The endpoint without the work behind its caller rule, so that a caller who is let in changes nothing for later callers. If a
+    credential may come in the body, the handler stays, since only the handler reads it.
     """
     if one.caller in {PREAUTHENTICATED, CLIENT} or (one.caller is OPENID_SESSION and one.method == "POST"):
         return one
@@ -461,7 +461,7 @@ async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
     presented = any(name == "authorization" for name, _ in headers)
     body: Any = {"code": "123456"} if one.caller is PREAUTHENTICATED and not presented else None
     if isinstance(one.caller, BindsForms) and one.method == "POST":
-        # Where the form's token is wanted, each kind brings what it can make of what it has.
+        # If a form's token is wanted, each kind sends the token that it can make from its own credential.
         body, headers = form_of(one, headers), [*headers, ("content-type", "application/x-www-form-urlencoded")]
     answer = await client.request(one.method, path, body=body, headers=headers)
     assert answer.status < 500, one

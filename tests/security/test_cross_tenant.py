@@ -1,8 +1,8 @@
-"""Cross-tenant access: an administrator of one organization gets nothing of another by any id, and none of their counts changes with
-another's.
+"""Cross-tenant access: an administrator of one organization reaches nothing of another organization by any id, and the organization's
+counts do not change when the other organization changes.
 
-Two organizations are furnished alike. The requests and their credentials come from the declarations: a new route has to say what its body
-would be, or the test of the list fails.
+Both organizations have the same kinds of things. The requests and credentials come from the declarations, so each new route must be listed
+here with a body, or the test of the list fails.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,8 @@ from tests.http.tenants import OwnRole, Tenant, UsedService
 database_url, postern, people = http.database_url, http.postern, http.people
 
 IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
-# The name of a provider is nobody's. Bodies that are no JSON have tests of their own (tests/http/federation/saml/test_saml_attacks.py).
+# A provider's name belongs to no organization. Bodies other than JSON have their own tests
+# (tests/http/federation/saml/test_saml_attacks.py).
 WITH_IDS = [
     one
     for one in IN_ORGANIZATION
@@ -37,7 +38,7 @@ WITH_IDS = [
 
 @dataclass
 class FurnishedOrganization:
-    """An organization with somebody and something of every kind in it; all names in it carry its own."""
+    """An organization with people and things of every kind. All their names contain the organization's name."""
 
     tenant: Tenant
     owner: Person
@@ -57,7 +58,7 @@ class FurnishedOrganization:
 class TwoFurnishedOrganizations(Cast):
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Belongs to both houses, and uses the services of both.
+        # This person belongs to both organizations, and uses the services of both.
         self.guest = self.people.add("guest@both.example")
 
     async def furnish(self, name: str) -> FurnishedOrganization:
@@ -79,7 +80,7 @@ class TwoFurnishedOrganizations(Cast):
         tenants.join(self.guest, tenant)
         for place in (service, tenant):
             tenants.session(house.end_user, place)
-        # By the front door: these leave entries in the audit log.
+        # These are made by the API, so that they leave entries in the audit log.
         answer = await self.ask(house, "POST", f"/api/organizations/{house.slug}/services/{service.slug}/client-secrets")
         assert answer.status == 201, answer.body
         self.people.change(
@@ -96,7 +97,7 @@ class TwoFurnishedOrganizations(Cast):
         return house
 
     async def act(self, house: FurnishedOrganization, name: str) -> None:
-        """Something more of everything."""
+        """Adds one more of everything."""
         more = uuid4().hex[:8]
         self.people.change(
             "insert into scim_exchanges (id, org_id, token_id, token_name, method, path, status, occurred_at)"
@@ -138,7 +139,7 @@ class TwoFurnishedOrganizations(Cast):
             assert answer.status == status, answer.body
 
     def count(self, house: FurnishedOrganization) -> None:
-        """Every id that is the house's."""
+        """Every id of the organization."""
         for table, column in (
             ("memberships", "org_id"),
             ("roles", "org_id"),
@@ -184,7 +185,7 @@ async def globex(street: TwoFurnishedOrganizations) -> FurnishedOrganization:
     return await street.furnish("globex")
 
 
-# What a route is asked with, so that nothing but the id is wrong with it. None: no body.
+# The body for each route, so that only the id in the request is wrong. Routes that are not listed have no body.
 Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
@@ -205,12 +206,12 @@ BODIES: Mapping[str, Asked] = {
     },
     "POST /api/organizations/{org_slug}/services/{service_slug}/plans": lambda _: {"name": "X", "price_cents": 0, "currency": "usd"},
 }
-# The same ones with ids of one's own, where they are no id but a field: what must come of another's.
+# Routes whose body names a thing of the organization: the body with a thing of the other organization, which must be refused.
 FIELDS: Mapping[str, Callable[[FurnishedOrganization], Mapping[str, Any]]] = {
     "POST /api/organizations/{org_slug}/transfer-ownership": lambda theirs: {"new_owner_user_id": str(theirs.member.user)},
     "POST /api/organizations/{org_slug}/invitations": lambda theirs: {"email": "new@example.org", "role": theirs.role.slug},
 }
-# Those that name nothing by its id.
+# Routes without ids.
 WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}",
     "DELETE /api/organizations/{org_slug}/domain",
@@ -246,7 +247,7 @@ def test_every_route_of_an_organization_is_tried() -> None:
 
 
 def at(one: Endpoint, house: FurnishedOrganization, identity: object, service: str = "") -> str:
-    """Of this house, and of its service if the path names one before it comes to what the last parameter is an id of."""
+    """The path with this identity as its last parameter, and with the organization and its service in the parameters before."""
     path = one.path.replace(f"{{{parameters(one.path)[-1]}}}", str(identity))
     path = path.replace("{provider_id}", str(house.ids["upstream_providers"][0]))
     path = path.replace("{webhook_id}", str(house.ids["webhooks"][0]))
@@ -277,7 +278,7 @@ OF_SERVICE = ("client_secrets", "plans", "api_keys")
 
 
 def state(street: TwoFurnishedOrganizations, house: FurnishedOrganization) -> Mapping[str, Any]:
-    """All rows of the house."""
+    """All rows of the organization."""
     columns = {"all_organizations": "id", "relations": "organization_id", "sessions": "organization_id", "audit_entries": "organization_id"}
     conditions = {table: f"{columns.get(table, 'org_id')} = %s" for table in KEPT}
     conditions |= dict.fromkeys(OF_SERVICE, "service_id in (select id from services where org_id = %s)")
@@ -295,12 +296,12 @@ async def test_no_id_of_another_organization_opens_anything(
     for one in WITH_IDS:
         body = BODIES[str(one)](globex) if str(one) in BODIES else None
         for kind, identity in everything:
-            # Also where the way to it is its own, through a service of the other house's.
+            # The thing is also tried through a service of the organization that owns the thing.
             for service in {acme.service.slug, globex.service.slug} if len(parameters(one.path)) > 2 else {""}:
                 answer = await street.ask(acme, one.method, at(one, acme, identity, service), body)
                 assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), f"{kind} {identity} at {one}"
                 assert b"globex" not in answer.body
-        # And no more of it than of what does not exist at all.
+        # The answer must be the same as for an id that does not exist.
         stranger = await street.ask(acme, one.method, at(one, acme, uuid4()), body)
         known = await street.ask(acme, one.method, at(one, acme, globex.ids["users"][0]), body)
         assert (stranger.status, stranger.json()["error"]) == (known.status, known.json()["error"]), one
@@ -336,7 +337,7 @@ async def test_no_field_takes_what_is_anothers(
 
 
 def reads(house: FurnishedOrganization, *, of: FurnishedOrganization) -> list[str]:
-    """Every list and every single thing of the house, also as it is filtered and searched, with the ids and names of `of`."""
+    """Reads every list and every single thing of the organization, also filtered and searched, with the ids and names of `of`."""
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
     filtered = [
         f"members?role={of.role.slug}",
@@ -373,7 +374,7 @@ async def test_no_answer_contains_anything_of_another(
         text = answer.body.decode().lower()
         assert "globex" not in text, path
         assert [one for one in foreign if one in text] == [], path
-        # It is not empty, either: it would contain nothing of anybody.
+        # The answer must not be empty either: an empty answer would prove nothing.
         assert len(answer.body) > 2, path
         if not path.endswith(("event-types", "client-secrets", "login-trends", "logins-by-provider", "recent-logins")):
             assert "acme" in text, path
@@ -410,7 +411,7 @@ async def test_no_list_and_no_count_moves_with_anothers(
     street.people.change("update service_users set last_login_at = now() where org_id = %s", globex.tenant.id)
     street.people.change("update all_organizations set max_users = 1, max_services = 1 where id = %s", globex.tenant.id)
     assert await seen() == before
-    # Its own do move: what was compared is alive.
+    # Changes in the organization itself do change the counts, so the comparison can fail.
     await street.act(acme, "acme")
     assert await seen() != before
 
@@ -436,7 +437,7 @@ async def test_a_deleted_organization_is_in_nobodys_answers(
     assert [one["organization"]["slug"] for one in listed] == ["acme"]
     for method, path in (("GET", "/api/organizations/globex"), ("POST", "/api/organizations/globex/select")):
         assert (await street.ask(globex, method, path)).status == 404
-    # Its slug is free, and who takes it gets nothing of what was there.
+    # The slug is free again, and its next owner gets nothing of the deleted organization.
     founded = await street.ask(acme, "POST", "/api/organizations", {"slug": "globex", "name": "Another"})
     assert founded.status == 200
     street.people.change("update organizations set status = 'active' where slug = 'globex'")

@@ -1,6 +1,6 @@
-"""Disabled things are refused on the next request, at every entry; what comes back does not bring its old keys.
+"""Disabled things are refused on the next request, at every entry. A thing that is enabled again does not get its old sessions back.
 
-None of the keys to these entries shows in the log.
+None of the credentials appears in the log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ ENTRIES = [one for one in ROUTES if one.caller in {USER, OWN_USER, PLATFORM_OWNE
 
 @dataclass(frozen=True)
 class SignedIn:
-    """A person in a browser, and what it was given."""
+    """A person in a browser, with the tokens that the browser was given."""
 
     browser: Browser
     tokens: Mapping[str, Any]
@@ -44,7 +44,7 @@ class SignedIn:
             body = None if one.body_type is None else b"{}"
             answer = await self.browser.client.request(one.method, path, body=body, token=self.tokens["access_token"])
             assert answer.status in statuses, one
-        # Twice: the first must not have brought it back to life.
+        # Twice: the first request must not have revived the session.
         for _ in range(2):
             assert (await self.browser.refresh(self.tokens["refresh_token"])).status in statuses
 
@@ -61,7 +61,7 @@ class DisabledScene(Cast):
         self.log.remember(PASSWORD, *(one for one in kept if one))
 
     def move_into(self, organization: str, person: Person) -> None:
-        """All of the person's sessions."""
+        """Moves all of the person's sessions into this place."""
         self.people.change(
             "with made as (insert into organizations (id, slug, name, status, created_at, updated_at)"
             "              values (gen_random_uuid(), %s, 'X', 'active', now(), now()) returning id),"
@@ -178,7 +178,7 @@ async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
     house.people.change(disabled)
     await inside.is_refused((401, 403))
     if enabled is not None:
-        # A session is not ended by what closes its organization for a while.
+        # A session survives the time for which its organization is closed.
         house.people.change(enabled)
         assert await inside.profile() == 200
 
@@ -198,7 +198,7 @@ async def test_a_service_that_is_closed_to_somebody_is_so_at_once(
 ) -> None:
     acme = house.tenants.add("acme")
     house.tenants.service(acme, "shop")
-    # Belonging to the organization opens nothing that the service's end has closed.
+    # Membership of the organization does not open a service that was ended.
     house.tenants.join(ada, acme, "owner")
     inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
     assert await inside.profile() == 200
@@ -242,6 +242,6 @@ async def test_an_impersonator_out_of_office_is_out_of_every_name(house: Disable
     acting = await impersonate()
     await house.deactivate(owner)
     await acting.is_refused()
-    # Deactivating ended it for good: being active again is no way back.
+    # The deactivation ended the session for good, also after the account is activated again.
     await house.activate(owner)
     await acting.is_refused()

@@ -1,5 +1,5 @@
-"""Enumeration: a stranger who requests a mail by naming an address learns nothing about who has an account; not from the answer, nor from
-the work that is done before it or after it.
+"""Enumeration: a stranger who requests a mail for an address does not learn whether the address has an account, neither from the answer nor
+from the work before or after the answer.
 """
 
 import re
@@ -35,7 +35,7 @@ __all__ = ["client", "database_url", "people", "postern"]  # fixtures
 FORGOT, RESEND, LOGIN = "/api/auth/forgot-password", "/api/auth/resend-verification", "/api/auth/login"
 LOOKUP = "/api/auth/lookup-email"
 SHOP = {"org_slug": "acme", "service_slug": "shop"}
-# Theirs by nature.
+# Differences that each person has anyway.
 OWN = {"x-request-id", "date"}
 
 
@@ -45,7 +45,7 @@ def said(answer: Received) -> tuple[int, list[tuple[str, str]], bytes]:
 
 @pytest.fixture
 async def addresses(people: People, postern: Postern) -> dict[str, str]:
-    """One of each kind of account, and nobody's."""
+    """An address of each kind of account, and one without an account."""
     kinds = {kind: f"{kind}@example.org" for kind in ("verified", "unverified", "passwordless", "deactivated", "strangers")}
     for kind, address in kinds.items():
         if kind != "strangers":
@@ -103,7 +103,7 @@ async def test_the_work_that_follows_a_request_is_the_same_for_everybody(
     postern: Postern,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Statements, waits for the database, mails rendered and texts sealed: all that takes the process's time."""
+    """Compares statements, waits for the database, rendered mails and sealed texts: all that takes the process's time."""
     Tenants(postern, people).add("acme")
     done: list[str] = []
     for where, name in ((Transaction, "tell"), (Transaction, "ask"), (rate_limits, "ask"), (branding, "ask")):
@@ -162,7 +162,7 @@ def _count_awaited(monkeypatch: pytest.MonkeyPatch, where: Any, name: str, done:
 
 
 def test_the_account_mailer_heeds_no_request() -> None:
-    """What a request leaves is done at times of the mailer's own: tests/actors/test_job_worker_pace.py."""
+    """The mailer works at times of its own (tests/actors/test_job_worker_pace.py); a request does not wake it."""
     assert not PACE.heeds_bell
     assert timedelta(seconds=2) <= PACE.poll <= timedelta(seconds=5)
 
@@ -249,7 +249,7 @@ async def test_where_people_sign_in_at_a_provider_everybody_is_turned_away_by_th
 async def test_the_lookup_of_a_domain_tells_nothing_of_an_address(
     routed: bool, addresses: dict[str, str], people: People, postern: Postern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five hundred pairs in turn: the same bytes, by the same statements, none of which knows accounts, and in the same time."""
+    """Five hundred pairs in turn: the same bytes, in the same time, by the same statements, none of which reads accounts."""
     if routed:
         route(people, Tenants(postern, people).add("acme"), "example.org")
     client, known = unlimited(postern), addresses["verified"]
@@ -270,7 +270,7 @@ async def test_the_lookup_of_a_domain_tells_nothing_of_an_address(
         assert ran[pair[0]] == ran[pair[1]]
         differences.append(took[pair[0]] - took[pair[1]])
     assert not any("users" in statement for statement in statements)
-    # The median, so that whatever else the machine does falls on both.
+    # The median, so that other load on the machine falls on both alike.
     assert abs(statistics.median(differences)) <= 0.001
 
 

@@ -1,4 +1,4 @@
-"""The hashing queue: strangers who fill it keep no known person out, and learn nothing of who has an account."""
+"""The hashing queue: strangers who fill the queue keep no known person out, and do not learn who has an account."""
 
 import threading
 from collections import Counter
@@ -27,7 +27,7 @@ TRIES = 12
 
 
 class Strangers:
-    """Come from the networks of one /56, each with an address that nobody has."""
+    """Strangers from the networks of one /56, each with an e-mail address that has no account."""
 
     def __init__(self, postern: Postern) -> None:
         self._application = unlimited(postern, UNLIMITED).application
@@ -43,7 +43,7 @@ class Strangers:
     async def guess_on(self) -> None:
         while True:
             await self.guess()
-            # The machine has more to do than to answer them.
+            # A pause, because the machine has other work than these requests.
             await trio.sleep(0.005)
 
     @asynccontextmanager
@@ -81,7 +81,7 @@ async def test_a_known_device_gets_in_every_time(postern: Postern, strangers: St
     statuses: list[int] = []
     async with strangers.flooding():
         for number in range(TRIES):
-            # From wherever it is carried to.
+            # The known device moves to another address each time.
             browser.client = unlimited(postern, UNLIMITED, f"198.51.100.{number}")
             statuses.append((await browser.login(ada)).status)
     assert statuses == [200] * TRIES
@@ -98,7 +98,7 @@ async def test_an_address_that_has_signed_in_gets_in_every_time(postern: Postern
 
 @pytest.fixture
 def held(passwords: Argon2Passwords, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """No hash comes to an end until it is set."""
+    """No hash ends until this event is set."""
     opened = threading.Event()
     verify = passwords._argon2.verify
 
@@ -137,7 +137,7 @@ async def test_a_full_queue_tells_a_stranger_nothing_of_an_account(
         for person in (ada, nobody):
             await ask("198.51.100.7", person)
             assert answers["198.51.100.7", person.email].status == 503
-        # A stranger at an address where she signs in gets in line, under any account that they name.
+        # A stranger at an address where Ada signs in may queue, under any account.
         for person in (ada, nobody):
             nursery.start_soon(ask, HOME, person)
         with trio.fail_after(30):

@@ -1,5 +1,5 @@
-"""Hostile tenants: hostile text in any field of theirs, from those who may send it, is data or a refusal and never a fault; and the one
-redirect leads where we are configured to send people.
+"""Hostile tenants: hostile text in any field of a tenant, from callers who may send it, is stored or refused and never causes a fault. The
+only redirect leads to an address from our settings.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from tests.security.test_requests import HOSTILE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
-# Like them, and longer than any field of ours; the largest bodies are tried where there is no database.
+# Similar texts, longer than any field. The largest bodies are tried in tests without a database.
 TEXTS = [text for text in HOSTILE if len(text) <= 10_000] + [
     "%",
     "_",
@@ -40,7 +40,7 @@ TEXTS = [text for text in HOSTILE if len(text) <= 10_000] + [
     "9999-12-31T23:59:59+14:00",
     "0001-01-01T00:00:00-14:00",
 ]
-# They take the ground away from under the others, and have no field of their own.
+# These routes would remove what the other routes need, and have no fields.
 FINAL = {"DELETE /api/organizations/{org_slug}"}
 WALKED = [
     one
@@ -55,7 +55,7 @@ def client(postern: Postern) -> Client:
 
 
 def bodies(one: Endpoint, text: str) -> list[Any]:
-    """Each field by itself hostile, the others harmless; and all of them."""
+    """Bodies with one hostile field each, and a body with all fields hostile."""
     if one.body_type is None:
         return [None]
     if one.body_type is bytes:
@@ -84,7 +84,7 @@ async def test_hostile_text_from_those_who_may_send_it_is_data_or_a_refusal(clie
                 answer = await client.request(one.method, f"{path}?{query}", body=body, token=token)
                 assert answer.status < 500, (str(one), text[:40], body, answer.body[:200])
                 assert answer.status != 401, one
-        # Field by field, where one that is refused would hide the others.
+        # Field by field, since a refused field would hide the other fields.
         for one in WALKED:
             if one.query_type is None or parameters(one.path) not in {(), ("org_slug",)}:
                 continue
@@ -92,7 +92,7 @@ async def test_hostile_text_from_those_who_may_send_it_is_data_or_a_refusal(clie
                 path = one.path.replace("{org_slug}", "acme")
                 answer = await client.request(one.method, f"{path}?{field.encode_name}={quote(text)}", token=token)
                 assert answer.status < 500, (str(one), field.name, text[:40])
-    # It stands as it stood.
+    # The stored value is unchanged.
     assert people.rows("select slug from organizations where id = %s", acme.id) == [{"slug": "acme"}]
     relations = people.rows("select relation from relations where user_id = %s and organization_id = %s", owner.user, acme.id)
     assert relations == [{"relation": "owner"}]
@@ -140,7 +140,7 @@ REDIRECTS = [
 ]
 
 
-# All in one test: a test's set-up takes longer than all of these.
+# All in one test: the set-up of a test takes longer than all these requests.
 async def test_the_link_of_an_invitation_leads_to_our_own_page_with_anything_in_it(client: Client, log: CapturedLog) -> None:
     configured = urlsplit(http.SETTINGS.frontend_url)
     for token in REDIRECTS:
@@ -169,7 +169,7 @@ async def test_the_link_of_an_invitation_leads_to_our_own_page_with_anything_in_
 
 
 async def test_a_token_of_any_shape_is_one_that_nobody_gave(client: Client) -> None:
-    """The caller need not be anyone. The tokens of a person's own list have 118 characters."""
+    """The caller needs no credential. Real tokens have 118 characters."""
     for length in (1, 36, *range(112, 125), 1000):
         for end in ("", "!", "!!", "==", "-_", "\u00e9"):
             token = ("A" * length)[: length - len(end)] + end

@@ -24,7 +24,7 @@ GUESS: Final = "the sun over the harbour"
 
 
 class ManyAddresses:
-    """Addresses without end: each has buckets of its own, so that only the account's are in the way."""
+    """Endless addresses. Each address has buckets of its own, so that only the account's buckets limit the tries."""
 
     def __init__(self, postern: Postern) -> None:
         self._application = build_application(postern, http.SETTINGS)
@@ -39,7 +39,7 @@ class ManyAddresses:
         return await self.client().post(LOGIN, {"email": person.email, "password": GUESS}, headers=given)
 
     async def besiege(self, person: Person) -> None:
-        """Until the account takes no more tries from anywhere."""
+        """Guesses until the account takes no more tries from any address."""
         answers = [(await self.guess(person)).status for _ in range(TRIES_FROM_ANYWHERE.burst + 2)]
         assert answers == [401] * TRIES_FROM_ANYWHERE.burst + [429] * 2
 
@@ -62,7 +62,7 @@ def rows(url: str, query: str) -> list[dict[str, Any]]:
 async def test_many_addresses_together_get_no_more_tries_than_one(street: ManyAddresses, ada: Person) -> None:
     await street.besiege(ada)
     answer = await Browser(street.client(), SAFARI).login(ada)
-    # Not even the right password is looked at, and nothing says that it was right.
+    # The server does not even check the right password, and the answer does not say that it was right.
     assert (answer.status, answer.error_code) == (429, "RATE_LIMIT_EXCEEDED")
     assert int(answer.header("retry-after") or 0) > 0
 
@@ -141,7 +141,7 @@ DISTRUST: Final = "update devices set trusted_until = null, trust_digest = null"
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, people: People, change: str, *values: Any) -> None:
-    """Something happens while passwords are checked."""
+    """Lets this change happen while a password is checked."""
     verify = Argon2Passwords.verify
 
     async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *priority: Any) -> bool:
@@ -177,7 +177,7 @@ async def test_a_device_that_is_swept_away_while_the_password_is_checked_is_ther
         meanwhile(patched, people, "delete from devices")
         assert (await browser.login(ada)).status == 200
     assert people.rows(kept) == known
-    # Its token is what it was, and it is no other device.
+    # The device keeps its token, and counts as the same device.
     assert (await browser.login(ada)).status == 200
     assert people.rows("select distinct device_id as id from sessions where device_id is not null") == [{"id": known[0]["id"]}]
 

@@ -1,4 +1,4 @@
-"""Lasting access: a thief who holds an access token for a quarter of an hour gets nothing from it that lasts."""
+"""Lasting access: a thief who holds an access token for a quarter of an hour gains nothing that outlasts the token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,18 +39,18 @@ class Stolen:
         return await self.client.request(method, path, body=body, token=token or self.tokens["access_token"])
 
     async def opened(self) -> list[Mapping[str, Any]]:
-        """All that a session can be opened from another with, one after the other."""
+        """Opens sessions from the stolen session in every possible way."""
         founded = await self.thief("POST", "/api/organizations", {"slug": "lair", "name": "Lair"})
         selected = await self.thief("POST", "/api/organizations/acme/select")
         further = await self.thief("POST", "/api/organizations/acme/select", token=selected.json()["access_token"])
-        # And what the thief carries on with.
+        # The thief refreshes the last session's tokens.
         fresh = await self.client.post(REFRESH, {"refresh_token": further.json()["refresh_token"]})
         answers = [founded, selected, fresh]
         assert [answer.status for answer in answers] == [200] * 3
         return [answer.json() for answer in answers]
 
     def password_is_shown(self) -> None:
-        """By Ada, in the session of which somebody has the token."""
+        """Ada gives her password again, in the session whose token was stolen."""
         self.people.change("update sessions set proved_at = now()")
 
     def password_grows_old(self) -> None:
@@ -94,7 +94,7 @@ async def test_the_account_cannot_be_moved_to_another_address_with_it(stolen: St
 
 
 async def test_no_second_factor_of_the_thiefs_own_locks_out_the_owner(stolen: Stolen) -> None:
-    """Nor one that Ada has begun to set up in that session, a moment before the time was over."""
+    """Not even by a factor that Ada has begun to set up in that session, shortly before its fresh proof was too old."""
     answer = await stolen.thief("POST", "/api/user/mfa/setup")
     assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
     stolen.password_is_shown()
@@ -109,7 +109,7 @@ async def test_no_second_factor_of_the_thiefs_own_locks_out_the_owner(stolen: St
             answer = await stolen.thief("POST", path, body, token)
             assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED"), path
     assert stolen.people.rows("select from mfa_secrets where enabled_at is not null") == []
-    # Ada comes in by her password alone.
+    # Ada signs in by her password alone.
     await Browser(stolen.client, SAFARI).tokens(stolen.ada)
 
 
@@ -130,7 +130,7 @@ async def test_nor_by_a_second_factor_that_was_enabled_in_the_session(stolen: St
 
 
 async def test_nor_by_one_that_the_thief_takes_off_again(stolen: Stolen) -> None:
-    """Once it is off, nothing says who enabled it."""
+    """Once the factor is off, nothing records who had enabled it."""
     stolen.password_is_shown()
     secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
     assert (await stolen.thief("POST", "/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()})).status == 200
@@ -148,7 +148,7 @@ async def test_nor_by_one_that_the_thief_takes_off_again(stolen: Stolen) -> None
 
 
 async def test_no_first_password_is_chosen_with_it(stolen: Stolen) -> None:
-    """It would sign in, and be a fresh proof."""
+    """Such a password would allow sign-ins, and would be a fresh proof."""
     stolen.people.change("update users set password_hash = null where id = %s", stolen.ada.user)
     elsewhere = stolen.people.session_of(stolen.ada)
     for token in (None, (await stolen.opened())[1]["access_token"]):
@@ -197,7 +197,7 @@ async def test_the_second_factor_is_neither_taken_away_nor_copied_with_it(stolen
     for method, path in (("DELETE", "/api/user/mfa"), ("POST", "/api/user/mfa/backup-codes/regenerate")):
         answer = await stolen.thief(method, path)
         assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
-        # The password, which somebody may have watched, is not enough for it either.
+        # The password, which a thief may have watched, is not enough either.
         assert (await stolen.thief("POST", "/api/auth/reauthenticate", {"password": PASSWORD})).status == 200
         assert (await stolen.thief(method, path)).status == 401
     assert len(stolen.people.rows("select from mfa_secrets where enabled_at is not null")) == 1
@@ -210,7 +210,7 @@ async def test_carrying_the_session_on_renews_no_proof(stolen: Stolen) -> None:
 
 
 async def test_an_operator_who_resets_leaves_a_thief_with_nothing(postern: Postern, people: People, log: CapturedLog) -> None:
-    """The thief knows the password, has signed in with it, and has left behind whatever an account can have."""
+    """The thief knows the password, has signed in with it, and has added to the account everything that an account can have."""
     client = unlimited(postern)
     ada = await people.with_password(PASSWORD, "ada@example.org")
     thief = Browser(client, SAFARI)
@@ -239,7 +239,7 @@ async def test_an_operator_who_resets_leaves_a_thief_with_nothing(postern: Poste
         assert answer.status == 401, answer.body
     for link in theirs:
         assert (await client.get(link.removeprefix(BASE_URL))).status == 400
-    # Nobody has ended the owner's link meanwhile.
+    # The owner's link still works.
     token = reset.link.reveal().partition("token=")[2]
     chosen = await client.post("/api/auth/reset-password", {"token": token, "new_password": CHANGE["new_password"]})
     assert chosen.status == 200, chosen.body
@@ -249,7 +249,7 @@ async def test_an_operator_who_resets_leaves_a_thief_with_nothing(postern: Poste
 
 
 async def test_nor_with_what_was_under_way_when_the_operator_did(stolen: Stolen, postern: Postern, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thief has a fresh proof, and each request has been let in before the sessions end."""
+    """The thief has a fresh proof, and each request is let in before the operator ends the sessions."""
     people, accounts, mfa = stolen.people, postern.identity.accounts, postern.identity.mfa
     people.change("update sessions set proved_at = now()")
     secret = (await stolen.thief("POST", "/api/user/mfa/setup")).json()["secret"]
@@ -272,7 +272,7 @@ async def test_nor_with_what_was_under_way_when_the_operator_did(stolen: Stolen,
 
 
 async def test_nor_takes_away_what_keeps_others_out(stolen: Stolen, postern: Postern, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests to that end were under way, with a fresh proof, when the owner signed out everywhere."""
+    """The thief's requests were under way, with a fresh proof, when the owner signed out everywhere."""
     people, ada = stolen.people, stolen.ada
     people.change("update sessions set proved_at = now(), second_factor_at = now()")
     options = (await stolen.thief("POST", "/api/user/passkeys/options")).json()

@@ -1,5 +1,5 @@
-"""Lost rights: a request that waits while its caller loses a right no longer does what the right allowed. This file covers what outlives
-the request; members, roles, invitations and API keys have such tests in their own files.
+"""Lost rights: a request that waits while its caller loses a right no longer does what the right allowed. This file covers results that
+outlive the request; members, roles, invitations and API keys have such tests in their own files.
 """
 
 from typing import Any

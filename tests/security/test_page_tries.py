@@ -1,4 +1,4 @@
-"""The pages' own limit: an office signs in behind one address, and guessing from there stops all the same."""
+"""The pages' own limit: a whole office can sign in behind one address, and guessing from there is stopped all the same."""
 
 import trio
 
@@ -52,7 +52,7 @@ async def test_guessing_from_one_address_stops_and_who_guesses_right_spares_only
         statuses.append((await tabs.request("POST", form.action, fields)).status)
     assert statuses[: PAGE_SIGN_INS.burst] == [400] * PAGE_SIGN_INS.burst
     assert statuses[-1] == 429
-    # Also with the right password, until the bucket has filled up again; and from elsewhere at once.
+    # The right password is refused, too, until the bucket has filled up again. From another address it works at once.
     assert (await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})).status == 429
     tabs.client = Client(build_application(postern, SETTINGS), "203.0.113.9")
     assert (await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})).status == 303

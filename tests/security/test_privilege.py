@@ -1,4 +1,4 @@
-"""Privilege: nobody gets more rights in an organization than they were given, by any way that leads up; its owner stays."""
+"""Privilege: nobody gets more rights in an organization than they were given, by any route; the owner stays the owner."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from tests.http.signing_in import unlimited
 database_url, postern, people = http.database_url, http.postern, http.people
 
 ACME = "/api/organizations/acme"
-# Somebody who looks after people and roles, and holds nothing else that members do not.
+# This person may manage people and roles, and has otherwise the rights of a member.
 STEWARD = (*sorted(BuiltInRole.MEMBER.capabilities), Capability.MEMBERS_MANAGE, Capability.ROLES_MANAGE)
 
 
@@ -33,7 +33,7 @@ class PrivilegeScene(Cast):
         return await self.request(method, ACME + path, body, by=by)
 
     def standing(self) -> Mapping[str, Any]:
-        """Who is what, and what that permits."""
+        """The roles of the people, and the permissions of the roles."""
         return {
             "memberships": self.people.rows("select user_id, role, role_id from memberships order by user_id"),
             "relations": self.people.rows("select * from relations order by user_id, role_id, relation, object_id"),
@@ -48,7 +48,7 @@ def house(postern: Postern, people: People, log: CapturedLog) -> PrivilegeScene:
 
 
 async def test_a_role_is_no_ladder(house: PrivilegeScene) -> None:
-    """With the right to manage people and roles, and every request that would turn it into more."""
+    """The caller may manage people and roles, and tries every request that would turn this right into more."""
     mighty = house.tenants.role(house.acme, "mighty", list(Capability))
     invited = await house.ask(house.owner, "POST", "/invitations", {"email": "mighty@acme.example", "role": "mighty"})
     invitation = invited.json()["invitation"]["id"]
@@ -80,7 +80,7 @@ async def test_a_role_is_no_ladder(house: PrivilegeScene) -> None:
         answer = await house.ask(house.steward, method, path, body)
         assert answer.status in {400, 403}, (method, path, body, answer.status)
     assert house.standing() == before
-    # What the role is for, it does.
+    # The role still permits its own work.
     less = {"slug": "less", "name": "Less", "permissions": ["services.view"]}
     assert (await house.ask(house.steward, "POST", "/roles", less)).status == 201
     assert (await house.ask(house.steward, "POST", "/invitations", {"email": "friend@example.org", "role": "less"})).status == 200
@@ -128,7 +128,7 @@ async def test_nobody_removes_the_owner_or_adds_another(house: PrivilegeScene) -
 
 
 async def test_what_somebody_may_give_ends_with_their_own_rights(house: PrivilegeScene) -> None:
-    """Invitations and roles are weighed by what their maker holds now, not by what they held when they signed in."""
+    """Postern compares invitations and roles with the rights that their maker has now, not with those at the sign-in."""
     answer = await house.ask(house.admin, "POST", "/invitations", {"email": "a@example.org", "role": "admin"})
     assert answer.status == 200
     assert (await house.ask(house.owner, "PATCH", f"/members/{house.admin.user}", {"role": "member"})).status == 200
@@ -142,9 +142,7 @@ async def test_what_somebody_may_give_ends_with_their_own_rights(house: Privileg
 
 @pytest.mark.parametrize("how", ["demoted", "removed", "deactivated", "of a lesser role"])
 async def test_nobody_comes_back_by_an_invitation_of_their_own(house: PrivilegeScene, how: str) -> None:
-    """An invitation to another address, made while they could, for the day on which they no longer can. They have its link: they were shown
-    it.
-    """
+    """A member who may invite makes an invitation to another address of their own, keeps its link, and is then removed."""
     role, by = ("steward", house.steward) if how == "of a lesser role" else ("admin", house.admin)
     invited = await house.ask(by, "POST", "/invitations", {"email": "again@example.org", "role": role})
     assert invited.status == 200, invited.body
@@ -165,5 +163,5 @@ async def test_nobody_comes_back_by_an_invitation_of_their_own(house: PrivilegeS
     for refused in (await house.client.post("/api/invitations/accept", {"token": token}), await house.client.get(page)):
         assert refused.status == 400
     assert house.standing() == before
-    # A person who still may can let them in all the same.
+    # A person who may still invite can let them in all the same.
     assert (await house.ask(house.owner, "POST", f"/invitations/{invitation}/accept")).status == 200

@@ -1,4 +1,4 @@
-"""Open redirects: what is registered is what was sent, byte for byte, or it is refused, by every door, for every type of service."""
+"""Open redirects: an address is registered byte for byte as it was sent, or refused, by every endpoint, for every type of service."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -21,7 +21,7 @@ SERVICES: Final = "/api/organizations/acme/services"
 
 
 class RedirectUriScene(Cast):
-    """Acme with a service of each type, that has one good redirect URI."""
+    """Acme with a service of each type. Each service has one good redirect URI."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,7 +57,7 @@ def hostile_to(service_type: ServiceType) -> Iterable[str]:
 
 async def test_no_hostile_redirect_uri_is_registered(house: RedirectUriScene) -> None:
     before = house.kept()
-    # Each type has them all; so that this takes a second and not four, two of the types beside a good one, as the last of a list.
+    # Each type refuses all. Two types get the addresses in one list beside a good address, so that this takes one second, not four.
     for service_type in (ServiceType.WEB, ServiceType.MOBILE):
         for hostile in hostile_to(service_type):
             await house.is_refused(service_type, {"redirect_uris": [hostile]}, "redirect_uris[0]: ")

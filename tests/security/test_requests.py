@@ -1,4 +1,4 @@
-"""Poisoned hosts, forged addresses, secrets in the log, hostile strings and exhaustion, as far as the HTTP entrance handles them."""
+"""Poisoned hosts, forged addresses, secrets in the log, hostile strings and exhaustion, as far as the HTTP layer handles these."""
 
 import itertools
 import sys
@@ -28,7 +28,7 @@ from tests.http.conftest import NOWHERE, SETTINGS, postern_on
 from tests.steps import no_collection
 
 ALL = Endpoints([*ROUTES, *Endpoints.of(examples)])
-# They fail on purpose.
+# These endpoints fail on purpose.
 BROKEN = {"/troubles/{kind}", "/slow/{kind}", "/caller", "/leak", "/token/{kind}"}
 WALKED = [one for one in (*ALL, *PAGES) if one.path not in BROKEN]
 
@@ -51,7 +51,7 @@ HOSTILE = [
     "x" * 10_000,
     "x" * 1_000_000,
 ]
-# Longer than what is searched for the field of a bad character.
+# Longer than the part that is searched for the field with a bad character.
 LONG = SETTINGS.body_limit - 1000
 DEEP = b"[" * 98, b"]" * 98
 
@@ -61,13 +61,13 @@ class NamedBody(msgspec.Struct):
 
 
 def filled(length: int, before: bytes, unit: bytes, after: bytes) -> bytes:
-    """A JSON object of about that length, of what is dear to go over in Python."""
+    """A JSON object of about that length, of values that are slow to walk through in Python."""
     count = (length - len(before) - len(after)) // len(unit)
     return b'{"name": "x", "y": "\\\\u0000", "x": ' + before + unit * count + after + b"}"
 
 
 def steps(call: Callable[[], object]) -> int:
-    """Every call and return in Python, and every call out of it: what does not depend on how busy the machine is."""
+    """Counts calls and returns in Python, and calls into C. This number does not depend on how busy the machine is."""
     counted = itertools.count()
     with no_collection():
         sys.setprofile(lambda *_: next(counted))
@@ -117,7 +117,7 @@ async def test_hostile_text_in_any_field_is_data_or_a_refusal_and_never_a_fault(
                 headers.append(("content-type", one.accepts.media_type))
             for target in (one.path, f"{path_with(one, in_head)}?{query}"):
                 answer = await client.request(one.method, target, body=body, headers=headers)
-                # 503: what needs the database, which these tests do without.
+                # 503 from endpoints that need the database, which these tests do without.
                 assert answer.status < 500 or answer.status == 503, (str(one), text[:30], answer)
                 assert not one.is_page or b"<script>" not in answer.body
                 for name, value in answer.headers:
@@ -132,7 +132,7 @@ def test_no_body_is_gone_over_in_python_on_the_thread_that_everybody_waits_for(u
     down, up = DEEP if unit[:2] != b"[[" else (b"[", b"]")
     long = filled(LONG, down, unit, end + up)
     assert steps(lambda: reader.decode(long)) < 100
-    # The field is looked for in what is short, each text once.
+    # The field is looked for in short texts only, once in each.
     short = filled(8_000, down, unit, end + up)
     assert steps(lambda: reader.decode(short)) < 4 * len(short)
 

@@ -1,4 +1,4 @@
-"""Slow bodies: a caller who sends the head of a request, and its body only after losing their rights, has lost them."""
+"""Slow bodies: a caller sends the head of a request, loses a right, and then sends the body. The request is refused."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ database_url, postern, people = http.database_url, http.postern, http.people
 TAKING_A_BODY = [one for one in ROUTES if one.body_type is not None]
 BY_PEOPLE = [one for one in TAKING_A_BODY if one.caller.scheme is BEARER and one.caller not in {LEAVING, OPENID_SESSION}]
 BY_KEYS = [one for one in TAKING_A_BODY if one.caller.scheme is not None and one.caller.scheme.name == "api_key"]
-# Longer than a body may take that counts as sent with its head.
+# Longer than the time within which a body counts as sent with its head.
 A_WHILE = 0.15
 
 
@@ -35,7 +35,7 @@ def client(postern: Postern) -> Client:
 async def let_in_too_early(
     client: Client, endpoints: list[Endpoint], credentials: Pairs, people: People, *changes: str
 ) -> Mapping[str, int]:
-    """The status of each, when the rights change after all were let in and before they send their bodies."""
+    """The status of each request, when rights change after all callers were let in and before they send their bodies."""
     statuses: dict[str, int] = {}
     let_in: list[str] = []
     changed = trio.Event()

@@ -25,7 +25,7 @@ SECONDS = int(NOW.timestamp())
 
 
 class TokenScene:
-    """Our own signer and verifier, and what an attacker makes."""
+    """Our own signer and verifier, and an attacker's tokens."""
 
     def __init__(self) -> None:
         self.stored = StoredKeys([ACCESS, IDENTITY, next_key(KeyPurpose.ACCESS, 1)])
@@ -37,11 +37,11 @@ class TokenScene:
         return (await self.keys.signing_key(purpose))[1]
 
     async def sign(self, claims: Mapping[str, Any]) -> str:
-        """With the true key, and without the signer's library, which minds some of the claims."""
+        """Signs with the true key, without the signer's library, since the library refuses some claims."""
         return signed(await self.private(KeyPurpose.ACCESS), header(), claims)
 
     async def refuses(self, token: str) -> None:
-        # Twice: the second time must not find the first one's answer in some memory.
+        # Twice: the second look must not find the first one's result in a cache.
         for _ in range(2):
             with pytest.raises(TokenInvalid):
                 await self.verifier.verify_access(token)
@@ -62,7 +62,7 @@ def forge(header: Mapping[str, Any], claims: Mapping[str, Any], signature: bytes
 
 
 def signed(private: PrivateKey, header: Mapping[str, Any], claims: Mapping[str, Any] | None = None) -> str:
-    """With the true private key, under any header: what a verifier that believes headers would accept."""
+    """Signs with the true private key under any header. A verifier that believes headers would accept the token."""
     signing_input = f"{encode(header)}.{encode(claims if claims is not None else access_claims())}"
     signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signing_input.encode(), private)  # type: ignore[arg-type]  # an EC key here
     return f"{signing_input}.{encode(signature)}"
@@ -128,20 +128,20 @@ async def test_a_public_key_is_no_shared_secret(house: TokenScene, algorithm: st
     ],
 )
 async def test_every_algorithm_but_the_keys_own_is_refused(house: TokenScene, algorithm: str) -> None:
-    """Although the signature is made with the true key."""
+    """The signature is made with the true key."""
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(alg=algorithm)))
 
 
 async def test_an_id_token_is_no_access_token(house: TokenScene) -> None:
     token = await house.signer.sign_id(access_claims())
     await house.refuses(token)
-    # Nor under the access key's name.
+    # Nor under the access key's identifier.
     pair = await house.private(KeyPurpose.ID)
     await house.refuses(jwt.encode(access_claims(), pair, algorithm="RS256", headers={"kid": ACCESS.id}))
 
 
 async def test_a_key_of_the_callers_own_is_never_read(house: TokenScene) -> None:
-    """Neither from the header nor from an address in it; the signature is true under the key that the header offers."""
+    """Neither a key in the header nor a key at an address in the header is read. The signature is valid under the offered key."""
     pair = generate_private_key(SECP256R1())
     jwk = json.loads(ECAlgorithm.to_jwk(pair.public_key()))
     offers: list[dict[str, Any]] = [
@@ -193,7 +193,7 @@ async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signe
         "/dev/null",
         "' or 1=1 --",
         "key\x00",
-        # The key is made again in each process of a run; the name of the test is not.
+        # Each process of a run makes its own key, but the test must have the same name in all processes.
         pytest.param(ACCESS.id + " ", id="with a space"),
         pytest.param(ACCESS.id.swapcase(), id="in other case"),
         pytest.param(ACCESS.id[:-1], id="cut short"),
@@ -214,7 +214,7 @@ async def test_a_token_of_another_type_is_refused(house: TokenScene, kind: Any) 
 async def test_a_token_under_somebody_elses_key_is_refused(house: TokenScene) -> None:
     await house.refuses(signed(generate_private_key(SECP256R1()), header()))
     await house.refuses(jwt.encode(access_claims(), generate_rsa_private_key(65537, 2048), algorithm="RS256", headers={"kid": ACCESS.id}))
-    # Another key of ours than the one named.
+    # Another key of ours than the key that the token names.
     await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(kid=next_key(KeyPurpose.ACCESS, 1).id)))
 
 
@@ -339,11 +339,11 @@ IDENTITY_ES256 = current_key(KeyPurpose.ID_ES256)
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
 async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(house: TokenScene, algorithm: str) -> None:
     house.stored.keys.append(IDENTITY_ES256)
-    # Even one that claims to be.
+    # Even a token that claims to be an access token.
     token = await house.signer.sign_id(access_claims(), algorithm)
     await house.refuses(token)
     assert (await house.verifier.verify_id(token))["sub"] == access_claims()["sub"]
-    # It says who somebody was, also after it has expired.
+    # The ID token names its person also after it has expired.
     expired = await house.signer.sign_id(access_claims(exp=SECONDS - 1), algorithm)
     assert (await house.verifier.verify_id(expired))["exp"] == SECONDS - 1
     head, payload, _ = token.split(".")

@@ -1,7 +1,8 @@
-"""Waiting clients: slow senders, slow readers, idle crowds and thousands of header lines. Others are answered, and health always is.
+"""Waiting clients: slow senders, slow readers, many idle connections and thousands of header lines. Other clients are still answered, and
+health checks always are.
 
-The whole application behind the real server, with the product's own settings, only smaller: what is refused depends on counts, not on how
-busy the machine is. `python -m ops.bench waiting idle` measures the latency of the others under attack.
+The whole application runs behind the real server, with the product's own settings, only smaller. Refusals depend on counts, not on how busy
+the machine is. `python -m ops.bench waiting idle` measures the latency of other clients under attack.
 """
 
 import os
@@ -40,7 +41,7 @@ SLOW_PAGE = (
     + HOST
     + b"Origin: null\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nt"
 )
-# So many answers at once that the kernel does not keep them for a client that does not read.
+# So many answers at once that the kernel's buffers cannot hold them for a client that does not read.
 UNREAD = (b"GET /openapi.json HTTP/1.1\r\n" + HOST + b"\r\n") * 40
 UNREAD_PAGES = (b"GET /docs/platform HTTP/1.1\r\n" + HOST + b"\r\n") * 300
 
@@ -76,7 +77,7 @@ def in_flight(postern: Postern) -> int:
 )
 @pytest.mark.parametrize("source", [None, ATTACKER], ids=["own address", "another address"])
 async def test_others_are_answered_however_many_clients_are_waited_for(lonely: Postern, sent: bytes, source: str | None) -> None:
-    # More than may be worked on, and more than twice as many.
+    # More than twice the number of requests that may be worked on at once.
     count = MOST_REQUESTS * 5 // 2
     async with product(lonely) as server:
         for _ in range(count):
@@ -89,13 +90,13 @@ async def test_others_are_answered_however_many_clients_are_waited_for(lonely: P
 
 
 def _all_came(server: RunningServer, postern: Postern) -> bool:
-    """They are waited for, or were among those beyond the bounds: given up, or refused at once."""
+    """Waits until every client has its outcome: the server waits for it, has given it up, or has refused it at once."""
     refused = sum(_first_bytes(stream.socket).startswith(b"HTTP/1.1 503") for stream in server.opened)
     return in_flight(postern) + len(server.closed) + refused >= len(server.opened)
 
 
 def _first_bytes(connection: trio.socket.SocketType) -> bytes:
-    """What the client would read next, and leaves where it is."""
+    """The bytes that the client would read next, without taking them."""
     with socket.socket(fileno=os.dup(connection.fileno())) as same:
         try:
             return same.recv(12, socket.MSG_PEEK | socket.MSG_DONTWAIT)
@@ -118,7 +119,7 @@ async def test_an_idle_crowd_from_one_address_locks_nobody_out(lonely: Postern) 
         for _ in range(250):
             await server.connect(ATTACKER)
         assert await statuses(server, ["/orders", "/health/live"] * 5) == {200}
-        # Health is not refused to a client that shares the attacker's address either: a probe behind the same translation of addresses.
+        # A client that shares the attacker's address, like a probe behind the same NAT, still gets answers to health checks.
         assert await statuses(server, ["/health", "/health/live"] * 5, ATTACKER) == {200}
         assert set(server.closed) == {"made_room"}
         assert len(server.closed) > 150
