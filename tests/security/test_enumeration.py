@@ -35,7 +35,7 @@ __all__ = ["client", "database_url", "people", "postern"]  # fixtures
 FORGOT, RESEND, LOGIN = "/api/auth/forgot-password", "/api/auth/resend-verification", "/api/auth/login"
 LOOKUP = "/api/auth/lookup-email"
 SHOP = {"org_slug": "acme", "service_slug": "shop"}
-# Differences that each person has anyway.
+# Headers that differ in every answer.
 OWN = {"x-request-id", "date"}
 
 

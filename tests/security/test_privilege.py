@@ -142,7 +142,7 @@ async def test_what_somebody_may_give_ends_with_their_own_rights(house: Privileg
 
 @pytest.mark.parametrize("how", ["demoted", "removed", "deactivated", "of a lesser role"])
 async def test_nobody_comes_back_by_an_invitation_of_their_own(house: PrivilegeScene, how: str) -> None:
-    """A member who may invite makes an invitation to another address of their own, keeps its link, and is then removed."""
+    """A member who may invite makes an invitation to another address of their own, keeps its link, and then loses that right."""
     role, by = ("steward", house.steward) if how == "of a lesser role" else ("admin", house.admin)
     invited = await house.ask(by, "POST", "/invitations", {"email": "again@example.org", "role": role})
     assert invited.status == 200, invited.body

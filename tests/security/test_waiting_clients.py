@@ -90,7 +90,7 @@ async def test_others_are_answered_however_many_clients_are_waited_for(lonely: P
 
 
 def _all_came(server: RunningServer, postern: Postern) -> bool:
-    """Waits until every client has its outcome: the server waits for it, has given it up, or has refused it at once."""
+    """Whether every client has its outcome: the server waits for the client, has given it up, or has refused it at once."""
     refused = sum(_first_bytes(stream.socket).startswith(b"HTTP/1.1 503") for stream in server.opened)
     return in_flight(postern) + len(server.closed) + refused >= len(server.opened)
 

@@ -1,4 +1,4 @@
-"""What the document says of the length and form of what is sent is what the server enforces."""
+"""The server enforces the lengths and forms of texts that the document publishes."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from entrypoints.http.routes import ROUTES
 from tests.http.people import BASE_URL
 
 EMAIL: Final = LibraryEmailSyntax().parse
-# By whom each text is checked, after it was decoded. The rest is checked by the decoder, from the same declaration as the document.
+# The checker of each text that is checked after decoding. The decoder checks all other texts, by the declaration that makes the document.
 CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     **dict.fromkeys(("NewRegistration.email", "AddressInQuestion.email", "ProfileChange.email", "NewInvitation.email"), EMAIL),
     **dict.fromkeys(("NewServiceUser.email", "ServiceUserPatch.email"), EMAIL),
@@ -37,9 +37,9 @@ CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     **dict.fromkeys(("NewPlan.currency", "PlanPatch.currency"), plan_currency),
     **dict.fromkeys(("NewPlan.billing_price_id", "PlanPatch.billing_price_id"), plan_price_id),
 }
-# Looked for, and not found when it is no such thing: any text is answered alike.
+# Texts that are only looked up. A text of a wrong form is answered like one that is not found.
 LOOKED_FOR: Final = {"RoleChange.role", "Impersonate.org_slug", "Impersonate.service_slug"}
-# Its form depends on the service's type, and has tests with that.
+# The form of this text depends on the service's type. Tests of services cover it.
 CHECKED_WITH_OTHERS: Final = {"ServiceWish.device_activation_uri", "ServicePatch.device_activation_uri"}
 BOUNDS: Final = {"minLength", "maxLength", "pattern", "format", "enum", "const"}
 
@@ -51,14 +51,14 @@ def document() -> dict[str, Any]:
 
 
 def texts() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every text of every body, with what is said of it."""
+    """Every text of every body, with its schema."""
     found = document()
     schemas = found["components"]["schemas"]
     for path in found["paths"].values():
         for operation in path.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 if "$ref" not in content["schema"]:
-                    # Bytes that the handler reads itself.
+                    # The handler reads the bytes of this body itself.
                     continue
                 name = content["schema"]["$ref"].rpartition("/")[2]
                 for field, schema in schemas[name]["properties"].items():

@@ -1,4 +1,4 @@
-"""The documentation page: complete, from our own address alone, and under a strict policy."""
+"""The documentation page: complete, loaded from our own address alone, and under a strict policy."""
 
 import re
 import threading
@@ -78,7 +78,7 @@ async def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere(lonel
             if anchor:
                 assert anchor in pages[target or path].ids or anchor == "content", link
             elif target not in pages:
-                # To one's account it leads by way of the sign-in.
+                # The link to the account leads to the sign-in first.
                 assert (await lonely_client.get(link)).status == (303 if link == "/ui" else 200), link
 
 
@@ -103,7 +103,7 @@ async def test_the_policy_lets_scripts_and_styles_come_from_us_alone(lonely_clie
 async def test_the_pages_are_made_once_and_not_where_requests_are_answered(
     lonely_postern: Postern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of a version that nobody has asked for: applications share what they describe alike.
+    # A version that no other test asks for, since applications share equal descriptions.
     client = Client(build_application(lonely_postern, replace(SETTINGS, version="new")))
     threads: list[threading.Thread] = []
     render = documentation.rendered

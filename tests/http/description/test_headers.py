@@ -1,5 +1,5 @@
-"""The headers that belong to single endpoints: told, and no others read or sent. That every answer of every test is as it is told is asked
-by `tests/http/described.py`; here, that it notices, and that nothing is told in vain.
+"""The headers of single endpoints: the document describes them, and no others are read or sent. `tests/http/described.py` compares every
+answer of every test with the document. The tests here show that this comparison can fail, and that no header is described in vain.
 """
 
 import re
@@ -54,7 +54,7 @@ def read(method: str, path: str) -> list[str]:
 
 
 def sent(method: str, path: str, status: int) -> set[str]:
-    """But for what all answers have."""
+    """The headers of the answer, without those that all answers have."""
     headers = operation(method, path)["responses"][str(status)]["headers"]
     assert headers["X-Request-Id"] == {"$ref": "#/components/headers/X-Request-Id"}
     return set(headers) - {"X-Request-Id"}

@@ -30,7 +30,7 @@ def operation(document: Json, method: str, path: str) -> Json:
 
 
 def references(value: Any) -> Iterator[str]:
-    """In examples, too: there, some tools look for them as everywhere."""
+    """All references, also those in examples, since some tools look for references there too."""
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]

@@ -1,4 +1,4 @@
-"""Everything that the API publishes about itself is described, has an example that is valid, and reads at once."""
+"""Everything that the API publishes about itself has a description and a valid example, and is easy to read."""
 
 import json
 import re
@@ -23,12 +23,12 @@ Json = dict[str, Any]
 DOCUMENT = openapi.document([*ROUTES, *PAGES], base_url=BASE_URL, version="1.2.3")
 SCHEMAS: dict[str, Json] = DOCUMENT["components"]["schemas"]
 OPERATIONS: dict[str, Json] = {one["operationId"]: one for methods in DOCUMENT["paths"].values() for one in methods.values()}
-# What stands for a thing of ours that a reader cannot know, or has to be read twice.
+# Words for things of ours that a reader cannot know, or that must be read twice.
 UNCLEAR = re.compile(r"\b(the interface|whoever|whosoever|whichever|thereof)\b", re.IGNORECASE)
 
 
 def for_each(names: Iterable[str]) -> Callable[[Callable[[str], None]], Callable[[], None]]:
-    """One test looks at all of them, and says which it fails for. A test for each would cost ten times what the look does."""
+    """One test checks all texts, and names those that fail. A test for each text would take ten times as long."""
 
     def of_all(look: Callable[[str], None]) -> Callable[[], None]:
         def test() -> None:
@@ -49,7 +49,7 @@ operations = for_each(OPERATIONS)
 
 
 def bodies(operation: Json) -> Iterator[tuple[str, Json]]:
-    """Those of JSON that the declarations describe. Of a kind of answer with several outcomes, the good one has the example."""
+    """The JSON bodies that the declarations describe. If a kind of answer has several outcomes, the good one has the example."""
     for place, holder in [("request", operation.get("requestBody", {})), *operation["responses"].items()]:
         media: Json = next((media for kind, media in holder.get("content", {}).items() if kind.endswith("json")), {})
         if media.get("schema") and "examples" not in media and place != "503":

@@ -1,4 +1,4 @@
-"""Applications that send people here, and what comes back to them."""
+"""Applications that send people here for sign-in, and the answers that come back to the applications."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,7 +23,7 @@ SESSION_COOKIE: Final = "__Host-postern_session"
 
 
 class Arriving(Cast):
-    """Acme with an application on the web, which is public, and one on desktops."""
+    """Acme with two applications: a public client on the web, and a desktop application."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,7 +46,7 @@ class Arriving(Cast):
         return str(row["client_id"])
 
     def secret(self, service: UsedService) -> str:
-        """Makes it a client that authenticates."""
+        """Gives the application a secret, so that it is a client that authenticates."""
         secret = self.postern.foundation.secrets.key("cs")
         self.people.change(
             "insert into client_secrets (id, service_id, prefix, digest, created_at) values (%s, %s, 'cs_abcdef', %s, now())",
@@ -57,7 +57,7 @@ class Arriving(Cast):
         return secret.reveal()
 
     def asking(self, service: UsedService | None = None, /, **changes: str | None) -> str:
-        """The address that an application sends people to."""
+        """The authorization request: the address that an application sends people to."""
         asked: dict[str, str | None] = {
             "client_id": self.client_id(service or self.app),
             "redirect_uri": CALLBACK,
@@ -97,12 +97,12 @@ class Arriving(Cast):
         )
 
     async def id_token(self, person: Person, service: UsedService | None = None, **claims: Any) -> str:
-        """One that has expired, unless the claims say something else."""
+        """An ID token that has expired, unless the claims say something else."""
         said: dict[str, Any] = {"iss": BASE_URL, "sub": str(person.user), "aud": self.client_id(service or self.app), "exp": 1000, "iat": 1}
         return await self.postern.foundation.token_signer.sign_id({**said, **claims})
 
     async def revoke(self, person: Person, service: UsedService | None = None) -> ApplicationAccess:
-        """The person takes back what they have allowed."""
+        """The person takes the consent back."""
         user = UserId(person.user)
         return await self.postern.federation.consents.revoke(user, ServiceId((service or self.app).id), Actor(user))
 
@@ -110,13 +110,13 @@ class Arriving(Cast):
         return self.people.rows("select * from authorization_codes order by id")
 
     def code(self, code: str) -> dict[str, Any]:
-        """What is kept of a code."""
+        """The kept row of a code."""
         (row,) = self.people.rows("select * from authorization_codes where digest = %s", Token(code).digest())
         return row
 
 
 def answer_in(location: str | None, redirect_uri: str = CALLBACK) -> Mapping[str, str]:
-    """What the application is told, in the query of its redirect URI."""
+    """The parameters that the application gets in the query of its redirect URI."""
     assert location is not None
     assert location.startswith(f"{redirect_uri}?"), location
     pairs = parse_qsl(urlsplit(location).query, keep_blank_values=True, strict_parsing=True)
@@ -127,13 +127,13 @@ def answer_in(location: str | None, redirect_uri: str = CALLBACK) -> Mapping[str
 
 
 def told(answer: Received, redirect_uri: str = CALLBACK) -> Mapping[str, str]:
-    """By a redirect."""
+    """The parameters that come by a redirect."""
     assert answer.status == 303, answer.body
     return answer_in(answer.header("location"), redirect_uri)
 
 
 def left(tab: Tab, redirect_uri: str = CALLBACK) -> Mapping[str, str]:
-    """By a page of ours that leaves."""
+    """The parameters that come by a page of ours that leads away."""
     assert tab.status == 200, tab.shown.body
     page = tab.page
     assert page.refresh in page.links, page.text
@@ -141,7 +141,7 @@ def left(tab: Tab, redirect_uri: str = CALLBACK) -> Mapping[str, str]:
 
 
 def posted(answer: Received, redirect_uri: str = CALLBACK) -> Mapping[str, str]:
-    """By a form that leaves."""
+    """The parameters that come by a form that is posted to the application."""
     assert answer.status == 200, answer.body
     (form,) = PageReader(answer.body).forms
     assert form.action == redirect_uri

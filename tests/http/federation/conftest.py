@@ -1,4 +1,4 @@
-"""The applications without limits, which have tests of their own; and people in front of their browsers."""
+"""The applications, without rate limits, since other tests cover the limits; and people with their browsers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Television sets of acme's, and what they and their people do."""
+"""Television sets that are devices of acme's services, and their requests and those of their people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,12 +52,12 @@ class Sets(Relying):
         return Codes(application, told)
 
     async def poll(self, codes: Codes, **fields: str) -> Received:
-        """As the set does it: with the device code alone, and the client's secret if there is one."""
+        """Polls as the set does: with the device code, and with the client's secret if there is one."""
         secret = {} if codes.application.secret is None else codes.application.posted
         return await self.client.post("/auth/token", {"device_code": codes.device_code, **secret, **fields}, headers=[("user-agent", TV)])
 
     def caller(self, person: Person | None = None) -> Caller:
-        """As the person's browser is known."""
+        """The person as a caller, in their browser."""
         person = person or self.ada
         return Caller(UserId(person.user), Email(person.email), SessionId(person.session), is_platform_owner=False)
 
@@ -78,9 +78,9 @@ class Sets(Relying):
         return self.kept((await self.poll(codes)).ok())
 
     def expire(self) -> None:
-        """All codes that wait: they were asked for five minutes ago."""
+        """Lets all waiting codes expire: they were issued long enough ago."""
         self.people.change("update device_codes set expires_at = now()")
 
     def rest(self, seconds: float = 60) -> None:
-        """The set has waited."""
+        """Makes the last poll old enough for the next one."""
         self.people.change("update device_codes set polled_at = polled_at - %s * interval '1 second'", seconds)

@@ -1,4 +1,4 @@
-"""A service as the identity provider of a SAML service provider, and what that service provider sends and gets."""
+"""A service as the identity provider of a SAML service provider, and the messages that this service provider sends and gets."""
 
 import zlib
 from base64 import b64decode, b64encode
@@ -40,7 +40,7 @@ NAMESPACES: Final = {"p": SAMLP, "a": SAML, "md": MD, "ds": DS}
 
 
 def verifier() -> Any:
-    """Signatures, as another library sees them."""
+    """Verifies signatures with another library."""
     return signxml.XMLVerifier()  # type: ignore[attr-defined]  # it has no __all__
 
 
@@ -61,7 +61,7 @@ _OF_SERVICES: Final[list[RSAPrivateKey]] = []
 
 
 def pair(name: str = "sp") -> Pair:
-    """Made once in a run: two primes take their time. No service has the same."""
+    """A pair that is made once in a run, since two primes take long. No two services have the same pair."""
     if name not in _PAIRS:
         now = int(datetime.now(UTC).timestamp())
         with pytest.MonkeyPatch.context() as patch:
@@ -72,7 +72,7 @@ def pair(name: str = "sp") -> Pair:
 
 
 def kept_pairs() -> Callable[[int, int], RSAPrivateKey]:
-    """Makes the pairs of a test's services: no two are the same, but the first is the one that the tests before had first, and so on."""
+    """Gives a test's services their pairs. No two services have the same pair, but the first services of all tests share one, and so on."""
     numbers = count()
 
     def kept(exponent: int, bits: int) -> RSAPrivateKey:
@@ -89,7 +89,7 @@ def now(**shift: float) -> str:
 
 
 def authn_request(**changes: Any) -> str:
-    """XML of a request; a change to None leaves an attribute out. `inside` is put behind the issuer."""
+    """XML of an authentication request. A change to None leaves an attribute out. `inside` is put behind the issuer."""
     inside = changes.pop("inside", "")
     issuer = changes.pop("issuer", SP)
     attributes: dict[str, str | None] = {
@@ -142,7 +142,7 @@ def in_query(document: str, state: str | None = None, *, signer: Pair | None = N
 
 
 def signed(document: str, signer: Pair) -> str:
-    """With an enveloped signature behind the issuer, by xmlsec: other stacks sign in tests of their own."""
+    """The XML with an enveloped signature behind the issuer, made by xmlsec. Other tests sign with other libraries."""
     root = etree.fromstring(document.encode())
     sign(root, signer)
     return str(etree.tostring(root), "utf-8")
@@ -198,7 +198,7 @@ def _key(use: str, one: Pair) -> str:
 
 @dataclass(frozen=True)
 class Response:
-    """What the service provider gets."""
+    """A response that the service provider gets."""
 
     xml: bytes
     fields: Mapping[str, str]
@@ -229,7 +229,7 @@ class Response:
 
 
 def sent(answer: Received, action: str = ACS, name: str = "SAMLResponse") -> Response:
-    """What a page's form brings the service provider."""
+    """The response in a page's form."""
     assert answer.status == 200, (answer.status, answer.header("location"), answer.body)
     (form,) = PageReader(answer.body).forms
     assert form.action == action
@@ -240,13 +240,13 @@ def sent(answer: Received, action: str = ACS, name: str = "SAMLResponse") -> Res
 
 
 def redirected(answer: Received, url: str, name: str) -> Response:
-    """What an address brings it."""
+    """The response in an address."""
     assert answer.status == 302, (answer.status, answer.body)
     return _in_address(answer.header("location") or "", url, name)
 
 
 def led(answer: Received, url: str, name: str) -> Response:
-    """The same, where a page of ours leads there: behind a form, a redirect may not."""
+    """The response in the address to which a page of ours leads. After a form, browsers do not allow a redirect there."""
     assert answer.status == 200, (answer.status, answer.header("location"), answer.body)
     page = PageReader(answer.body)
     assert page.refresh in page.links, page.text
@@ -254,7 +254,7 @@ def led(answer: Received, url: str, name: str) -> Response:
 
 
 def carried(answer: Received, url: str = SLO, name: str = "SAMLResponse") -> Response:
-    """A signed message of a sign-out, in whichever way it comes."""
+    """A signed sign-out message, in either binding."""
     if answer.status == 302:
         got = redirected(answer, url, name)
     elif PageReader(answer.body).forms:
@@ -303,7 +303,7 @@ class Providing(Cast):
         return await self.call("POST", "/metadata", document, service=service, headers=[("content-type", "application/samlmetadata+xml")])
 
     async def ready(self, **changes: Any) -> str:
-        """Configured, with a certificate, which is returned."""
+        """Configures SAML with a certificate, and returns the certificate."""
         await self.configure(**changes)
         return str((await self.certificate())["public_key"])
 
@@ -311,7 +311,7 @@ class Providing(Cast):
         return Tabs(self.unlimited)
 
     def allow(self, person: Person, entity_id: str = SP, service: UsedService | None = None) -> Person:
-        """The person has let the service provider learn who they are: that of all services, or of this one."""
+        """The person has consented that the service provider learns who they are: for all services, or for this one."""
         self.people.change(
             "insert into consents (id, user_id, service_id, granted_at, saml_entity_id)"
             " select gen_random_uuid(), %s, id, now(), %s from all_services where id = coalesce(%s, id)"
@@ -323,12 +323,12 @@ class Providing(Cast):
         return person
 
     async def with_password(self, email: str | None = None) -> Person:
-        """Somebody with a password who has allowed it."""
+        """A person with a password who has consented."""
         person = await self.people.with_password(PASSWORD, *(() if email is None else (email,)))
         return self.allow(person)
 
     def signed_in(self, person: Person, *, age: float = 60, amr: str = "{pwd}", allowed: bool = True) -> Tabs:
-        """A browser in which the person signed in `age` seconds ago. Unless they are to be asked, they have `allowed` it."""
+        """A browser in which the person signed in `age` seconds ago. `allowed` says whether the person has consented already."""
         if allowed:
             self.allow(person)
         tabs = self.browser()
@@ -348,7 +348,7 @@ class Providing(Cast):
         return found
 
     async def opened(self, tab: Tab, target: str) -> Tab:
-        """As a browser without scripts follows it, 302s included."""
+        """Opens the address as a browser without scripts does, and follows redirects."""
         answer = await tab.tabs.request("GET", target)
         place = target
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Applications of acme's and globex's, of each kind of client, and what they send to the token endpoint and its neighbours."""
+"""Applications of acme and globex, of each kind of client, and their requests to the token endpoint and related endpoints."""
 
 import json
 from base64 import b64encode, urlsafe_b64encode
@@ -35,7 +35,7 @@ _KEY: Final[EllipticCurvePrivateKey] = generate_private_key(SECP256R1())
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A service, with what its client knows."""
+    """A service, with its client's credentials."""
 
     service: UsedService
     client_id: str
@@ -47,12 +47,12 @@ class Application:
 
     @property
     def posted(self) -> Mapping[str, str]:
-        """What it says of itself in the body."""
+        """The client's credentials as fields of the body."""
         return {"client_id": self.client_id} if self.secret is None else {"client_id": self.client_id, "client_secret": self.secret}
 
 
 class Relying(Neighbours):
-    """`shop` keeps a secret, `page` is a public web application, `phone` is mobile; `theirs` is globex's shop. Ada is nobody's member."""
+    """`shop` has a secret, `page` is a public web application, `phone` is mobile; `theirs` is globex's shop. Ada is a member nowhere."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +81,7 @@ class Relying(Neighbours):
         return text.reveal()
 
     def keyed(self, application: Application, *, kid: str | None = None) -> Application:
-        """It authenticates by assertions under `_KEY`."""
+        """Lets the application authenticate by assertions that `_KEY` signs."""
         jwk = json.loads(ECAlgorithm.to_jwk(_KEY.public_key()))
         keys = {"keys": [{name: jwk[name] for name in ("kty", "crv", "x", "y")} | ({} if kid is None else {"kid": kid})]}
         self.people.change("update services set jwks = %s where id = %s", Jsonb(keys), application.service.id)
@@ -99,7 +99,7 @@ class Relying(Neighbours):
         auth_time: datetime | None = None,
         amr: tuple[str, ...] = ("pwd",),
     ) -> str:
-        """As the authorization endpoint issues one, from the person's session, to an application that they allow it."""
+        """A code as the authorization endpoint issues it, from the person's session, with the person's consent."""
         person = person or self.ada
         self.people.change(
             "insert into consents (id, user_id, service_id, scopes, granted_at) values (gen_random_uuid(), %s, %s, %s, now())"
@@ -127,7 +127,7 @@ class Relying(Neighbours):
         return code.reveal()
 
     async def ask(self, path: str = TOKEN, fields: Mapping[str, str] | None = None, headers: Pairs = ()) -> Received:
-        """As a form."""
+        """Sends the request as a form."""
         body = urlencode(fields or {}).encode()
         return await self.client.request("POST", path, body=body, headers=[FORM, *headers])
 
@@ -163,7 +163,7 @@ class Relying(Neighbours):
         return await self.client.get(USERINFO, token=token)
 
     def living(self) -> int:
-        """Sessions of applications."""
+        """The living sessions of applications."""
         (row,) = self.people.rows("select count(*) as n from sessions where scopes is not null and revoked_at is null")
         return int(row["n"])
 
@@ -192,7 +192,7 @@ def basic(name: str, secret: str) -> tuple[str, str]:
 
 
 def oauth(answer: Received) -> tuple[int, str]:
-    """Of a refusal, which has both vocabularies."""
+    """OAuth's error code of a refusal, which has an error in both vocabularies, OAuth's and ours."""
     body = answer.json()
     assert set(body) == {"error", "error_description", "error_code", "timestamp"}, body
     assert answer.header("cache-control") == "no-store"

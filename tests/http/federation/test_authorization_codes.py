@@ -1,4 +1,4 @@
-"""Codes: redeemed once, by whom they were made for."""
+"""Codes: redeemed once, by the client that each was made for."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -155,18 +155,18 @@ UNTOUCHED: Final = "select from authorization_codes where redeemed_at is null an
 
 
 async def test_a_code_is_safe_from_whoever_shows_the_wrong_secret(relying: Relying) -> None:
-    """One statement looks up the client and redeems."""
+    """One statement looks up the client and redeems the code, so a wrong secret must not use the code up."""
     code, secret = await relying.code(relying.shop), relying.shop.secret or ""
     for wrong in (secret[:-1], relying.theirs.secret or "", "x"):
         assert oauth(await relying.redeem(relying.shop, code, client_secret=wrong)) == (401, "invalid_client")
-        # What it asks for is nothing that a stranger is told about.
+        # A stranger does not learn what the request asks for.
         assert oauth(await relying.redeem(relying.shop, code, client_secret=wrong, redirect_uri=None)) == (401, "invalid_client")
-    # A public client has no secret, and cannot make one up.
+    # A public client has no secret, so any secret is refused.
     assert oauth(await relying.redeem(relying.page, await relying.code(relying.page), client_secret="x")) == (401, "invalid_client")
     assert (relying.living(), len(relying.people.rows(UNTOUCHED))) == (0, 2)
     assert oauth(await relying.redeem(relying.shop, code, redirect_uri=None)) == (400, "invalid_request")
     (await relying.redeem(relying.shop, code)).ok()
-    # Nor does a stranger end what was opened.
+    # A stranger cannot end the session either.
     assert oauth(await relying.redeem(relying.shop, code, client_secret="x")) == (401, "invalid_client")
     assert relying.living() == 1
 
@@ -224,7 +224,7 @@ async def test_members_are_let_in_where_only_they_are(relying: Relying) -> None:
 async def test_a_code_that_comes_back_ends_what_was_opened_with_it(relying: Relying) -> None:
     code = await relying.code(relying.shop)
     tokens = (await relying.redeem(relying.shop, code)).ok()
-    # The browser's other applications are not concerned.
+    # The sessions of other applications from this browser go on.
     await relying.signed_in(relying.page)
     assert oauth(await relying.redeem(relying.page, code)) == (400, "invalid_grant")
     assert (await relying.client.get("/api/user", token=tokens["access_token"])).status == 401
@@ -232,7 +232,7 @@ async def test_a_code_that_comes_back_ends_what_was_opened_with_it(relying: Rely
     (entry,) = relying.audited("security.authorization_code.reused")
     assert (entry["organization_id"], entry["target_id"]) == (relying.acme.id, str(relying.ada.user))
     assert entry["details"] == {"session_id": claims_of(tokens["access_token"])["sid"], "service_id": str(relying.shop.service.id)}
-    # A third time there is nothing left to end.
+    # A third try finds nothing left to end.
     assert oauth(await relying.redeem(relying.page, code)) == (400, "invalid_grant")
     assert len(relying.audited("security.authorization_code.reused")) == 1
 
@@ -243,7 +243,7 @@ async def test_a_client_that_sends_its_request_twice_keeps_its_session(relying: 
         (await relying.redeem(application, code, code_verifier=verifier)).ok()
         assert oauth(await relying.redeem(application, code, code_verifier=verifier)) == (400, "invalid_grant")
         assert relying.living() == 1
-        # Later, it is not the client's own haste any more.
+        # Later, a repeated request no longer counts as the client's own double request.
         relying.people.change(
             "update authorization_codes set redeemed_at = redeemed_at - interval '11 seconds' where session_id is not null"
         )

@@ -1,4 +1,4 @@
-"""`/oauth/authorize`: what an application is told, what the person is asked, and when nobody is."""
+"""`/oauth/authorize`: the answers to the application, the questions to the person, and requests without questions."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -66,7 +66,7 @@ async def test_a_stranger_signs_in_allows_and_comes_back(house: Arriving) -> Non
     code = house.code(left(tab)["code"])
     (session,) = house.people.rows("select * from sessions")
     assert (code["user_id"], code["parent_id"], code["auth_time"]) == (person.user, session["id"], session["proved_at"])
-    # The second time, and for a second application of which everything is known, nobody is asked.
+    # The person is not asked the second time, nor for a second application that has all consents.
     told(await tab.tabs.request("GET", house.asking()))
 
 
@@ -76,15 +76,15 @@ async def test_a_sign_in_leads_on_without_a_question_when_everything_is_allowed(
     tab = await house.browser().tab().open(house.asking())
     await (await tab.send(email=person.email)).send(password=PASSWORD)
     assert house.code(left(tab)["code"])["user_id"] == person.user
-    # The page leaves by itself and carries nothing that a redirect behind a form could break.
+    # The page leads away by itself, without a form, because browsers may block a redirect after a form.
     policy = tab.shown.header("content-security-policy") or ""
     assert "form-action 'self'" in policy
     assert CALLBACK not in policy
 
 
 async def test_the_log_names_the_way_in_which_somebody_signed_in_for_the_request(house: Arriving) -> None:
-    """With a password, on a device that is new and on one that is known, and with a second factor. What a session opened says so, even
-    where a page came between.
+    """Sign-ins with a password, on a new and on a known device, and with a second factor. The entry of a later session names the way, too,
+    even if a page came in between.
     """
     person = await house.people.with_password(PASSWORD, "ada@example.org")
     house.allow(person)
@@ -95,7 +95,7 @@ async def test_the_log_names_the_way_in_which_somebody_signed_in_for_the_request
     assert house.code(left(chosen)["code"])["provider"] == "session"
     again = await (await browser.tab().open(house.asking(prompt="login"))).send(password=PASSWORD)
     assert house.code(left(again)["code"])["provider"] == "password"
-    # A session that is new, on a device that is known, is made in one round trip; the page in between reads the flow again.
+    # A new session on a known device takes one round trip. The page in between reads the flow again.
     for asked in ({}, {"prompt": "consent"}):
         del browser.cookies[SESSION_COOKIE]
         tab = await _with_password(browser.tab(), house.asking(**asked))
@@ -107,7 +107,7 @@ async def test_the_log_names_the_way_in_which_somebody_signed_in_for_the_request
 
 
 async def test_whoever_signed_in_for_a_request_and_went_on_in_another_session_came_by_that(house: Arriving) -> None:
-    """The flow's own session is not the one that gets the code."""
+    """The code belongs to another session than the flow's own."""
     await house.people.with_password(PASSWORD, "ada@example.org")
     bob = house.people.add("bob@example.org")
     house.allow(bob)
@@ -156,7 +156,7 @@ async def test_another_site_may_send_a_form(house: Arriving, ada: Person) -> Non
     house.allow(ada)
     browser = house.signed_in(ada)
     body = house.asking().partition("?")[2].encode()
-    # As browsers send it: from elsewhere, and without our cookies.
+    # As browsers send the form: from another site, and without our cookies.
     headers = [
         ("content-type", "application/x-www-form-urlencoded"),
         ("sec-fetch-site", "cross-site"),
@@ -226,7 +226,7 @@ SECRETS: Final = {"state": "st-secret", "nonce": "no-secret", "login_hint": "hin
 
 
 def refusals(house: Arriving) -> list[dict[str, Any]]:
-    """What the log keeps of those since the last look, without what every line has."""
+    """The logged refusals since the last call, without the fields of every line."""
     entries = house.log.events("authorization_refused")
     for entry in entries:
         assert not any("secret" in str(value) for value in entry.values()), entry
@@ -272,13 +272,13 @@ async def test_what_an_application_is_told_is_in_the_log_too(house: Arriving, ad
         (line,) = refusals(house)
         expected = {**said, "response_type": changes.get("response_type", "code")}
         assert line == {**expected, "reason": word, "description": told_of["error_description"]}
-    # Also what turns out after the person has done something.
+    # Refusals that are found only after the person has done something.
     tab = await browser.tab().open(house.asking(acr_values=TWO_FACTORS))
     assert refusals(house) == []
     await tab.send(answer="allow")
     (line,) = refusals(house)
     assert line == {**said, "reason": "unmet_authentication_requirements", "description": left(tab)["error_description"]}
-    # What goes well, and what a person denies, is no refusal of ours.
+    # A success, and a denial by the person, are no refusals of ours.
     tab = await browser.tab().open(house.asking())
     await tab.send(answer="allow")
     assert refusals(house) == []
@@ -339,7 +339,7 @@ async def test_somebody_who_is_signed_in_may_have_to_do_it_again(house: Arriving
     (before,) = house.people.rows("select proved_at from sessions")
     await tab.open(house.asking(**asked))
     assert tab.place.startswith("/ui/sign-in")
-    # Nobody gets past it by the address of what comes behind it.
+    # Nobody gets past this page by the address of the next page.
     flow = tab.place.partition("flow=")[2]
     other = await tab.tabs.tab().open(f"/ui/authorize?flow={flow}")
     assert other.place.startswith("/ui/sign-in")
@@ -397,7 +397,7 @@ async def test_whoever_is_expected_signs_in_where_somebody_else_is_signed_in(hou
         assert tab.place.startswith("/ui/sign-in?flow=")
         assert not tab.page.inputs["email"].get("value")
         assert ada.email not in tab.page.text
-    # Ada herself would have had to give her password alone.
+    # Ada herself would have had to give only her password.
     own = await tab.tabs.tab().open(await asking(ada, prompt="login"))
     assert own.place.startswith("/ui/sign-in/password?flow=")
     assert own.page.inputs["email"]["value"] == ada.email
@@ -450,7 +450,7 @@ async def test_two_tabs_with_two_requests_do_not_disturb_each_other(house: Arriv
 async def test_whoever_signs_in_again_in_another_tab_still_gets_to_the_application(
     house: Arriving, ada: Person, asked: dict[str, str], answer: str
 ) -> None:
-    """A new proof makes a new cookie. What was shown before that is out of date, and leads to the page as it is now."""
+    """A new proof makes a new cookie. An older page is then out of date, and leads to the current page."""
     bob = await house.people.with_password(PASSWORD, "bob@example.org")
     tabs = house.signed_in(ada)
     one = await tabs.tab().open(house.asking(**asked))
@@ -484,7 +484,7 @@ async def test_going_back_and_sending_twice_do_no_harm(house: Arriving, ada: Per
 
 
 async def at_the_password(house: Arriving) -> Callable[[], Awaitable[tuple[str, str]]]:
-    """Each click sends the same form, with the cookies from before. It gets a cookie, and is led somewhere."""
+    """Each click sends the same form, with the earlier cookies, and gets a new cookie and an address."""
     person = await house.people.with_password(PASSWORD, "ada@example.org")
     house.allow(person)
     tab = await (await house.browser().tab().open(house.asking())).send(email=person.email)
@@ -502,7 +502,7 @@ async def at_the_password(house: Arriving) -> Callable[[], Awaitable[tuple[str, 
 
 
 async def test_a_double_click_on_the_password_leads_to_the_application(house: Arriving) -> None:
-    """A browser that is clicked twice drops the first answer, with its cookie."""
+    """After a double click, a browser drops the first answer and its cookie."""
     clicked = await at_the_password(house)
     (cookie, first), (again, second) = await clicked(), await clicked()
     assert cookie == again
@@ -513,7 +513,7 @@ async def test_a_double_click_on_the_password_leads_to_the_application(house: Ar
 
 
 async def test_a_double_click_leads_to_an_application_that_wants_a_form(house: Arriving) -> None:
-    """The second click may come when the first one's page is on its way."""
+    """The second click may come while the answer to the first is under way."""
     person = await house.people.with_password(PASSWORD, "ada@example.org")
     house.allow(person)
     tab = await (await house.browser().tab().open(house.asking(response_mode="form_post"))).send(email=person.email)
@@ -554,7 +554,7 @@ async def test_the_session_that_ends_meanwhile_gets_nothing(house: Arriving, ada
 
 
 async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: Arriving, ada: Person) -> None:
-    """Neither a code nor an error, whatever the person does on a page that was open by then."""
+    """It gets neither a code nor an error, whatever the person does on a page that was open already."""
     tab = house.signed_in(ada).tab()
     for way in ("allow", "deny", "look again", "go on"):
         house.set(house.app, redirect_uris=[CALLBACK])
@@ -570,7 +570,7 @@ async def test_a_redirect_uri_that_is_gone_meanwhile_gets_nothing(house: Arrivin
                 await tab.send(answer=way)
         is_page(tab.shown, 400, "has not registered")
     assert house.codes() == house.people.rows("select * from consents") == []
-    # What is registered again goes on.
+    # A redirect URI that is registered again works again.
     house.set(house.app, redirect_uris=[CALLBACK])
     left(await (await tab.open(tab.place.replace("/ui/authorize", "/ui/consent"))).send(answer="allow"))
 
@@ -625,7 +625,7 @@ async def test_a_refusal_waits_five_times_for_the_database(house: Arriving, ada:
 async def test_a_session_that_ends_on_the_way_does_not_lose_the_application(
     house: Arriving, asked: dict[str, Any], page: str, answer: str
 ) -> None:
-    """The form of the page leads back to it, as its address does."""
+    """The form of the page leads back to the application, as the page's address does."""
     person = await house.people.with_password(PASSWORD, "ada@example.org")
     tab = await house.signed_in(house.people.session_of(person)).tab().open(house.asking(**asked))
     place = tab.place
@@ -672,7 +672,7 @@ async def test_an_organization_that_trusts_its_application_answers_for_its_membe
     house.tenants.join(ada, house.acme)
     told(await browser.request("GET", house.asking(prompt="none")))
     assert house.people.rows("select * from consents") == []
-    # But a program on the device could be any.
+    # A program on the device could be any program.
     house.set(house.desktop, trusted=True)
     for uri in ("http://127.0.0.1:51004/callback", "com.example.app:/callback"):
         house.allow(ada, house.desktop) if uri.startswith("http") else None
@@ -694,7 +694,7 @@ async def test_a_client_with_a_secret_may_do_without_pkce(house: Arriving, ada: 
 
 
 async def test_a_server_that_cannot_redeem_a_code_is_refused_before_anybody_signs_in(house: Arriving, ada: Person) -> None:
-    """Unlike a web application, which may run in the browser, it must show who it is."""
+    """Unlike a web application, which may run in the browser, a server must authenticate."""
     backend = house.application(house.acme, "backend", CALLBACK, kind="api")
     for browser in (house.browser(), house.signed_in(ada)):
         for prompt in (None, "none"):
@@ -705,7 +705,7 @@ async def test_a_server_that_cannot_redeem_a_code_is_refused_before_anybody_sign
     house.secret(backend)
     tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking(backend))
     assert "Allow Backend" in tab.page.text
-    # Not by going on with what has begun, either.
+    # Nor by continuing a request that has begun.
     house.people.change("delete from client_secrets")
     await tab.send(answer="allow")
     assert left(tab)["error"] == "unauthorized_client"
@@ -734,7 +734,7 @@ async def test_a_second_factor_is_asked_of_whoever_has_one(house: Arriving) -> N
     assert "second-factor" in tab.place
     await tab.send(code=totp.now())
     assert "mfa" in house.code(left(tab)["code"])["authenticated_by"]
-    # Now it has been shown in this session.
+    # The second factor has been shown in this session now.
     told(await browser.request("GET", house.asking(acr_values=two, prompt="none")))
 
 
@@ -747,7 +747,7 @@ async def test_a_newcomer_may_be_led_to_an_account_of_their_own(house: Arriving,
 
 
 async def test_a_newcomer_who_confirms_their_address_gets_on_to_the_application(house: Arriving) -> None:
-    """In the tab that the mail opens."""
+    """The person gets on in the tab that the mail opens."""
     browser = house.browser()
     tab = await browser.tab().open(house.asking(prompt="create"))
     await tab.send(email="bob@example.org", password=PASSWORD)
@@ -778,7 +778,7 @@ async def test_what_was_pushed_and_never_fetched_is_swept(house: Arriving) -> No
 
 
 async def test_every_page_for_an_application_speaks_the_language_that_it_asks_for(house: Arriving, ada: Person) -> None:
-    """Also one that stands before any flow."""
+    """A page before any flow does, too."""
     house.allow(ada)
     browser = house.signed_in(ada)
 

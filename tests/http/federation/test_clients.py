@@ -1,4 +1,4 @@
-"""How clients show who they are, and how they are refused."""
+"""How clients authenticate, and how they are refused."""
 
 from base64 import b64encode
 from collections import Counter
@@ -21,13 +21,13 @@ CREDENTIALS: Final = {"grant_type": "client_credentials"}
 async def test_by_the_header_and_by_the_body(relying: Relying) -> None:
     assert (await relying.ask(fields=CREDENTIALS, headers=relying.shop.basic)).status == 200
     assert (await relying.ask(fields={**CREDENTIALS, **relying.shop.posted})).status == 200
-    # Many libraries name the client in the body as well.
+    # Many libraries also send the client id in the body.
     fields = {**CREDENTIALS, "client_id": relying.shop.client_id, "client_secret": ""}
     assert (await relying.ask(fields=fields, headers=relying.shop.basic)).status == 200
 
 
 async def test_a_public_client_may_name_itself_in_the_header(relying: Relying) -> None:
-    """Libraries send what they have, with an empty password, unless they are told otherwise."""
+    """Many libraries send the client id with an empty password by default."""
     page = relying.page
     fields = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
     (named,) = page.basic
@@ -223,7 +223,7 @@ async def test_what_is_disabled_is_refused_on_the_next_request(relying: Relying,
     assert [oauth(answer) for answer in asked] == [refusal] * len(asked)
     assert (await relying.userinfo(tokens["access_token"])).status in {401, 403}
     if case == "deleted service":
-        # Of the same organization's services, one that is still there.
+        # Another service of the same organization, which still exists.
         relying.people.change("update all_services set deleted_at = null where id = %s", sibling.service.id)
         assert await relying.introspect(sibling, own) == {"active": False}
         assert await relying.introspect(sibling, tokens["refresh_token"]) == {"active": False}

@@ -54,7 +54,7 @@ async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(house
     assert {(entry["actor_id"], entry["organization_id"], entry["target_id"]) for entry in entries} == {
         (ada.user, house.acme.id, str(house.app.id))
     }
-    # It says so of this application and this person alone.
+    # The consent is for this application and this person alone.
     tab = await tab.open(house.asking(house.application(house.acme, "other", CALLBACK)))
     assert tab.place.startswith(CONSENT)
     tab = await house.signed_in(house.people.add()).tab().open(house.asking())
@@ -92,7 +92,7 @@ async def test_a_form_of_another_site_or_session_allows_nothing(house: Arriving,
     for wrong in ({"form_token": ""}, {"form_token": "0" * 64}, {"flow": str(house.postern.foundation.ids.new())}, {"answer": "yes"}):
         answer = await browser.request("POST", CONSENT, {**fields, **wrong})
         assert answer.status in {400, 403}, wrong
-    # Bob has found out everything that Ada's page carries, and even her cookie for flows.
+    # Bob knows every field of Ada's page, and even her cookie for flows.
     bob = house.signed_in(house.people.add("bob@example.org"))
     is_page(await bob.request("POST", CONSENT, fields), 403, "out of date")
     bob.cookies = {**browser.cookies, **bob.cookies}
@@ -112,14 +112,14 @@ async def test_a_form_of_another_site_or_session_allows_nothing(house: Arriving,
 
 
 async def test_a_double_click_on_allow_leads_to_the_application(house: Arriving, ada: Person) -> None:
-    """A browser that is clicked twice drops the first answer, and its code with it."""
+    """After a double click, a browser drops the first answer and the code in it."""
     tab = await house.signed_in(ada).tab().open(house.asking())
     form = {**tab.page.forms[0].fields, "answer": "allow"}
     answers = await all_at_once(*[lambda: tab.tabs.request("POST", CONSENT, form)] * 10)
     codes = [answer_in(PageReader(answer.body).refresh)["code"] for answer in answers]
     assert len(set(codes)) == len(house.codes()) == 10
     assert len(house.audited("user.consent.given")) == 1
-    # Who has taken it back meanwhile is not overruled, and another browser has no part in it.
+    # The second click neither restores a consent that was taken back meanwhile, nor works in another browser.
     access = house.people.rows("delete from consents returning user_id")
     assert access == [{"user_id": ada.user}]
     asked_again = await tab.tabs.request("POST", CONSENT, form)
@@ -139,14 +139,14 @@ async def test_a_double_click_on_deny_says_so_twice(house: Arriving, ada: Person
 
 @pytest.mark.parametrize(("first", "second"), [("allow", "deny"), ("deny", "allow")])
 async def test_another_answer_right_after_the_first_is_no_double_click(house: Arriving, ada: Person, first: str, second: str) -> None:
-    """What the application is told is what is on record."""
+    """The application gets the answer that is recorded."""
     house.allow(ada)
     tab = await house.signed_in(ada).tab().open(house.asking(prompt="consent"))
     form = tab.page.forms[0].fields
     before = left(await tab.send(answer=first))
     codes = len(house.codes())
     is_page(await tab.tabs.request("POST", CONSENT, {**form, "answer": second}), 400, "out of date")
-    # The first one still counts.
+    # The first answer still counts.
     again = await tab.tabs.request("POST", CONSENT, {**form, "answer": first})
     assert set(answer_in(PageReader(again.body).refresh)) == set(before)
     assert len(house.codes()) == 2 * codes
@@ -188,7 +188,7 @@ async def test_a_person_sees_who_has_access_and_takes_it_back(house: Arriving, a
     app, desktop = await accesses(house, ada)
     assert (app.name, app.organization_name, list(app.scopes), app.sessions) == ("App", "Acme", ["openid", "email"], 2)
     assert app.granted_at is not None
-    # One that was never to ask has access, too.
+    # A trusted application, which never asks, has access, too.
     assert (desktop.name, list(desktop.scopes), desktop.granted_at, desktop.sessions) == ("Desktop", [], None, 1)
 
     assert (await house.revoke(ada)).sessions == 2
@@ -214,7 +214,7 @@ async def test_a_person_sees_who_has_access_and_takes_it_back(house: Arriving, a
 
 
 async def test_what_is_taken_back_on_the_way_gets_no_code(house: Arriving, ada: Person) -> None:
-    """The request has seen the consent, and waits for the account when it is taken back."""
+    """The request has read the consent, and waits for the account's lock when the consent is taken back."""
     house.allow(ada)
     browser = house.signed_in(ada)
     places: list[str] = []
@@ -238,7 +238,7 @@ async def test_what_is_taken_back_on_the_way_gets_no_code(house: Arriving, ada: 
 async def test_whoever_is_gone_on_the_way_gets_no_code(
     house: Arriving, ada: Person, monkeypatch: pytest.MonkeyPatch, change: str, *, trusted: bool
 ) -> None:
-    """The request has seen the person, with what they have allowed."""
+    """The request has read the person and the person's consents."""
     house.allow(ada)
     house.set(house.app, trusted=trusted)
     browser = house.signed_in(ada)
@@ -266,7 +266,9 @@ async def test_whoever_is_gone_on_the_way_allows_nothing(house: Arriving, ada: P
 async def test_whose_organization_stops_answering_for_them_on_the_way_is_asked(
     house: Arriving, monkeypatch: pytest.MonkeyPatch, change: str, *, consented: bool
 ) -> None:
-    """The request has seen a member of the organization that trusts the service. What the person has allowed is enough in its place."""
+    """The request has read that the person is a member of the organization that trusts the service. The person's own consent would be
+    enough.
+    """
     member = house.resident(house.acme, "member")
     house.set(house.app, trusted=True)
     if consented:
@@ -294,7 +296,7 @@ async def test_no_code_goes_to_an_address_that_was_taken_back_on_the_way(
 
 
 async def test_allowing_takes_the_account_before_the_flow(house: Arriving, ada: Person, database_url: str) -> None:
-    """As whoever deletes or forgets the account takes them."""
+    """Deleting or forgetting an account takes the locks in this order, too."""
     tab = await house.signed_in(ada).tab().open(house.asking())
     flow = tab.place.partition("flow=")[2]
 
@@ -308,7 +310,7 @@ async def test_allowing_takes_the_account_before_the_flow(house: Arriving, ada: 
 
 
 async def test_a_service_that_goes_on_the_way_is_allowed_nothing(house: Arriving, ada: Person) -> None:
-    """The request has seen the service, and waits for the account when it is deleted."""
+    """The request has read the service, and waits for the account's lock when the service is deleted."""
     tab = await house.signed_in(ada).tab().open(house.asking())
     async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
         await uow.accounts.hold(UserId(ada.user))
@@ -321,7 +323,7 @@ async def test_a_service_that_goes_on_the_way_is_allowed_nothing(house: Arriving
 
 
 async def test_what_another_tab_has_finished_is_finished(house: Arriving, ada: Person) -> None:
-    """Both have seen the flow before either was at its end."""
+    """Both tabs have read the flow before either finished it."""
     tab = await house.signed_in(ada).tab().open(house.asking())
     flows, authorizations = house.postern.identity.flows, house.postern.federation.authorizations
     flow = await flows.find(FlowId(UUID(tab.place.partition("flow=")[2])), Token(tab.tabs.cookies["__Host-postern_flow"]))

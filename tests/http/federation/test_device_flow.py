@@ -1,4 +1,4 @@
-"""The device flow over HTTP: codes, polls, and who gets in."""
+"""The device flow over HTTP: codes, polls, and the devices that get in."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -63,7 +63,7 @@ async def test_a_device_gets_in_when_its_person_approves(sets: Sets) -> None:
     assert (await sets.client.get("/api/user", token=tokens["access_token"])).ok()["service"] == "tv"
     refreshed = sets.kept((await sets.refresh(sets.tv, tokens["refresh_token"])).ok())
     assert claims_of(refreshed["access_token"])["sid"] == claims["sid"]
-    # Once.
+    # A device code works once.
     assert oauth(await sets.poll(codes)) == (400, "invalid_grant")
 
 
@@ -84,7 +84,7 @@ async def test_the_sign_in_and_the_device_are_on_record(sets: Sets) -> None:
         sets.ada.user,
         str(sets.tv.service.id),
     )
-    # Its person revokes the device, and the session is over.
+    # The person revokes the device, which ends the session.
     token = await sets.tenants.token(sets.ada)
     assert (await sets.client.request("DELETE", f"/api/user/devices/{device['id']}", token=token)).status == 200
     assert (await sets.client.get("/api/user", token=tokens["access_token"])).status == 401
@@ -112,7 +112,7 @@ async def test_a_client_with_a_secret_shows_it(sets: Sets) -> None:
         assert oauth(await sets.ask(fields=fields, headers=headers)) == (401, "invalid_client")
     tokens = sets.kept((await sets.ask(fields={**alone, "grant_type": DEVICE_CODE}, headers=sets.box.basic)).ok())
     assert claims_of(tokens["access_token"])["aud"] == "service:acme/box"
-    # Where its servers are says nothing about the person.
+    # The address of the client's servers says nothing about the person.
     assert sets.people.rows("select address from login_events") == [{"address": None}]
 
 
@@ -192,14 +192,16 @@ async def test_polls_that_come_too_soon_are_slowed_down(sets: Sets) -> None:
 
 
 async def test_a_library_may_try_two_ways_to_authenticate_in_one_try(sets: Sets) -> None:
-    """Go's asks by the header first; and since every answer but tokens looks like a failure to it, at once by the body, each time."""
+    """Go's library authenticates by the header first. It takes every answer without tokens for a failure, and repeats the poll
+    by the body.
+    """
     for application in (sets.box, sets.tv):
         fields = {"grant_type": DEVICE_CODE, "device_code": (await sets.ask_for_codes(application)).device_code}
         for _ in range(3):
             sets.rest(6)
             assert oauth(await sets.ask(fields=fields, headers=application.basic)) == PENDING
             assert oauth(await sets.ask(fields={**fields, **application.posted})) == PENDING
-        # Both are one poll, and one alone: the pace is counted from the first.
+        # Both requests count as one poll. The interval is counted from the first.
         assert oauth(await sets.ask(fields={**fields, **application.posted})) == (400, "slow_down")
         assert oauth(await sets.ask(fields=fields, headers=application.basic)) == (400, "slow_down")
         sets.rest(2)
@@ -208,7 +210,7 @@ async def test_a_library_may_try_two_ways_to_authenticate_in_one_try(sets: Sets)
 
 
 async def test_a_try_that_came_too_soon_is_told_so_in_both_ways(sets: Sets) -> None:
-    """Go's library looks at the second answer alone."""
+    """Go's library reads only the second answer."""
     for application in (sets.box, sets.tv):
         fields = {"grant_type": DEVICE_CODE, "device_code": (await sets.ask_for_codes(application)).device_code}
         seen = []
@@ -335,7 +337,7 @@ async def test_a_secret_that_is_gone_lets_no_device_in(sets: Sets) -> None:
 
 @pytest.mark.parametrize("service_type", ["web", "api"])
 async def test_a_device_code_of_a_client_that_loses_its_credential_is_worth_nothing_alone(sets: Sets, service_type: str) -> None:
-    """It was given to a client that would show who it is. One that has never had anything to show needs nothing."""
+    """The code was given to a client that authenticates. A client that has always been public needs no credential."""
     sets.people.change("update services set service_type = %s where id = %s", service_type, sets.box.service.id)
     codes = await sets.ask_for_codes(sets.box)
     await sets.approve(codes)
@@ -379,7 +381,7 @@ async def test_one_person_decides_and_may_repeat_it(sets: Sets) -> None:
 
 @pytest.mark.parametrize("decide", ["approve", "deny"])
 async def test_of_two_who_decide_at_once_one_does(decide: str, sets: Sets, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else was quicker, and then the same person in another tab."""
+    """Once another person decides first, and once the same person in another tab."""
     eve = sets.people.add("eve@example.org")
     flow = sets.postern.federation.device_flow
     state = "approved" if decide == "approve" else "denied"
@@ -463,7 +465,7 @@ async def test_the_device_group_has_one_limit_for_each_address(sets: Sets) -> No
         answer = await limited.post(path, body)
         assert answer.status == 429
         assert 1 <= int(answer.header("retry-after") or 0) <= 5
-    # After most other words a device gives up (RFC 8628 section 3.5). It is the same for a code that nobody has.
+    # After most other error codes a device gives up (RFC 8628 section 3.5). An unknown code gets the same error.
     for device_code in (codes.device_code, "nobody's"):
         answer = await limited.post("/auth/token", {"device_code": device_code})
         assert oauth(answer) == (429, "slow_down")
@@ -479,7 +481,7 @@ async def test_a_client_with_a_secret_polls_from_one_address_for_many_people(set
     assert {(await limited.post("/auth/token", fields)).status for _ in range(25)} == {400}
     await sets.approve(codes)
     sets.kept((await limited.post("/auth/token", fields)).ok())
-    # Wrong secrets count by address.
+    # Wrong secrets count against the address.
     wrong = {**fields, "client_secret": "wrong"}
     assert Counter([(await limited.post("/auth/token", wrong)).status for _ in range(12)]) == {401: 9, 429: 3}
 

@@ -1,4 +1,4 @@
-"""Introspection and revocation: who may ask about what, and end what."""
+"""Introspection and revocation: the tokens that each client may ask about, and may end."""
 
 import pytest
 
@@ -101,7 +101,7 @@ async def test_an_impersonators_token_says_so(relying: Relying) -> None:
     )
     told = await relying.introspect(relying.shop, token)
     assert (told["active"], told["token_use"], told["act"]) == (True, "impersonation", {"sub": str(governor.user)})
-    # The person's application does not end it.
+    # The revocation by the application does not end the person's session.
     (await relying.ask(REVOKE, {"token": token}, relying.shop.basic)).ok()
     assert (await relying.introspect(relying.shop, token))["active"]
 
@@ -156,10 +156,10 @@ async def test_giving_a_token_back_ends_its_session(relying: Relying, which: str
         assert (await relying.ask(path, fields)).ok() == {}
         assert refused(await relying.client.get("/api/user", token=tokens["access_token"])) == (401, "UNAUTHORIZED")
         assert oauth(await relying.refresh(application, tokens["refresh_token"])) == (400, "invalid_grant")
-        # Once more is no error, and nothing happens.
+        # A repeated revocation is no error, and changes nothing.
         (await relying.ask(path, fields)).ok()
     assert len(relying.audited("user.logout")) == 2
-    # The browser's session is not the application's.
+    # The browser's session does not belong to the application.
     (await relying.client.get("/api/user", token=await relying.people.token(relying.ada))).ok()
 
 

@@ -1,4 +1,4 @@
-"""What else the token endpoint exchanges: refresh tokens, and a client's own credentials."""
+"""The other grants of the token endpoint: refresh tokens, and a client's own credentials."""
 
 from collections import Counter
 from collections.abc import Awaitable
@@ -41,7 +41,7 @@ async def test_fewer_scopes_for_one_token(relying: Relying) -> None:
     assert refused_scope(await relying.userinfo(second["access_token"]))
     third = (await relying.refresh(relying.shop, second["refresh_token"])).ok()
     assert third["scope"] == "openid email offline_access"
-    # Scopes that were not granted, and what is none.
+    # Scopes that were not granted, and texts that are no scopes.
     for scope in ("openid profile", "profile", "anything", " "):
         assert oauth(await relying.refresh(relying.shop, third["refresh_token"], scope=scope)) == (400, "invalid_scope"), scope
     (await relying.refresh(relying.shop, third["refresh_token"], scope="")).ok()
@@ -55,25 +55,25 @@ async def test_a_refresh_token_is_for_its_client(relying: Relying) -> None:
     tokens = await relying.signed_in(relying.shop)
     for other in (relying.page, relying.theirs):
         assert oauth(await relying.refresh(other, tokens["refresh_token"])) == (400, "invalid_grant")
-    # Where nobody shows which client it is, it is no token at all.
+    # Without a client id the token is refused as invalid.
     answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
     assert refused(answer) == (401, "UNAUTHORIZED")
     (await relying.refresh(relying.shop, tokens["refresh_token"])).ok()
 
 
 async def test_an_application_that_cannot_show_who_it_is_may_refresh_where_nobody_is_asked(relying: Relying) -> None:
-    """What binds its token is a name that anybody may say."""
+    """Such a token is bound only to a client id, which anybody may send."""
     tokens = await relying.signed_in(relying.page, scopes="openid email")
     for _ in range(2):
         refreshed = (await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})).ok()
         assert refreshed["refresh_token"] != tokens["refresh_token"]
         before, after = claims_of(tokens["access_token"]), claims_of(refreshed["access_token"])
-        # Still the application's, and nothing else.
+        # The new token is still the application's, with the same scopes.
         for name in ("aud", "client_id", "scope", "sid", "sub"):
             assert after[name] == before[name]
         assert refused(await relying.client.get("/api/user/devices", token=refreshed["access_token"])) == (403, "FORBIDDEN")
         tokens = refreshed
-    # It gets a secret, or keys: from now on it has to show that.
+    # The application gets a secret or keys, and must authenticate from now on.
     relying.keyed(relying.page)
     answer = await relying.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
     assert refused(answer) == (401, "UNAUTHORIZED")
@@ -85,7 +85,7 @@ async def test_an_application_that_cannot_show_who_it_is_may_refresh_where_nobod
 
 @pytest.mark.parametrize("credential", ["secret", "keys"])
 async def test_what_was_given_to_an_application_that_showed_who_it_is_goes_to_nobody_else(relying: Relying, credential: str) -> None:
-    """Its credential goes, and with it what told it from anybody who knows its name."""
+    """The credential is removed, and with it the difference between the client and anybody who knows its client id."""
     if credential == "keys":
         shown = {"client_assertion_type": JWT_BEARER, "client_assertion": relying.assertion(relying.keyed(relying.page))}
     else:
@@ -99,12 +99,12 @@ async def test_what_was_given_to_an_application_that_showed_who_it_is_goes_to_no
     asks = relying.application(relying.acme, "asks", secret=True)
     assert await relying.introspect(asks, tokens["refresh_token"]) == {"active": False}
     assert (await relying.introspect(asks, tokens["access_token"]))["active"]
-    # Nobody can end a session by trying either. What the application is given as a public one goes on.
+    # Nobody can end a session by such tries. Tokens given to the application as a public client go on.
     assert relying.living() == 1
     relying.people.change("update services set credential_removed_at = credential_removed_at - interval '1 minute'")
     later = await relying.signed_in(relying.page)
     (await relying.refresh(relying.page, later["refresh_token"])).ok()
-    # With a new credential it has both.
+    # With a new credential the application can refresh both.
     secret = relying.secret_of(relying.page.service)
     assert (await relying.introspect(asks, tokens["refresh_token"]))["active"]
     (await relying.refresh(relying.page, tokens["refresh_token"], client_secret=secret)).ok()
@@ -203,7 +203,7 @@ async def test_an_application_of_its_own(relying: Relying) -> None:
 
 
 async def test_an_application_that_checks_offline_can_tell_who_has_its_slugs_now(relying: Relying) -> None:
-    """Acme goes, and somebody else founds acme and its shop: all but the ids is the same."""
+    """Acme is deleted, and another person founds acme and its shop again: everything but the ids is the same."""
     places = [relying.shop]
     relying.tenants.join(relying.ada, relying.acme)
     told: list[list[dict[str, Any]]] = []
@@ -246,7 +246,7 @@ async def test_a_body_that_is_nothing_is_refused(relying: Relying, body: bytes) 
 
 
 async def test_how_often_the_database_is_asked(relying: Relying, log: CapturedLog) -> None:
-    # The first refresh of a process reads the key of successors.
+    # The first refresh of a process reads the key for successor tokens.
     tokens = (await relying.refresh(relying.shop, (await relying.signed_in(relying.shop))["refresh_token"])).ok()
     code = await relying.code(relying.shop)
 
@@ -254,7 +254,7 @@ async def test_how_often_the_database_is_asked(relying: Relying, log: CapturedLo
         assert (await asked).status == 200
         return last_trips(log)
 
-    # A client and its secret, with the code that it exchanges; a client that shows nothing, then its code.
+    # A client with a secret is authenticated in the round trip that exchanges its code. A public client takes a round trip before that.
     assert await trips(relying.ask(fields=OWN, headers=relying.shop.basic)) == 1
     assert await trips(relying.redeem(relying.shop, code)) == 1
     assert await trips(relying.redeem(relying.page, await relying.code(relying.page))) == 2

@@ -1,4 +1,6 @@
-"""What counts at the token endpoint and its neighbours: by address who fails or is nobody, by its own bucket who has shown who it is."""
+"""Rate limits at the token endpoint and related endpoints: failed and anonymous requests count by address, authenticated clients by their
+own bucket.
+"""
 
 from collections import Counter
 
@@ -24,7 +26,7 @@ def limited(postern: Postern, people: People, client: Client, log: CapturedLog) 
 
 
 async def until_refused(limited: Relying, path: str, fields: dict[str, str], limit: RateLimit, status: int) -> None:
-    """The bucket lets as many through as it holds; while the test takes its time, a few more."""
+    """Sends requests until one is refused. The bucket lets its capacity through, and a few more as time passes."""
     for answered in range(3 * limit.burst):
         answer = await limited.ask(path, fields)
         if answer.status == 429:
@@ -40,7 +42,7 @@ async def test_a_server_may_sign_many_people_in(limited: Relying) -> None:
     tokens = await limited.signed_in(limited.shop)
     for _ in range(AUTH.burst + 5):
         assert (await limited.introspect(limited.shop, tokens["access_token"]))["active"]
-    # Not even its mistakes: it is known.
+    # An authenticated client's mistakes do not count by address either.
     for _ in range(AUTH.burst + 5):
         assert (await limited.redeem(limited.shop, "unknown")).status == 400
 
@@ -50,7 +52,7 @@ async def test_a_client_has_a_bucket_of_its_own(limited: Relying, monkeypatch: p
     monkeypatch.setattr(clients, "CLIENT", few)
     fields = {**OWN, **limited.shop.posted}
     await until_refused(limited, TOKEN, fields, few, 200)
-    # The alias shares it; another client, and another address, do not.
+    # The alias shares the bucket. Another client and another address have their own.
     answer = await limited.ask("/oauth/token", fields)
     assert (answer.status, answer.json()["error"]) == (429, "temporarily_unavailable")
     assert answer.header("retry-after") is not None
@@ -63,7 +65,7 @@ async def test_a_client_whose_bucket_is_empty_keeps_its_code(limited: Relying, m
     monkeypatch.setattr(clients, "CLIENT", few)
     monkeypatch.setattr(grants, "OF_CLIENT", few)
     codes = [await limited.code(limited.shop) for _ in range(few.burst + 1)]
-    # Whoever only knows its name takes nothing out of it.
+    # A caller who knows only the client id takes nothing out of the client's bucket.
     for _ in range(few.burst + 1):
         assert (await limited.ask(fields={**OWN, "client_id": limited.shop.client_id, "client_secret": "wrong"})).status == 401
         assert (await limited.redeem(limited.shop, codes[0], client_secret="wrong")).status == 401
@@ -89,14 +91,14 @@ async def test_where_wrong_secrets_come_from_a_client_is_looked_up_before_its_co
     await until_refused(limited, TOKEN, wrong, DEVICE_FLOW, 401)
     for _ in range(AUTH.burst):
         await limited.ask(fields=wrong)
-    # The good server behind the same address gets its tokens all the same.
+    # A server with the right secret behind the same address still gets its tokens.
     assert await trips() == 2
 
 
 async def test_of_two_at_once_who_empty_the_bucket_both_get_their_tokens(limited: Relying, monkeypatch: pytest.MonkeyPatch) -> None:
     one = RateLimit("client", burst=1, seconds_per_request=1000)
     monkeypatch.setattr(grants, "OF_CLIENT", one)
-    # Both look before either has shown who it is.
+    # Both requests read the bucket before either has authenticated.
     monkeypatch.setattr(Limiter, "has_room_for_client", lambda *_: True)
     assert [(await limited.redeem(limited.shop, await limited.code(limited.shop))).status for _ in range(2)] == [200, 200]
 
@@ -109,7 +111,7 @@ async def test_an_office_behind_one_address_signs_in_with_a_public_client(limite
 async def test_what_a_public_client_fails_at_counts(limited: Relying) -> None:
     fields = {"grant_type": "authorization_code", "code": "x", "redirect_uri": "https://a.example/", "code_verifier": "v" * 43}
     await until_refused(limited, TOKEN, {**fields, **limited.page.posted}, AUTH, 400)
-    # The alias shares the bucket, and so do the other endpoints under /auth. A good code is none of its business.
+    # The alias and the other endpoints under /auth share the bucket. A request with a good code does not count.
     answers = [await limited.ask("/oauth/token", {**fields, **limited.phone.posted}) for _ in range(3)]
     answers += [await limited.client.post("/api/auth/refresh", {"refresh_token": "x"}) for _ in range(3)]
     assert 429 in {answer.status for answer in answers}
@@ -122,7 +124,7 @@ async def test_a_failed_authentication_counts_as_a_try_of_the_device_flow(limite
     header = [basic(limited.shop.client_id, "wrong")]
     answers = [await limited.ask(path, {"token": "x", **OWN}, header) for path in ("/oauth/token", INTROSPECT, REVOKE, "/oauth/revoke")]
     assert Counter(answer.status for answer in answers)[429] >= 3
-    # The client itself is not kept out.
+    # The client itself still gets in.
     assert (await limited.ask(fields=OWN, headers=limited.shop.basic)).status == 200
 
 

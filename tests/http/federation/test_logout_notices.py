@@ -1,4 +1,4 @@
-"""Logout notices: queued by whatever ends a session, and brought to services on loopback."""
+"""Logout notices: every end of a session queues a notice, which is sent to services on loopback."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -100,7 +100,7 @@ async def test_a_service_says_where_it_is_told(house: LogoutNoticeScene) -> None
     changed = await house.tell(house.shop, "https://shop.example/out?key=fig", backchannel_logout_session_required=True)
     assert (changed["backchannel_logout_uri"], changed["backchannel_logout_session_required"]) == ("https://shop.example/out?key=fig", True)
     (entry,) = house.audited("service.updated")
-    # The address may hold a token of the receiver's.
+    # The address may contain a secret of the receiver.
     assert "fig" not in str(entry["details"])
     assert entry["details"]["backchannel_logout_host"] == "shop.example"
     house.people.change("update all_organizations set max_services = 100")
@@ -182,7 +182,7 @@ async def test_the_service_gets_a_logout_token(house: LogoutNoticeScene) -> None
             "created_at": settled["created_at"],
             "updated_at": settled["updated_at"],
         }
-        # It is no ID token: nobody is signed out, or told anything, by showing it to us.
+        # A logout token is no ID token: sending it back to us signs nobody out, and reveals nothing.
         assert await house.introspect(house.shop, token) == {"active": False}
 
 
@@ -243,11 +243,11 @@ async def _is_deleted(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None
 
 
 async def _is_removed(house: LogoutNoticeScene, _tokens: dict[str, Any]) -> None:
-    """From the organization, whose members alone may use the shop."""
+    """Removes the person from the organization. Only its members may use the shop."""
     house.people.change("update all_services set sign_in_policy = 'members' where id = %s", house.shop.service.id)
     house.tenants.join(house.ada, house.acme, "member")
     (await house.request("POST", f"/api/organizations/acme/members/{house.ada.user}", by=house.owner)).ok()
-    # The other application is for anybody.
+    # The other application is open to anybody.
     assert house.living() == 1
 
 
@@ -259,7 +259,7 @@ async def _expires(house: LogoutNoticeScene, tokens: dict[str, Any]) -> None:
     session = claims_of(tokens["id_token"])["sid"]
     house.people.change("update sessions set expires_at = now() - interval '2 minutes' where id = %s", session)
     assert await house.swept("ExpiredLogins") == 1
-    # Each expired session is looked at once.
+    # Each expired session is looked at only once.
     assert await house.swept("ExpiredLogins") == 0
 
 
@@ -277,11 +277,11 @@ async def test_whatever_ends_a_session_tells_its_service(house: LogoutNoticeScen
     session = claims_of(tokens["id_token"])
     assert kept
     await ends(house, tokens)
-    # Of the other application nobody is told: it has not asked for it.
+    # The other application gets no notice, since it has not asked for notices.
     (notice,) = house.queued()
     assert (str(notice["session_id"]), str(notice["user_id"])) == (session["sid"], session["sub"])
     assert notice["service_id"] == house.shop.service.id
-    # A second end of the same session is none.
+    # A second end of the same session queues nothing.
     async with house.postern.foundation.unit_of_work() as uow:
         await uow.sessions.revoke(SessionId(UUID(session["sid"])), UserId(house.ada.user))
         await uow.commit()
@@ -387,7 +387,7 @@ async def test_a_claim_is_one_dispatchers_until_its_lease_ends(house: LogoutNoti
     assert await notices.claim(10, failing=False) == []
     house.people.change("update logout_receivers set leased_until = now() - interval '1 second'")
     (again,) = await notices.claim(10, failing=False)
-    # Who lost the lease finds nothing to do.
+    # A worker that has lost the lease finds nothing to do.
     assert await notices.due(receiver) == []
     (due,) = await notices.due(again)
     outcome = await notices.attempt(again, due, lambda: 0.0)

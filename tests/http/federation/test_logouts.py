@@ -1,4 +1,4 @@
-"""`/oauth/logout`: who is signed out at once, who is asked first, and where they go."""
+"""`/oauth/logout`: people who are signed out at once, people who are asked first, and the pages they get to."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -38,7 +38,7 @@ async def test_the_token_of_this_person_for_this_application_signs_out_at_once(a
         assert (answer.status, answer.header("location")) == (303, f"{AFTER}?state=a+b%26c")
         assert not living(app, person)
         assert SESSION_COOKIE not in browser.cookies
-    # Without a session there is nothing to ask about.
+    # Without a session there is no question.
     again = await browser.request("GET", asking(id_token_hint=hint, post_logout_redirect_uri=AFTER))
     assert (again.status, again.header("location")) == (303, AFTER)
     events = [event["name"] for event in app.told()]
@@ -54,7 +54,7 @@ async def test_the_token_counts_also_when_its_key_was_replaced_long_ago(app: Arr
     await foundation.signing_keys.ensure()
     await foundation.signing_keys.rotate()
     app.people.change("update all_signing_keys set retires_at = now() - interval '88 days' where state = 'outgoing'")
-    # The next rotation sweeps, and the process reads the keys again.
+    # The next rotation removes old keys, and the process reads the keys again.
     await foundation.signing_keys.rotate()
     published = (await app.client.get("/.well-known/jwks.json")).json()["keys"]
     assert jwt.get_unverified_header(hint)["kid"] not in {key["kid"] for key in published}
@@ -90,7 +90,7 @@ async def test_everybody_else_is_asked_first(app: Arriving, ada: Person) -> None
         ({"client_id": own}, None),
         ({"client_id": own, "post_logout_redirect_uri": AFTER, "state": "s"}, f"{AFTER}?state=s"),
         ({"id_token_hint": await app.id_token(bob), "post_logout_redirect_uri": AFTER}, AFTER),
-        # A wrong hint takes everything else with it.
+        # With a wrong hint, the other parameters do not count.
         ({"id_token_hint": "a.b.c", "client_id": own, "post_logout_redirect_uri": AFTER}, None),
         ({"id_token_hint": (await app.id_token(ada))[:-6], "post_logout_redirect_uri": AFTER}, None),
         ({"id_token_hint": await app.id_token(ada, iss="https://evil.example"), "post_logout_redirect_uri": AFTER}, None),
@@ -138,7 +138,7 @@ async def test_without_a_session_there_is_nothing_to_ask(app: Arriving) -> None:
 async def test_an_address_that_is_not_registered_is_a_page_and_nobody_is_signed_out(app: Arriving, ada: Person) -> None:
     browser = app.signed_in(ada)
     hint = await app.id_token(ada)
-    # Also its redirect URI: it has said where people go.
+    # The application's redirect URI is refused, too, since it is not registered for sign-outs.
     for uri in (CALLBACK, f"{AFTER}?a=b", f"{AFTER}/", "https://evil.example/<script>"):
         for asked in ({"id_token_hint": hint}, {"client_id": app.client_id(app.app)}):
             answer = await browser.request("GET", asking(post_logout_redirect_uri=uri, state="s", **asked))
@@ -164,7 +164,7 @@ async def test_the_question_is_bound_to_the_session(app: Arriving, ada: Person) 
     bob = app.signed_in(app.people.add("bob@example.org"))
     is_page(await bob.request("POST", "/oauth/logout/confirm", {**fields, "answer": "yes"}), 403, "out of date")
     assert living(app, ada)
-    # What the form carries is checked again.
+    # The fields of the form are checked again.
     hostile = {**fields, "answer": "yes", "client_id": app.client_id(app.app), "post_logout_redirect_uri": "https://evil.example/"}
     is_page(await browser.request("POST", "/oauth/logout/confirm", hostile), 400, "has not registered")
     assert living(app, ada)

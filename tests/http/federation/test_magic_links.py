@@ -1,4 +1,4 @@
-"""Sign-in links by mail: asked for on the sign-in page or by an application, opened in this browser or in another one."""
+"""Sign-in links by mail: requested on the sign-in page or by an application, and opened in the same browser or in another one."""
 
 from html import unescape
 from urllib.parse import parse_qsl, urlsplit
@@ -34,7 +34,7 @@ async def ask(house: Arriving, email: str = "ada@example.org", **more: str) -> R
 
 
 async def asked_on_the_page(tabs: Tabs, start: str = "/ui/sign-in", email: str = "ada@example.org") -> Tab:
-    """At the page that says to look into the mail."""
+    """A tab at the page that tells the person to look into the mail."""
     tab = await tabs.tab().open(start)
     await tab.send(email=email)
     (form,) = [number for number, form in enumerate(tab.page.forms) if form.action == "/ui/sign-in/mail-link"]
@@ -62,7 +62,7 @@ async def test_a_link_is_mailed_and_signs_in_once(house: Arriving, ada: Person, 
     await ask(house)
     place = await link(postbox)
     tabs = house.browser()
-    # A mail program that opens it first does not use it up.
+    # A mail program that opens the link first does not use it up.
     for _ in range(3):
         assert (await house.browser().tab().open(place)).status == 200
     tab = await (await tabs.tab().open(place)).send()
@@ -169,7 +169,7 @@ async def test_another_browser_is_signed_in_itself_and_is_told_so(house: Arrivin
     assert "in another browser" in opened.page.text
     assert (await opened.send()).place == "/ui"
     assert await who(postern, other) == ada.user
-    # The one that asked is where it was, and nobody got a code.
+    # The browser that asked is where it was, and no application got a code.
     assert asking.session is None
     assert house.codes() == []
     assert (await tab.open(tab.place)).status == 200
@@ -211,7 +211,7 @@ async def test_whoever_has_signed_in_meanwhile_goes_on(house: Arriving, ada: Per
 
 
 async def test_whoever_has_typed_the_password_and_owes_a_code_goes_on_by_the_link(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    """In the same browser: it is no other one, and the way leads where it led."""
+    """The same browser opens the link, so the person goes on to the same place."""
     totp = await enable_mfa(house.unlimited, house.people, ada)
     await postbox.empty()
     tabs = house.browser()
@@ -261,7 +261,7 @@ async def test_whoever_signs_in_otherwise_before_they_press_the_button_goes_on(h
     assert tab.place == "/ui/devices"
     await opened.send()
     assert (opened.status, opened.place) == (200, "/ui/devices")
-    # The link was not needed.
+    # The link is not used up.
     assert (await tabs.tab().open(place)).status == 200
 
 
@@ -298,7 +298,7 @@ async def test_an_application_is_led_to_with_a_code(named: dict[str, str], house
     assert answer.status == 200
     tab = await house.browser().tab().open(await link(postbox))
     await tab.send()
-    # No redirect behind a form leads elsewhere: a page does.
+    # After a form no redirect leads to another site; a page does.
     leaving = unescape(tab.page.refresh or tab.page.links[-1])
     assert (tab.status, leaving.partition("?")[0]) == (200, "/oauth/authorize")
     told = await tab.tabs.request("GET", leaving)
@@ -376,7 +376,7 @@ async def test_an_organization_turns_them_off_for_its_members(house: Arriving, a
     assert before.tabs.session is None
     assert (await ask(house)).json() == {"message": ANSWER}
     assert await postbox.empty() == []
-    # Others are not affected, nor is anybody while the organization is closed.
+    # Other people are not affected, and nobody is while the organization is closed.
     bob = await people.with_password(PASSWORD, "bob@example.org")
     await ask(house, bob.email)
     assert [mail.to for mail in await postbox.empty()] == [bob.email]

@@ -1,4 +1,4 @@
-"""Userinfo, and what applications can find out by themselves."""
+"""Userinfo, and the documents from which applications configure themselves."""
 
 import pytest
 
@@ -28,11 +28,11 @@ async def test_userinfo_tells_what_the_scopes_tell(relying: Relying) -> None:
 
 
 async def test_groups_are_the_role_in_the_organization_of_the_service(relying: Relying) -> None:
-    """In the ID token, after a refresh and by userinfo; and those of another organization are none of its business."""
+    """The groups are in the ID token, after a refresh and in userinfo, and never those of another organization."""
     relying.tenants.join(relying.ada, relying.globex, "owner")
     relying.tenants.join(relying.ada, relying.acme, "admin")
     role = relying.tenants.role(relying.acme, "notebooks", [Capability.END_USERS_VIEW])
-    # Nobody is told without the scope.
+    # Without the scope there are no groups.
     for scopes in ("openid profile email organization", "groups"):
         plain = await relying.signed_in(relying.shop, scopes=scopes)
         assert "groups" not in claims_of(plain.get("id_token", plain["access_token"]))

@@ -1,4 +1,4 @@
-"""Which pages may read the answers in a browser."""
+"""The origins whose pages may read answers in a browser."""
 
 import pytest
 
@@ -51,7 +51,7 @@ async def test_no_others(relying: Relying, origin: str) -> None:
     ],
 )
 async def test_an_origin_is_what_a_browser_makes_of_the_address(relying: Relying, registered: str, origin: str) -> None:
-    """The small letters, and no port that the scheme has anyway (RFC 6454 section 6.2)."""
+    """An origin has lower-case letters, and no default port (RFC 6454 section 6.2)."""
     relying.people.change("update services set redirect_uris = %s where slug = 'page'", [registered])
     assert (await asked(relying, "POST", "/auth/token", origin)).header("access-control-allow-origin") == origin
     assert (await asked(relying, "POST", "/auth/token", "https://app.example")).header("access-control-allow-origin") is None
@@ -84,7 +84,7 @@ async def test_what_is_public_is_for_all(relying: Relying) -> None:
 
 
 class CountedOrigin:
-    """An origin that is always one, and how often somebody asked."""
+    """A look-up that allows every origin, and counts its calls."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

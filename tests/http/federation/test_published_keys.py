@@ -1,4 +1,4 @@
-"""Keys of clients that are published under an address: fetched when it is said, and again when they are old or do not verify."""
+"""Keys that clients publish at an address: fetched when the address is set, and again when the keys are old or do not verify."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -73,7 +73,7 @@ async def test_they_are_fetched_when_the_address_is_said(publishing: Publishing)
     assert [(call.method, call.target) for call in publishing.receiver.calls] == [("GET", "/keys.json")]
     assert await publishing.comes_with(OLD, "old") == (200, "")
     assert await publishing.comes_with(OLD, None) == (200, "")
-    # Nobody asks again while they are new.
+    # While the keys are new, nothing fetches them again.
     assert len(publishing.receiver.calls) == 1
     (entry,) = publishing.relying.people.rows("select details from audit_entries where action = 'service.updated'")
     assert (entry["details"]["old_jwks_uri"], entry["details"]["jwks_uri"]) == (None, publishing.url)

@@ -1,4 +1,4 @@
-"""`/oauth/par`: requests that applications leave here first."""
+"""`/oauth/par`: authorization requests that applications push here first."""
 
 from base64 import b64encode
 from typing import Any
@@ -54,7 +54,7 @@ async def test_a_request_that_was_left_here_is_taken_once(house: Arriving, ada: 
     (kept,) = house.people.rows("select *, expires_at - now() <= interval '60 seconds' as soon from pushed_requests")
     assert kept["soon"]
     assert pushed["request_uri"].rpartition(":")[2] not in repr(kept)
-    # What stands beside it does not count.
+    # Parameters beside the request URI do not count.
     place = going(house, pushed["request_uri"], redirect_uri="https://evil.example/", state="mine", scope="openid profile", prompt="login")
     said = told(await browser.request("GET", place))
     assert said["state"] == "pushed"
@@ -78,7 +78,7 @@ async def test_it_may_lead_through_a_sign_in(house: Arriving) -> None:
     tab = await house.browser().tab().open(going(house, await name(house, login_hint="ada@example.org")))
     assert tab.place.startswith("/ui/sign-in")
     assert tab.page.inputs["email"]["value"] == "ada@example.org"
-    # Reloading the page of the sign-in needs the name no more.
+    # A reload of the sign-in page no longer needs the request URI.
     assert (await tab.open(tab.place)).status == 200
 
 
@@ -88,7 +88,7 @@ async def test_it_does_not_last_and_belongs_to_its_application(house: Arriving, 
     request_uri = await name(house)
     is_page(await browser.request("GET", going(house, request_uri, other)), 400, "was used already")
     is_page(await browser.request("GET", going(house, request_uri[:-1])), 400, "was used already")
-    # Somebody else's try has used nothing up.
+    # Another caller's try has not used the request up.
     house.people.change("update pushed_requests set expires_at = now()")
     is_page(await browser.request("GET", going(house, request_uri)), 400, "has expired")
     again = await name(house)
@@ -108,7 +108,7 @@ async def test_who_has_a_secret_shows_it(house: Arriving) -> None:
         assert (wrong.status, wrong.json()["error"]) == (401, "invalid_client")
     (await push(house, client_secret=secret)).ok(201)
     (await push(house, client_id=None, basic=f"{client}:{secret}")).ok(201)
-    # It may do without PKCE then.
+    # Then the application may omit PKCE.
     (await push(house, client_secret=secret, code_challenge=None, code_challenge_method=None)).ok(201)
 
 

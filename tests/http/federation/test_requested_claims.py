@@ -22,7 +22,7 @@ async def test_a_claim_is_told_once_the_person_has_allowed_it(house: Arriving, a
     asking = house.asking(scope="openid", claims=claims(userinfo={"email": {"essential": True}}))
     browser = house.signed_in(ada)
     tab = await browser.tab().open(asking)
-    # The scope that tells it is new to the person.
+    # The person has not allowed the scope of this claim yet.
     assert tab.place.startswith("/ui/consent")
     assert "e-mail address" in tab.page.text
     await tab.send(answer="allow")
@@ -31,7 +31,7 @@ async def test_a_claim_is_told_once_the_person_has_allowed_it(house: Arriving, a
     assert tokens["scope"] == "openid email"
     assert claims_of(tokens["id_token"])["email"] == ada.email
     assert (await house.unlimited.get(USERINFO, token=tokens["access_token"])).ok()["email"] == ada.email
-    # From now on nobody is asked, and without the claim nothing of it is told.
+    # From now on the person is not asked, and the value is told only if the claim is requested.
     told(await browser.request("GET", asking))
     code = told(await browser.request("GET", house.asking(scope="openid")))["code"]
     assert house.code(code)["scopes"] == ["openid"]
@@ -66,7 +66,7 @@ async def test_an_essential_acr_and_a_sub_are_insisted_on(house: Arriving, ada: 
     assert await error(claims(id_token={"sub": {"value": str(ada.user)}})) is None
     of_bob = claims(userinfo={"sub": {"value": str(bob.user)}})
     assert await error(of_bob) == "login_required"
-    # Two who are expected are nobody.
+    # Two expected subjects match nobody.
     assert await error(of_bob, id_token_hint=await house.id_token(ada)) == "invalid_request"
     assert await error(claims(id_token={"sub": {"value": str(ada.user)}}), id_token_hint=await house.id_token(ada)) is None
 

@@ -1,4 +1,4 @@
-"""What the sign-in rules of an organization do to the people whom its applications sign in."""
+"""The effect of an organization's sign-in rules on people who sign in to its applications."""
 
 import re
 
@@ -63,7 +63,7 @@ async def test_within_the_grace_period_a_member_is_reminded_at_the_sign_in_and_m
     assert len(later) == 1
     await tab.send(tab.page.forms.index(later[0]))
     left(tab)
-    # They are reminded when they sign in, not by each application that they go to.
+    # People are reminded at the sign-in, not at each application.
     told(await tab.tabs.request("GET", house.asking()))
     told(await tab.tabs.request("GET", house.asking(prompt="none")))
 
@@ -101,7 +101,7 @@ async def test_afterwards_the_way_leads_over_the_set_up_and_back_to_the_applicat
     tab = await sign_in(house, grace)
     assert "The time to set it up is over" in tab.page.text
     assert REQUIRED not in [form.action.partition("?")[0] for form in tab.page.forms]
-    # Whoever sends the form all the same gets no further, by this page or another one.
+    # A person who sends the form all the same gets no further, on this page or on another.
     flow = tab.place.partition("flow=")[2]
     form = {"flow": flow, "form_token": tab.page.forms[0].fields["form_token"]}
     answer = await tab.tabs.request("POST", REQUIRED, form)
@@ -153,7 +153,7 @@ async def test_nobody_else_is_asked(house: Arriving, grace: Person, ada: Person)
     require(house.people, globex)
     told(await house.signed_in(house.tenants.session(grace)).request("GET", house.asking()))
     require(house.people, house.acme)
-    # An end user is no member.
+    # An end user is not a member, so the rule does not apply.
     told(await house.signed_in(ada).request("GET", house.asking()))
     protect(house.people, grace)
     told(await house.signed_in(house.tenants.session(grace)).request("GET", house.asking()))
@@ -179,7 +179,7 @@ async def test_the_session_of_an_application_ends_with_the_rules(relying: Relyin
     for token in (tokens["access_token"], tokens["refresh_token"]):
         assert await relying.introspect(relying.shop, token) == {"active": False}
     assert oauth(await relying.refresh(relying.shop, lasting["refresh_token"])) == (400, "invalid_grant")
-    # It waits for the set-up and is not used up.
+    # The request waits for the set-up, and is not used up.
     protect(relying.people, relying.ada)
     assert (await relying.userinfo(tokens["access_token"])).status == 200
     lasting = (await relying.refresh(relying.shop, lasting["refresh_token"])).ok()

@@ -1,4 +1,4 @@
-"""SAML as members manage it: configuration, certificates, metadata both ways, and what went back and forth."""
+"""SAML as members manage it: configuration, certificates, metadata in both directions, and the kept exchanges."""
 
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime, timedelta
@@ -155,7 +155,7 @@ async def test_what_is_left_out_stays_and_null_takes_it_back(provider: Providing
         assert (await provider.call("GET")).ok() == kept, name
     for name in ("entity_id", "acs_url"):
         assert refused(await provider.call("POST", body={"enabled": True, name: None})) == (400, "BAD_REQUEST")
-    # Another service provider has another address, and none of the one before.
+    # Another service provider has its own address, and none of the addresses of the earlier one.
     assert refused(await provider.call("POST", body={"enabled": True, "entity_id": f"{SP}/other"})) == (400, "BAD_REQUEST")
     assert (await provider.call("GET")).ok() == kept
 
@@ -170,7 +170,7 @@ async def test_enabled_needs_both_and_disabled_neither(provider: Providing) -> N
         assert refused(answer) == (400, "BAD_REQUEST")
         assert answer.json()["error"] == f"{missing}: required when SAML is enabled"
     assert (await provider.call("GET")).ok()["slo_url"] is None
-    # What was said before counts, whoever said it.
+    # Consents given before still count.
     (await provider.call("POST", body={"enabled": True, "entity_id": SP, "acs_url": ACS})).ok()
     (await provider.call("POST", body={"enabled": True})).ok()
     (await provider.call("POST", body={"enabled": False, "slo_url": SLO})).ok()
@@ -372,7 +372,7 @@ def _with_key(numbers: rsa.RSAPublicNumbers) -> Pair:
 async def test_a_key_that_encrypts_nothing_is_refused_or_the_service_provider_is_told(provider: Providing) -> None:
     answer = await provider.upload(metadata(encryption=_with_key(rsa.RSAPublicNumbers(65537, (1 << 20_000) + 1))))
     assert refused(answer) == (400, "BAD_REQUEST")
-    # OpenSSL loads it, and does not use it.
+    # OpenSSL loads this key, but does not use it.
     (await provider.upload(metadata(encryption=_with_key(rsa.RSAPublicNumbers((1 << 2000) + 1, (1 << 4096) + 1))))).ok()
     await provider.ready()
     got = sent(await provider.signed_in(provider.people.add()).request("GET", asking()))
@@ -386,7 +386,7 @@ async def test_metadata_have_a_media_type_and_a_limit(provider: Providing) -> No
     assert (await provider.call("POST", "/metadata", metadata(), headers=[("content-type", "text/plain")])).status == 415
     big = metadata().replace(b"<md:SPSSO", b" " * (1 << 20) + b"<md:SPSSO")
     assert (await provider.upload(big)).status == 413
-    # A comment is no part of a value.
+    # A comment does not belong to a value.
     (await provider.upload(metadata().replace(b"nameid-format:persistent", b"nameid-format:per<!-- a -->sistent"))).ok()
     assert (await provider.call("GET")).ok()["name_id_format"].endswith("persistent")
 
@@ -404,7 +404,7 @@ async def test_a_fetch_right_after_a_new_certificate_is_put_on_record(provider: 
     second = await fetched()
     assert second > first
     assert (await provider.call("GET", "/certificate")).ok()["next_was_fetched"] is True
-    # Otherwise once a minute is enough: a fetch that counts as later than this one is not overwritten.
+    # Otherwise once a minute is enough. A fetch that counts as later than this one is not overwritten.
     provider.people.change("update saml_configurations set metadata_fetched_at = metadata_fetched_at + interval '1 hour'")
     kept = (await provider.call("GET", "/certificate")).ok()["metadata_fetched_at"]
     assert await fetched() == kept
@@ -420,7 +420,7 @@ async def test_a_rollover_that_nobody_notices(provider: Providing) -> None:
     assert set(shown) == {*_CERTIFICATE, "metadata_fetched_at", "next", "next_was_fetched"}
     assert (shown["public_key"], shown["next"]["id"], shown["next_was_fetched"]) == (first, upcoming["id"], False)
     keys = etree.fromstring((await provider.unlimited.get(_PUBLIC)).body).findall(".//ds:X509Certificate", NAMESPACES)
-    # One service provider reads the metadata again, and the other was given both beforehand: each knows these two.
+    # One service provider reads the metadata again, and the other was given both certificates beforehand: each knows these two.
     known = [f"-----BEGIN CERTIFICATE-----\n{one.text}\n-----END CERTIFICATE-----\n" for one in keys]
     assert len(known) == 2
     assert (await provider.call("GET", "/certificate")).ok()["next_was_fetched"] is True
@@ -436,7 +436,7 @@ async def test_a_rollover_that_nobody_notices(provider: Providing) -> None:
         raise AssertionError("no certificate verifies")
 
     assert await signer() == 0
-    # A test sign-in with the next one, for those who manage the service.
+    # People who manage the service can test a sign-in with the next certificate.
     path = "/api/organizations/acme/services/app/saml/login?certificate=next"
     got = sent(await provider.unlimited.get(path, token=await provider.people.token(provider.owner)))
     verifier().verify(got.xml, x509_cert=known[1], id_attribute="ID")

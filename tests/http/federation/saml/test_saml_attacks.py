@@ -1,5 +1,5 @@
-"""SAML messages that must not be taken (row 17), and what goes out (row 18): each hostile message is refused quickly, reaches nobody, and
-leaves nothing behind but an entry of the flight recorder.
+"""SAML messages that must be refused (row 17), and the messages that we send (row 18). Each hostile message is refused quickly, signs
+nobody in, and leaves nothing behind but an entry of the flight recorder.
 """
 
 import string
@@ -89,19 +89,19 @@ def _changed(change: Callable[[Any], None]) -> Callable[[], str]:
 
 
 def _resigned(change: Callable[[Any], None]) -> Callable[[], str]:
-    """A signature of another form, made by the key itself: the form alone must be enough to refuse it."""
+    """A signature of another form, made with the right key: the form alone must be enough for a refusal."""
 
     def made() -> str:
         root = etree.fromstring(authn_request().encode())
         sign(root, pair())
-        # Read again: lxml does not find the nodes that xmlsec has just made.
+        # The document is parsed again, since lxml does not find the nodes that xmlsec has just made.
         root = etree.fromstring(etree.tostring(root))
         signature = root.find(f"{{{DS}}}Signature")
         change(signature)
         context = xmlsec.SignatureContext()
         context.key = xmlsec.Key.from_memory(pair().key, xmlsec.constants.KeyDataFormatPem)
         context.register_id(root, "ID")
-        # Some the library refuses, too; then what stands there is left.
+        # The library refuses some forms, too. Then the existing value is left.
         with suppress(xmlsec.Error):
             context.sign(signature)
         return str(etree.tostring(root), "utf-8")
@@ -110,19 +110,19 @@ def _resigned(change: Callable[[Any], None]) -> Callable[[], str]:
 
 
 def _same_xml_id(root: Any) -> None:
-    """libxml2 takes it for an ID as soon as it reads it."""
+    """libxml2 takes an `xml:id` for an ID as soon as it parses the attribute."""
     root.find(f"{{{SAML}}}Issuer").set("{http://www.w3.org/XML/1998/namespace}id", root.get("ID"))
 
 
 def _evil(root: Any) -> Any:
-    """A request of the attacker's, unsigned, with what a good one has."""
+    """An unsigned request of the attacker, otherwise like a good one."""
     evil = etree.fromstring(authn_request(ID="_evil", AssertionConsumerServiceURL=_EVIL).encode())
     del root
     return evil
 
 
 def _wrapped(place: str) -> Callable[[], str]:  # noqa: C901 - a list
-    """The signed request survives somewhere, and another one stands where it is read."""
+    """Signature wrapping: the signed request survives in another place, and the attacker's stands in the place that is read."""
 
     def made() -> str:
         good = etree.fromstring(_good().encode())
@@ -319,8 +319,8 @@ _POSTED: Final[list[Attack]] = [
 
 @pytest.mark.parametrize(("name", "attack"), _POSTED, ids=[name for name, _ in _POSTED])
 async def test_a_hostile_form_is_refused(provider: Providing, name: str, attack: Callable[[], str | bytes]) -> None:
-    """Where all requests must be signed. What a signature would not stop is tried without that, too, so that it is not refused for lack of
-    one.
+    """All requests must be signed here. Attacks that a signature would not stop are also tried where no signature is needed, so that their
+    refusal does not come from the missing signature.
     """
     await provider.ready()
     document = attack()
@@ -328,10 +328,10 @@ async def test_a_hostile_form_is_refused(provider: Providing, name: str, attack:
     strict = "true" if b"Signature" in raw or name == "unsigned" else "false"
     (await provider.upload(metadata(signing=(pair(),), AuthnRequestsSigned=strict))).ok()
     browser = provider.signed_in(provider.people.add("ada@example.org"))
-    # The libraries are imported with the first document.
+    # The libraries are imported for the first document.
     sent(await browser.request("POST", sso(), in_form(_good())))
     before = provider.people.rows("select * from login_events")
-    # Of the processor: others may keep it busy.
+    # Processor time, because other programs may keep the processor busy.
     began = time.process_time()
     answer = await browser.request("POST", sso(), in_form(raw))
     took = time.process_time() - began
@@ -464,7 +464,7 @@ def test_reading_hostile_documents_is_quick_and_leaves_no_memory() -> None:
 
 
 async def test_the_loop_goes_on_while_hostile_documents_are_read(provider: Providing) -> None:
-    """The work is done by other threads: the loop turns between beginning and end of each."""
+    """Other threads do this work, so the event loop turns between the beginning and the end of each document."""
     documents = provider.postern.federation.saml.documents
     turns = 0
 
@@ -577,6 +577,6 @@ async def test_another_tenant_learns_nothing(provider: Providing) -> None:
         assert acme.status == 403
     own = await provider.unlimited.get("/api/organizations/globex/services/app/saml", token=token)
     assert own.ok()["entity_id"] is None
-    # A request for one service is not one for the other of the same slug.
+    # A request for one service is refused at another organization's service of the same slug.
     answer = await provider.signed_in(provider.people.add()).request("GET", asking().replace("/acme/", "/globex/", 1))
     assert answer.status == 404

@@ -1,4 +1,6 @@
-"""Consent before a service provider learns who somebody is: anybody can lead a browser here, and any organization can list anybody."""
+"""A person must consent before a service provider learns who they are: any site can lead a browser here, and any organization can list
+anybody.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -43,12 +45,12 @@ _CONTEXT: Final = (
 
 
 def visitor(provider: Providing, person: Person | None = None) -> Tabs:
-    """A browser of somebody who has allowed nothing."""
+    """A browser of a person who has consented to nothing."""
     return provider.signed_in(person or provider.people.add("ada@example.org"), allowed=False)
 
 
 def has_learned_nothing(provider: Providing) -> None:
-    """The service, its organization and its service provider."""
+    """Checks that neither the service nor its organization nor its service provider has learned who the person is."""
     for table in ("saml_sessions", "service_users", "login_events", "consents"):
         assert provider.people.rows(f"select from {table}") == [], table
     about = ("user.login.success", "user.consent.given", "user.joined")
@@ -66,7 +68,7 @@ async def asked(provider: Providing, browser: Tabs, target: str | None = None) -
 
 
 async def by_a_form(provider: Providing, browser: Tabs, **changes: Any) -> Tab:
-    """Of another site, with which browsers send no cookies."""
+    """Sends the form of another site; browsers send no cookies with such a form."""
     body = urlencode(in_form(authn_request(**changes), "s")).encode()
     answer = await provider.unlimited.request("POST", sso(), body=body, headers=_CROSS_SITE)
     return await provider.opened(browser.tab(), answer.header("location") or "")
@@ -80,7 +82,7 @@ async def revoke(provider: Providing, person: Person) -> ApplicationAccess:
 @pytest.mark.parametrize("listed", [False, True], ids=["stranger", "listed member"])
 @pytest.mark.parametrize("trusted", [False, True])
 async def test_one_visit_tells_no_tenant_who_somebody_is(provider: Providing, *, listed: bool, trusted: bool) -> None:
-    """A page of another site leads the browser here: by an address, by a form, by a form of our own client."""
+    """A page of another site leads the browser here: by an address, by a form, or by a form of one of our own clients."""
     await provider.ready()
     provider.people.change("update all_services set trusted = %s", trusted)
     ada = provider.people.add("ada@example.org")
@@ -111,7 +113,7 @@ _ASKS: Final[dict[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("how", _ASKS.values(), ids=list(_ASKS))
 @pytest.mark.parametrize("policy", ["anyone", "members"])
 async def test_where_nobody_may_be_asked_nothing_is_told_of_anybody(provider: Providing, how: dict[str, Any], policy: str) -> None:
-    """Not even whether somebody is signed in."""
+    """The answer does not even tell whether somebody is signed in."""
     await provider.ready()
     provider.people.change("update all_services set sign_in_policy = %s", policy)
     ada, listed, elsewhere = provider.people.add("ada@example.org"), provider.people.add(), provider.people.add()
@@ -153,7 +155,7 @@ async def test_what_was_allowed_is_remembered(provider: Providing) -> None:
     assert (entry["actor_id"], entry["organization_id"], entry["target_id"]) == (ada.user, provider.acme.id, str(provider.app.id))
     assert entry["details"] == {"service_id": str(provider.app.id), "scopes": [], "saml_entity_id": SP}
     assert [one["details"] for one in provider.told() if one["name"] == "user.consent.given"] == [entry["details"]]
-    # It says so of this person and this service alone.
+    # The consent is for this person and this service alone.
     await asked(provider, visitor(provider, provider.people.add()))
     provider.tenants.service(provider.acme, "wiki")
     await provider.configure(service="wiki")
@@ -256,7 +258,7 @@ async def test_an_api_client_signs_in_and_the_browser_asks(provider: Providing, 
     tab = await asked(provider, browser, onward)
     assert person.email in tab.page.text
     assert provider.people.rows("select from saml_sessions") == []
-    # Nobody answers in another browser.
+    # Another browser cannot answer.
     is_page(await provider.browser().request("POST", ANSWER, {**tab.page.forms[0].fields, "answer": "allow"}), 403)
     got = sent((await tab.send(answer="allow")).shown)
     assert (got.status, got.root.get("InResponseTo"), got.text(".//a:NameID")) == ("Success", "_four", person.email)
@@ -296,7 +298,7 @@ async def test_who_does_not_allow_it_goes_back_with_that_word(provider: Providin
     has_learned_nothing(provider)
     (answered,) = [one for one in await provider.exchanges() if one["kind"] == "response"]
     assert (answered["status"], bool(answered["reason"])) == ("RequestDenied", True)
-    # They are asked again.
+    # The person is asked again.
     await asked(provider, browser)
 
 
@@ -323,7 +325,7 @@ async def test_a_form_of_another_site_or_session_allows_nothing(provider: Provid
     for wrong in ({"form_token": ""}, {"form_token": "0" * 64}, {"flow": new}, {"answer": "yes"}, {"session": "x"}):
         answer = await browser.request("POST", ANSWER, {**fields, **wrong})
         assert answer.status in {400, 403}, wrong
-    # Bob has found out everything that Ada's page carries, and even her cookie for flows.
+    # Bob knows every field of Ada's page, and even her cookie for flows.
     bob = visitor(provider, provider.people.add("bob@example.org"))
     is_page(await bob.request("POST", ANSWER, fields), 403, "out of date")
     bob.cookies = {**browser.cookies, **bob.cookies}
@@ -337,7 +339,7 @@ async def test_a_form_of_another_site_or_session_allows_nothing(provider: Provid
 
 
 async def test_what_one_person_was_shown_another_does_not_allow(provider: Providing) -> None:
-    """Somebody signs in through the API for a request whose page shows somebody else's account."""
+    """A person signs in through the API for a request whose page shows another person's account."""
     await provider.ready()
     bob = await provider.people.with_password(PASSWORD, "bob@example.org")
     browser = provider.browser()
@@ -363,7 +365,7 @@ async def test_no_page_may_be_framed_or_kept(provider: Providing) -> None:
 
 
 async def test_a_double_click_on_allow_leads_to_the_service_provider(provider: Providing) -> None:
-    """A browser that is clicked twice drops the first answer."""
+    """After a double click, a browser drops the first answer."""
     await provider.ready()
     tab = await asked(provider, visitor(provider), asking(authn_request(ID="_twice")))
     form = {**tab.page.forms[0].fields, "answer": "allow"}
@@ -371,7 +373,7 @@ async def test_a_double_click_on_allow_leads_to_the_service_provider(provider: P
     assert {(one.status, one.root.get("InResponseTo")) for one in answers} == {("Success", "_twice")}
     assert len({one.root.get("ID") for one in answers}) == 5
     assert len(provider.audited("user.consent.given")) == len(provider.people.rows("select from saml_sessions")) == 1
-    # Who has taken it back meanwhile is not overruled, and another browser has no part in it.
+    # The second click neither restores a consent that was taken back meanwhile, nor works in another browser.
     provider.people.change("delete from consents")
     is_page(await tab.tabs.request("POST", ANSWER, form), 400, "out of date")
     is_page(await visitor(provider, provider.people.add()).request("POST", ANSWER, form), 403, "out of date")
@@ -410,7 +412,7 @@ async def test_going_back_to_the_page_after_a_while_brings_nothing(provider: Pro
 
 
 async def test_another_service_provider_has_to_ask_itself(provider: Providing) -> None:
-    """It may have come in the place of the one that the person allowed, at the same address."""
+    """The new service provider may have replaced the one that the person allowed, at the same address."""
     await provider.ready()
     browser = provider.signed_in(provider.people.add("ada@example.org"))
     sent(await browser.request("GET", asking()))
@@ -419,7 +421,7 @@ async def test_another_service_provider_has_to_ask_itself(provider: Providing) -
     assert sent((await tab.send(answer="allow")).shown).text(".//a:Audience") == OTHER
     (kept,) = provider.people.rows("select saml_entity_id, scopes from consents")
     assert kept == {"saml_entity_id": OTHER, "scopes": None}
-    # And so has the earlier one again.
+    # The earlier service provider has to ask again, too.
     await provider.configure(entity_id=SP)
     await asked(provider, browser)
 
@@ -434,7 +436,7 @@ async def test_a_page_that_names_another_service_provider_allows_nothing(provide
 
 
 async def test_a_flow_of_the_release_before_goes_on(provider: Providing) -> None:
-    """It does not say whom it is for."""
+    """Such a flow does not name its service provider."""
     await provider.ready()
     tab = await asked(provider, visitor(provider))
     provider.people.change("update flows set request = request - 'audience'")
@@ -478,7 +480,7 @@ async def test_nor_the_other_way_round(provider: Providing) -> None:
 
 
 async def test_a_consent_at_another_tenant_is_none_here(provider: Providing) -> None:
-    """Whose service provider calls itself the same."""
+    """The service provider of the other tenant has the same name."""
     await provider.ready()
     globex = provider.tenants.add("globex")
     theirs = provider.tenants.service(globex, "app")
@@ -509,7 +511,7 @@ async def test_a_person_sees_who_may_learn_who_they_are_and_takes_it_back(provid
     await asked(provider, browser)
     assert sent(await browser.request("GET", asking(authn_request(IsPassive="true")))).status == "NoPassive"
     assert (await provider.unlimited.get(LOGIN, token=await provider.people.token(ada))).status == 403
-    # Its own session there is beyond our reach until they sign out: then it is told.
+    # We cannot end the service provider's own session before the person signs out; then it is told.
     tab = await browser.tab().open("/ui")
     await tab.send(next(at for at, one in enumerate(tab.page.forms) if one.action == "/ui/sign-out"))
     assert carried(tab.shown, SLO, "SAMLRequest").root.tag.endswith("LogoutRequest")
@@ -524,7 +526,7 @@ async def test_an_account_that_goes_to_somebody_else_has_allowed_nothing(provide
 
 
 async def test_what_is_taken_back_on_the_way_gets_no_assertion(provider: Providing) -> None:
-    """The request has seen the consent, and waits for the account when it is taken back."""
+    """The request has read the consent, and waits for the account's lock when the consent is taken back."""
     await provider.ready()
     ada = provider.people.add("ada@example.org")
     browser = provider.signed_in(ada)
@@ -545,7 +547,7 @@ async def test_what_is_taken_back_on_the_way_gets_no_assertion(provider: Providi
 
 @pytest.mark.parametrize(("policy", "allowed", "status"), [("anyone", False, 400), ("anyone", True, 200), ("members", True, 400)])
 async def test_whose_membership_ends_on_the_way_needs_a_consent(provider: Providing, policy: str, status: int, *, allowed: bool) -> None:
-    """The request has seen the membership, and waits for the account when it ends."""
+    """The request has read the membership, and waits for the account's lock when the membership ends."""
     await provider.ready()
     provider.people.change("update all_services set sign_in_policy = %s", policy)
     member = provider.resident(provider.acme, "member")
@@ -578,7 +580,7 @@ _TIES: Final[dict[str, Callable[[Providing, Person], object]]] = {
 
 @pytest.mark.parametrize("tie", _TIES)
 async def test_the_last_statement_says_what_the_domain_says(provider: Providing, monkeypatch: pytest.MonkeyPatch, tie: str) -> None:
-    """If the domain said yes to everybody, nobody else would enter."""
+    """The domain's rule is made to say yes always. The last SQL statement still decides, and decides as the rule would have."""
     await provider.ready()
     ada = provider.people.add("ada@example.org")
     _TIES[tie](provider, ada)
@@ -596,7 +598,7 @@ async def test_the_last_statement_says_what_the_domain_says(provider: Providing,
 
 
 async def test_allowing_takes_the_account_before_the_flow(provider: Providing, database_url: str) -> None:
-    """As whoever deletes or forgets the account takes them."""
+    """Deleting or forgetting an account takes the locks in this order, too."""
     await provider.ready()
     ada = provider.people.add("ada@example.org")
     tab = await asked(provider, visitor(provider, ada))
@@ -631,7 +633,7 @@ async def test_a_service_that_goes_on_the_way_is_allowed_nothing(provider: Provi
 
 
 async def test_what_another_tab_has_finished_is_finished(provider: Providing) -> None:
-    """Both have seen the flow before either was at its end."""
+    """Both tabs have read the flow before either finished it."""
     await provider.ready()
     tab = await asked(provider, visitor(provider))
     saml, secret = provider.postern.federation.saml_sign_in, Token(tab.tabs.cookies["__Host-postern_flow"])

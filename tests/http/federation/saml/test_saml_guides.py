@@ -1,4 +1,4 @@
-"""The guides for single service providers: what they have one send to Postern comes to a configuration with which people sign in."""
+"""The guides for single service providers: a reader who sends the requests of a guide gets a configuration with which people sign in."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _CALL: Final = re.compile(
 
 
 def calls(guide: str, block: int) -> Sequence[tuple[str, Any]]:
-    """Below the address of the service's SAML: where each goes, and its body."""
+    """The calls in a guide: the path of each below the service's SAML address, and its body."""
     text = _BLOCK.findall((GUIDES / f"saml-{guide}.md").read_text())[block]
     found = [(suffix, metadata() if file else json.loads(body) if body else None) for _, suffix, body, file in _CALL.findall(text)]
     assert len(found) == text.count('"$saml'), text

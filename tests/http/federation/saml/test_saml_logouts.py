@@ -1,4 +1,4 @@
-"""Single logout: asked for by a service provider in both bindings, by the person here, and told to everybody."""
+"""Single logout: requested by a service provider in both bindings, or by the person here, and told to all other service providers."""
 
 from datetime import timedelta
 from typing import Any
@@ -45,7 +45,7 @@ _TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient"
 
 
 async def _entered(browser: Tabs, service: str = "app", *, name_format: str | None = None) -> tuple[str, str]:
-    """What the service provider calls the person, and the session."""
+    """The service provider's names for the person and for the session."""
     policy = "" if name_format is None else f'<samlp:NameIDPolicy Format="{name_format}"/>'
     request = authn_request(Destination=None, inside=policy)
     got = sent(await browser.request("GET", asking(request).replace("/app/sso", f"/{service}/sso")))
@@ -80,7 +80,7 @@ async def test_a_signed_request_signs_out_in_both_bindings(provider: Providing) 
         ada = provider.people.add()
         name, index = await _entered(provider.signed_in(ada))
         document = logout_request(name, index, ID=f"_{binding}")
-        # In any browser: the signature is the service provider's word.
+        # In any browser: the service provider's signature is enough.
         if binding == "redirect":
             answer = await provider.browser().request("GET", f"{slo()}?{in_query(document, 's', signer=pair())}")
         else:
@@ -91,7 +91,7 @@ async def test_a_signed_request_signs_out_in_both_bindings(provider: Providing) 
         assert got.root.find("{*}Signature") is not None
         assert _is_over(provider, ada)
         assert (await provider.unlimited.get("/api/user", token=await provider.people.token(ada))).status == 401
-        # The same request again is refused; another one finds nobody, and that is well.
+        # The same request again is refused. Another request finds no session, and succeeds.
         assert (await provider.browser().request("GET", f"{slo()}?{in_query(document, signer=pair())}")).status == 400
         again = in_query(logout_request(name, index), signer=pair())
         assert sent(await provider.browser().request("GET", f"{slo()}?{again}"), SLO).status == "Success"
@@ -180,7 +180,7 @@ async def test_an_unsigned_request_counts_for_this_browser_alone(provider: Provi
         assert got.status == "UnknownPrincipal"
     assert not _is_over(provider, ada)
     assert not _is_over(provider, grace)
-    # The form of another site brings no cookies: it comes back with a GET.
+    # Browsers send no cookies with the form of another site, so the browser comes back with a GET.
     body = urlencode(in_form(logout_request(name, index, ID="_mine"), "s")).encode()
     bounced = await provider.unlimited.request("POST", slo(), body=body, headers=_CROSS_SITE)
     assert bounced.status == 303
@@ -220,7 +220,7 @@ async def test_everybody_else_of_the_session_is_told(provider: Providing) -> Non
     answer = in_form(_answer(asked, "wiki"), name="SAMLResponse")
     again = await provider.browser().request("POST", slo("wiki"), answer)
     is_page(await provider.browser().request("GET", again.header("location") or ""), 400, "out of date")
-    # Sent back twice, the person gets another answer, since the browser has dropped the first one; for a moment.
+    # For a moment after a double click, the person gets the answer again, since the browser has dropped the first one.
     got = carried(await browser.request("POST", slo("wiki"), answer), SLO)
     assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_first", "st")
     provider.people.change("update flows set completed_at = completed_at - interval '11 seconds'")
@@ -229,7 +229,7 @@ async def test_everybody_else_of_the_session_is_told(provider: Providing) -> Non
 
 
 async def test_a_service_provider_learns_of_no_other_by_asking(provider: Providing) -> None:
-    """Its word ends the sessions. Who else is told, and by which name, is between the person's browser and us."""
+    """Its request ends the sessions, but it does not learn which other service providers are told, and by which names."""
     await provider.ready()
     (await provider.upload(metadata(signing=(pair(),)))).ok()
     await _second(provider)
@@ -239,7 +239,7 @@ async def test_a_service_provider_learns_of_no_other_by_asking(provider: Providi
         name, index = await _entered(browser)
         await _entered(browser, "wiki")
         document = logout_request(name, index, ID=f"_{binding}")
-        # A server of its own, with a browser session of somebody else's at best.
+        # The service provider's own server, which at best has another person's browser session.
         server = provider.signed_in(grace)
         if binding == "redirect":
             answer = await server.request("GET", f"{slo()}?{in_query(document, signer=pair())}")
@@ -286,7 +286,7 @@ async def test_a_service_provider_learns_of_no_other_by_answering(provider: Prov
     for one in bounced:
         assert (one.status, one.body) == (303, b"")
         is_page(await provider.browser().request("GET", one.header("location") or ""), 400)
-    # The form of another site brings no cookies: the person's browser goes on with a GET.
+    # Browsers send no cookies with the form of another site, so the person's browser goes on with a GET.
     got = carried(await browser.request("GET", bounced[0].header("location") or ""), SLO)
     assert (got.status, got.fields["RelayState"]) == ("Success", "st")
 
@@ -419,7 +419,7 @@ async def test_a_person_signs_out_here(provider: Providing) -> None:
 async def test_a_service_provider_that_is_entered_at_this_moment_is_told_as_well(
     provider: Providing, database_url: str, *, here: bool
 ) -> None:
-    """The account is held by whoever enters, and by whoever signs out."""
+    """A sign-in and a sign-out both lock the account."""
     await provider.ready(slo_url=SLO)
     await _second(provider)
     ada = provider.people.add()
@@ -455,7 +455,7 @@ async def test_a_service_provider_that_is_entered_at_this_moment_is_told_as_well
 
 
 async def test_two_clicks_sign_out_and_tell_the_service_providers(provider: Providing) -> None:
-    """A browser that is clicked twice drops the first answer: the second leads on to those that are to be told."""
+    """After a double click, a browser drops the first answer. The second answer leads on to the service providers that must be told."""
     await provider.ready(slo_url=SLO)
     ada = provider.people.add()
     browser = provider.signed_in(ada)
@@ -481,7 +481,7 @@ async def test_two_clicks_sign_out_and_tell_the_service_providers(provider: Prov
 async def test_another_service_provider_is_not_told_of_people_whom_the_one_before_knew(
     provider: Providing, *, in_between: bool, by_metadata: bool
 ) -> None:
-    """Also when it takes the place of the other while the sign-out is on its way."""
+    """Not even if it replaces the other service provider while the sign-out is under way."""
     other = "https://other.example/saml"
 
     async def replace() -> None:
@@ -501,7 +501,7 @@ async def test_another_service_provider_is_not_told_of_people_whom_the_one_befor
     if in_between:
         await replace()
     is_page(await browser.request("GET", place), 200, "some applications could not be told")
-    # Whom it knows itself, it is told of, in the session that the other knew, too.
+    # It is told about people whom it knows itself, also in a session that the earlier service provider knew.
     knows_both = provider.people.add()
     grace = provider.signed_in(knows_both)
     await provider.configure(entity_id=SP, acs_url=ACS, slo_url=SLO)
@@ -523,7 +523,7 @@ async def test_another_service_provider_is_not_told_of_people_whom_the_one_befor
 async def test_an_application_that_signs_the_person_out_leads_past_the_service_providers(
     provider: Providing, *, asks: bool, goes_back: bool
 ) -> None:
-    """And then to where it wants the person, with two clicks, too."""
+    """Afterwards the browser gets to the application's own address, after a double click, too."""
     after = "https://app.example.com/signed-out"
     await provider.ready(slo_url=SLO)
     await _second(provider)
@@ -556,7 +556,7 @@ async def test_an_application_that_signs_the_person_out_leads_past_the_service_p
     assert place.startswith("/ui/saml/sign-out?flow=")
     told = carried(await browser.request("GET", place), SLO, "SAMLRequest")
     told = led(await browser.request("POST", slo(), in_form(_answer(told, "app"), name="SAMLResponse")), f"{SLO}/wiki", "SAMLRequest")
-    # Also a browser that is sent back twice, and drops the first answer.
+    # The same for a browser that comes back twice, and drops the first answer.
     for _ in range(2):
         last = await browser.request("GET", f"{slo('wiki')}?{in_query(_answer(told, 'wiki'), name='SAMLResponse')}")
         if goes_back:
@@ -580,7 +580,7 @@ async def test_an_application_gets_its_person_back_at_once_where_no_service_prov
     await _entered(browser)
     tab = await (await browser.tab().open(asked)).send(answer="yes")
     assert tab.page.refresh == after
-    # It is a page that says so, where the person stays here.
+    # If the person stays here, a page says so.
     browser = provider.signed_in(provider.people.add())
     await _entered(browser)
     tab = await (await browser.tab().open("/oauth/logout")).send(answer="yes")

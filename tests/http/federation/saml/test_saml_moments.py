@@ -1,4 +1,4 @@
-"""What becomes of an exchange when something changes at its very moment, and the refusals that only such a moment brings."""
+"""Exchanges during which something changes, and the refusals that only such a change causes."""
 
 from typing import Any
 from uuid import uuid4
@@ -39,7 +39,7 @@ LOGIN = "/api/organizations/acme/services/app/saml/login"
 
 
 def _as_if(**changes: Any) -> Any:
-    """Puts a sign-in on record as if something else were so by now."""
+    """Records a sign-in as if something had changed by now."""
     enter = SamlRows.enter
 
     async def changed(rows: SamlRows, entering: Entering, request: RememberedRequest | None) -> Any:
@@ -63,7 +63,7 @@ async def test_whoever_is_gone_at_this_moment_enters_nothing(provider: Providing
     for table in ("saml_sessions", "saml_requests", "saml_exchanges", "login_events", "service_users"):
         assert provider.people.rows(f"select from {table}") == [], table
     assert provider.people.rows("select from events where name = 'user.login.success'") == []
-    # Nothing has happened, so the request has not been used.
+    # The request was refused, so it is not used up.
     assert sent(await browser.request("GET", query)).status == "Success"
     assert len(provider.people.rows("select from saml_sessions")) == 1
 
@@ -147,7 +147,7 @@ async def test_an_answer_that_is_not_as_it_must_be_is_refused_and_recorded(provi
     path = "/api/organizations/acme/services/wiki/saml/exchanges"
     exchanges = (await provider.unlimited.get(path, token=token)).ok()["exchanges"]
     assert len([one for one in exchanges if not one["succeeded"]]) == 2
-    # The right one goes on.
+    # The right request goes on.
     done = await browser.request("POST", slo("wiki"), in_form(_answer(asked, "wiki"), name="SAMLResponse"))
     assert carried(done, SLO).status == "Success"
 
@@ -231,7 +231,7 @@ async def test_operators_see_all_services_and_owners_are_warned_once(provider: P
     provider.people.change("update saml_certificates set valid_until = now() + interval '20 days'")
     (ending,) = await saml.lookup.expiring(provider.postern.foundation.clock.now().replace(year=2100), 10)
     assert await saml.warn_of_ends(10) == 1
-    # Another process has looked at the same moment.
+    # Another process has read the row at the same moment.
     assert not await saml._warn(ending, 30)
     assert await saml.warn_of_ends(10) == 0
 
@@ -244,7 +244,7 @@ _OVER = (
 
 
 async def test_a_session_that_is_over_is_nobodys(provider: Providing) -> None:
-    """The request's own look says so: no caller's rule has looked before."""
+    """The request itself looks at the session; no caller rule has looked before."""
     await provider.ready()
     people, browser = provider.people, provider.signed_in(provider.people.add())
     for change, undo in _OVER:
@@ -280,7 +280,7 @@ async def test_a_refusal_is_told_in_the_language_of_whoever_is_signed_in(provide
 
 
 async def test_another_organizations_service_of_the_same_name_is_another_one(provider: Providing) -> None:
-    """And so is a role there."""
+    """A role there is another role, too."""
     await provider.ready(attribute_mapping={"role": "role", "organization": "organization"})
     other = provider.tenants.add("other")
     provider.tenants.service(other, "app")

@@ -1,4 +1,4 @@
-"""pysaml2 as the service provider: a library of others reads our metadata, sends people here, and takes what we answer."""
+"""pysaml2 as the service provider: another library reads our metadata, sends people here, and accepts our answers."""
 
 from base64 import b64decode
 from pathlib import Path
@@ -65,7 +65,7 @@ def _config(directory: Path, own: Pair, idp: bytes | None, *, signs: bool, encry
 
 
 async def _joined(provider: Providing, directory: Path, *, signs: bool = True, encrypts: bool = False) -> Saml2Client:
-    """Both have exchanged metadata."""
+    """Both sides exchange metadata."""
     own = pair()
     descriptor = str(entity_descriptor(_config(directory, own, None, signs=signs, encrypts=encrypts))).encode()
     (await provider.upload(descriptor)).ok()
@@ -76,7 +76,7 @@ async def _joined(provider: Providing, directory: Path, *, signs: bool = True, e
 
 
 async def _asked(client: Saml2Client, browser: Tabs, binding: str) -> tuple[str, dict[str, str]]:
-    """Sends somebody, and returns the request's id and the fields that come back."""
+    """Sends a person here, and returns the request's id and the fields that come back."""
     request_id, info = client.prepare_for_authenticate(entityid=_IDP, binding=binding, relay_state="here")
     if binding == BINDING_HTTP_REDIRECT:
         place = urlsplit(dict(info["headers"])["Location"])
@@ -170,7 +170,7 @@ async def test_it_signs_people_out(provider: Providing, tmp_path: Path, binding:
 
 
 async def test_it_takes_what_we_send_where_nothing_is_said_of_the_binding(provider: Providing, tmp_path: Path) -> None:
-    """Configured by hand, with an address alone: it asks by redirect, and is answered by a redirect whose query is signed."""
+    """A service provider configured by hand, with an address alone, asks by redirect and gets a redirect with a signed query."""
     pem = await provider.ready(slo_url=SLO)
     idp = (await provider.unlimited.get("/saml/acme/app/metadata")).body
     config = _config(tmp_path, pair(), idp, signs=False, encrypts=False)
@@ -190,7 +190,7 @@ async def test_it_takes_what_we_send_where_nothing_is_said_of_the_binding(provid
     answered = client.parse_logout_request_response(_signed_by(answer, pem)["SAMLResponse"], BINDING_HTTP_REDIRECT)
     assert answered.status_ok()
     assert _is_over(provider, ada)
-    # A sign-out here reaches it the same way.
+    # A sign-out here reaches the service provider in the same way.
     ada = provider.people.add("grace@example.org")
     browser = provider.signed_in(ada)
     request_id, fields = await _asked(client, browser, BINDING_HTTP_REDIRECT)

@@ -1,4 +1,4 @@
-"""Signing in by SAML: requests in both bindings, what the person is asked, and what the service provider gets."""
+"""Signing in by SAML: requests in both bindings, the questions to the person, and the answers to the service provider."""
 
 import subprocess
 import textwrap
@@ -102,7 +102,7 @@ async def test_a_session_ends_there_when_the_organization_lets_it_end(provider: 
     assert await ends() == session["ends_at"].replace(microsecond=0)
     provider.people.change("update all_organizations set session_hours = 1 where id = %s", provider.acme.id)
     assert await ends() == (session["proved_at"] + timedelta(hours=1)).replace(microsecond=0)
-    # A session that ends by itself before then is not made longer.
+    # A session that expires earlier is not extended.
     provider.people.change("update sessions set ends_at = proved_at + interval '40 minutes' where id = %s", ada.session)
     assert await ends() == (session["proved_at"] + timedelta(minutes=40)).replace(microsecond=0)
 
@@ -125,7 +125,7 @@ async def test_a_stranger_signs_in_with_a_password(provider: Providing) -> None:
     await tab.send(password=PASSWORD)
     got = sent(tab.shown)
     assert (got.status, got.root.get("InResponseTo"), got.fields["RelayState"]) == ("Success", "_two", "x" * 300)
-    # The second time nobody is asked.
+    # The second time the person is not asked.
     assert sent(await browser.request("GET", asking())).status == "Success"
     assert len(provider.people.rows("select * from saml_sessions")) == 1
 
@@ -152,12 +152,12 @@ async def test_the_form_of_another_site_goes_on_with_a_get(provider: Providing) 
     place = answer.header("location") or ""
     assert place.startswith("/saml/acme/app/authenticate?state=")
     state = place.partition("state=")[2]
-    # Nobody signs in through the API for a request that no browser has.
+    # A sign-in through the API cannot finish a request that no browser has.
     refused = await provider.unlimited.post("/api/auth/login", {"email": "a@example.org", "password": "x" * 10, "saml_state": state})
     assert refused.status == 400
     tab = await provider.opened(browser.tab(), place)
     assert sent(tab.shown).root.get("InResponseTo") == "_three"
-    # It is this browser's now.
+    # The request belongs to this browser now.
     is_page(await provider.browser().request("GET", place), 400)
 
 
@@ -202,7 +202,7 @@ async def test_an_api_client_whose_account_is_deleted_at_its_end_does_not(provid
 
 @pytest.mark.parametrize("again", [False, True])
 async def test_an_api_client_with_a_second_factor_does_too(provider: Providing, *, again: bool) -> None:
-    """It may say once more what it signs in for."""
+    """The client may repeat the request that it signs in for."""
     await provider.ready()
     person = await provider.with_password("ada@example.org")
     secret = await enable_mfa(provider.unlimited, provider.people, person)
@@ -501,7 +501,7 @@ async def test_whom_the_organization_merely_lists_is_asked_at_a_sign_in(provider
     tab = await provider.opened(provider.browser().tab(), asking())
     await tab.send(email=ada.email, password=PASSWORD)
     assert tab.place.startswith("/ui/confirm-membership?flow=")
-    # Where nobody may be asked, nobody is.
+    # If the request forbids questions, the person is not asked.
     passive = await tab.tabs.request("GET", asking(authn_request(IsPassive="true")))
     assert sent(passive).root is not None
     await tab.send(answers="later" if answer == "later" else f"{answer}:{provider.acme.id}")
@@ -523,7 +523,7 @@ async def test_who_signs_in_through_the_api_has_no_page_that_could_ask(provider:
     led_to = (await provider.client.post("/api/auth/login", body)).ok()["saml_redirect_url"]
     tab = await browser.tab().open(led_to.removeprefix(BASE_URL))
     assert "Do you belong there?" not in tab.page.text
-    # Their consent is another question: its page needs no session.
+    # The consent is another question; its page needs no session.
     await tab.send(answer="allow")
     assert sent(tab.shown).status == "Success"
 
@@ -537,7 +537,7 @@ async def test_signed_requests_in_both_bindings(provider: Providing) -> None:
     assert sent(await browser.request("GET", asking(signer=sp, state="a b"))).status == "Success"
     assert sent(await browser.request("POST", sso(), in_form(signed(authn_request(), pair("old"))))).status == "Success"
     query, _, signature = asking(signer=sp).partition("&Signature=")
-    # As some break it into lines: no escape of the address is torn apart.
+    # Some clients break the value into lines. No escape sequence of the address is torn apart.
     lines = "\r\n".join(textwrap.wrap(unquote(signature), 76))
     assert sent(await browser.request("GET", f"{query}&Signature={quote(lines, safe='')}")).status == "Success"
     for wrong in (asking(), asking(signer=pair("stranger")), asking(signer=sp) + "x", asking(signer=sp).replace("sha256", "sha1")):
@@ -618,7 +618,7 @@ async def test_what_is_taken_back_while_an_assertion_is_made_gets_none(
 
 
 async def test_finishing_takes_the_account_before_the_flow(provider: Providing, database_url: str) -> None:
-    """As whoever deletes or forgets the account takes them."""
+    """Deleting or forgetting an account takes the locks in this order, too."""
     await provider.ready()
     browser, person = provider.browser(), provider.people.add()
     flow = ((await browser.request("GET", asking())).header("location") or "").rpartition("=")[2]
@@ -631,7 +631,7 @@ async def test_finishing_takes_the_account_before_the_flow(provider: Providing, 
 
 @pytest.mark.parametrize("step", ["made", "activated", "disabled"])
 async def test_certificates_are_replaced_before_the_service_is_held(provider: Providing, database_url: str, step: str) -> None:
-    """A sign-in has used one, and comes to the service, where it counts somebody new."""
+    """A sign-in has used a certificate, and then locks the service, to count a new user."""
     await provider.ready()
     if step == "activated":
         await provider.certificate("?activate=false")

@@ -1,5 +1,5 @@
-"""The requests of two widely used directories, as their public documents show them, in the order in which our test sends them. This list
-makes the page `docs/scim-dialects.md`: `.venv/bin/python -m tests.http.federation.scim.dialects > docs/scim-dialects.md`.
+"""The requests of two widely used directories, as their public documents show these requests, in the order in which our test sends them.
+`.venv/bin/python -m tests.http.federation.scim.dialects > docs/scim-dialects.md` writes the page from this list.
 """
 
 import sys
@@ -16,8 +16,8 @@ _NOBODY: Final = "7fce0092-d52e-4f76-b727-3955bd72c939"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One request. In texts, `{user}` and `{group}` are ids. `shows` is what a GET of the resource shows afterwards, and `members` whether
-    the group then has the user.
+    """One request. In texts, `{user}` and `{group}` are ids. `shows` are the values in a GET of the resource afterwards; `members` says
+    whether the group then has the user.
     """
 
     what: str

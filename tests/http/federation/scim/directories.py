@@ -1,4 +1,4 @@
-"""A directory that manages the people of an organization, as large ones do it."""
+"""A directory that manages the people of an organization, as large directories do."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -20,7 +20,7 @@ ERROR: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
 class Directory:
-    """Of one organization, with a token that its owner made."""
+    """The directory of one organization, with a token that the organization's owner made."""
 
     def __init__(self, postern: Postern, client: Client, people: People, slug: str = "acme") -> None:
         self.postern = postern
@@ -73,7 +73,7 @@ class Directory:
 
 
 def refusal(answer: Received) -> tuple[int, str | None]:
-    """Checks the shape that SCIM's errors have."""
+    """The kind of a SCIM error. Checks the shape that SCIM's errors have."""
     body = answer.json()
     assert body["schemas"] == [ERROR]
     assert body["status"] == answer.status

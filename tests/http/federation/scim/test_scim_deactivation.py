@@ -1,4 +1,4 @@
-"""Deactivation, in each dialect: on the next request nothing of what the person has in the organization opens anything."""
+"""Deactivation, in each dialect: from the next request on, none of the person's credentials in the organization works."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -83,10 +83,9 @@ async def test_nothing_opens_anything_on_the_next_request(directory: Directory, 
     (invited,) = people.rows("select status from invitations where id = %s", invitation)
     assert invited["status"] == "cancelled"
     assert (await client.post("/api/invitations/accept", {"token": "invitation"})).status == 400
-    # The service's key is the service's.
+    # The service's key belongs to the service, and still works.
     assert (await client.get("/api/service/info", headers=[("x-api-key", key.reveal())])).status == 200
-    # Elsewhere, a person whose account others hold goes on as before. So does one who has proved the address, where the directory does not
-    # mean to bring them back.
+    # A person whose account others hold goes on elsewhere as before. So does a person with a proved address whom the directory deletes.
     ended = own and dialect != "DELETE"
     assert (await client.get("/api/user", token=await tenants.token(platform))).status == (401 if ended else 200)
     if not own:

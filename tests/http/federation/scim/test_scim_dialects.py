@@ -1,4 +1,6 @@
-"""Two widely used directories, request by request: only what the interface refuses is refused, and what is answered well is shown."""
+"""Two widely used directories, request by request: only requests that our interface excludes are refused, and each success shows
+afterwards.
+"""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ def target(path: str, ids: dict[str, str]) -> str:
 
 
 async def confirm(directory: Directory, one: Shape, answer: Any, ids: dict[str, str]) -> None:
-    """A GET shows what the answer promised."""
+    """Checks that a GET shows the values of the answer."""
     if one.finds is not None:
         assert (answer["totalResults"], len(answer["Resources"])) == (one.finds, one.finds), one.what
     if one.shows:

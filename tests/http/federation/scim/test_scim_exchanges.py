@@ -1,4 +1,4 @@
-"""The flight recorder: what a directory asked and why it was refused, without what it says about people."""
+"""The flight recorder: a directory's requests and the reasons for refusals, without data about people."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,7 +23,7 @@ async def directory(postern: Postern, client: Client, people: People) -> Directo
 
 @pytest.fixture
 async def read(directory: Directory, postern: Postern) -> AsyncIterator[Read]:
-    """Once there are so many."""
+    """Reads the kept exchanges, once there are this many."""
 
     async def until(number: int) -> list[dict[str, Any]]:
         token = await directory.people.token(directory.owner)

@@ -1,4 +1,4 @@
-"""The one group by SCIM: the organization, whose members a directory adds and removes."""
+"""The only group in SCIM: the organization, whose members a directory adds and removes."""
 
 import threading
 from functools import partial
@@ -66,7 +66,7 @@ async def test_the_group_is_found_by_what_it_is_and_whom_it_has(directory: Direc
 
 
 async def test_large_bodies_are_worked_on_beside_the_loop(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty thousand members took a quarter of a second, in which nobody else had a turn."""
+    """On the event loop, twenty thousand members took a quarter of a second, and every other request waited."""
     ada = await directory.create("ada@example.org")
     loop = threading.get_ident()
     beside: list[tuple[str, bool]] = []
@@ -146,7 +146,7 @@ async def test_members_are_removed_and_added_in_any_dialect(directory: Directory
     removed = await directory.patch(directory.group, remove(ada["id"]))
     assert ada["id"] not in {one["value"] for one in removed.ok()["members"]}
     assert await directory.members() == {str(directory.owner.user), bob["id"]}
-    # Again it changes nothing.
+    # The same request again changes nothing.
     assert (await directory.patch(directory.group, remove(ada["id"]))).ok() == removed.json()
     for add in (
         {"op": "Add", "path": "members", "value": member(ada["id"], ada["id"])},
@@ -228,7 +228,7 @@ async def test_the_member_limit_holds_for_the_group(directory: Directory) -> Non
     await directory.patch(directory.group, {"op": "remove", "path": f'members[value eq "{ada["id"]}"]'})
     directory.people.change("update all_organizations set max_users = 2 where id = %s", directory.tenant.id)
     assert refusal(await directory.patch(directory.group, {"op": "add", "path": "members", "value": member(ada["id"])})) == (400, None)
-    # Where one leaves, another may come.
+    # When one member leaves, another may come.
     assert (await directory.ask("PUT", directory.group, {"members": member(ada["id"])})).status == 200
     assert await directory.members() == {str(directory.owner.user), ada["id"]}, bob
 

@@ -1,4 +1,4 @@
-"""SCIM tokens: made, listed, deleted; and what they open."""
+"""SCIM tokens: made, listed, deleted; and the endpoints that they open."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

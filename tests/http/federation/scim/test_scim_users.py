@@ -1,4 +1,4 @@
-"""People by SCIM: created, found, changed and deleted; and what a directory can not do to them."""
+"""People in SCIM: created, found, changed and deleted; and changes that a directory cannot make to them."""
 
 from typing import Any, Final
 from urllib.parse import quote
@@ -60,8 +60,8 @@ def mails(directory: Directory) -> list[str]:
 
 @pytest.mark.parametrize("made", [False, True])
 async def test_the_mail_to_choose_a_password_goes_with_the_account(directory: Directory, globex: Directory, *, made: bool) -> None:
-    """Nobody has proved the address, so what another organization sends there is not the account's, and stays. The mail server is away;
-    when the directory deletes the account, its own mail has been made or is only asked for.
+    """Nobody has proved the address, so another organization's mails to it do not belong to the account, and stay. The mail server is away.
+    When the directory deletes the account, its own mail is already rendered, or only requested.
     """
     created = await directory.create(ADA)
     postbox = Postbox(directory.postern)
@@ -98,7 +98,7 @@ async def test_a_user_is_created_with_an_account_a_membership_and_a_mail(directo
     (relation,) = directory.people.rows("select relation, object_type from relations where user_id = %s", created["id"])
     assert relation == {"relation": "member", "object_type": "organization"}
     assert mails(directory) == ["account.mail"]
-    # Whoever asks for a link to sign in need not wait for a hundred thousand such mails.
+    # A person who asks for a sign-in link does not wait for a hundred thousand such mails.
     assert priorities(directory) == {CAN_WAIT}
     told = [(entry["action"], entry["details"]["acting_key"]["name"]) for entry in directory.logged()[1:]]
     assert told == [("user.signup.success", "Directory"), ("user.joined", "Directory")]
@@ -119,13 +119,13 @@ async def test_an_account_elsewhere_becomes_a_member_and_is_not_changed(director
     ):
         answer = await directory.ask("PUT", f"{USERS}/{ada.user}", body)
         if body["userName"] == ADA:
-            # A work address of its own is data.
+            # A separate work address is only data.
             assert answer.ok()["emails"][0]["value"] == "other@example.org"
         else:
             assert refusal(answer) == (400, "mutability")
     assert account(directory, ada.user)["email"] == "Ada@Example.org"
     assert "displayName" not in await globex.shown(ada.user)
-    # It leaves this organization alone.
+    # The person leaves this organization only.
     assert (await directory.ask("DELETE", f"{USERS}/{ada.user}")).status == 204
     assert account(directory, ada.user) == before
     assert (await directory.get(ada.user)).status == 404
@@ -164,7 +164,7 @@ async def test_one_who_is_created_inactive_is_no_member_and_cannot_sign_in_until
     activate = {"op": "replace", "path": "active", "value": True}
     assert (await directory.patch(created["id"], activate)).ok()["active"] is True
     assert account(directory, created["id"])["deactivated_at"] is None
-    # Only now there is something to choose a password for.
+    # Only now the account needs a password.
     assert mails(directory) == ["account.mail"]
     directory.people.change("update users set email_verified_at = now() where id = %s", created["id"])
     (await directory.patch(created["id"], {**activate, "value": False})).ok()
@@ -350,8 +350,8 @@ async def test_another_spelling_of_its_address_takes_nothing_from_anybody(direct
 
 
 async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(directory: Directory) -> None:
-    """Opened by an accomplice, then moved to the address of a person who has not come yet, and who then follows the link that anybody may
-    have mailed to it.
+    """An accomplice opens the account. Then it is moved to the address of a person who has not come yet, and the person follows a link,
+    which anybody may have requested for the address.
     """
     trap = await directory.create(ADA)
     hashed = await directory.postern.identity.passwords.hash(Password(PASSWORD))
@@ -363,7 +363,7 @@ async def test_an_account_that_is_laid_out_for_somebody_lets_nobody_else_in(dire
     assert (await owner.sign_in(passkey)).status == 200
     directory.people.connect(Person(trap["id"], uuid4(), ADA))
     moving = {"op": "replace", "path": "userName", "value": "victim@example.org"}
-    # Whoever could come in has proved the address, and keeps it. An address may also lose its proof.
+    # A person who could sign in has proved the address, and keeps the account. This statement takes the proof away.
     assert refusal(await directory.patch(trap["id"], moving)) == (400, "mutability")
     directory.people.change("update users set email_verified_at = null where id = %s", trap["id"])
     (await directory.patch(trap["id"], moving)).ok()
@@ -417,7 +417,7 @@ async def test_an_account_that_nothing_else_holds_is_deleted_for_good(directory:
 async def test_deleting_an_account_whose_address_nobody_has_proved_takes_nothing_away_from_others(
     directory: Directory, globex: Directory, postern: Postern
 ) -> None:
-    """A directory chooses any address. Two requests would have ended the invitations that others have sent there, and their mails."""
+    """A directory chooses any address. Otherwise it could end other organizations' invitations and mails to the address by two requests."""
     people, token = directory.people, await directory.people.token(globex.owner)
     (await directory.client.post("/api/organizations/globex/invitations", {"email": ADA, "role": "member"}, token=token)).ok()
     kept = (
@@ -429,7 +429,7 @@ async def test_deleting_an_account_whose_address_nobody_has_proved_takes_nothing
     before = [people.rows(rows) for rows in kept]
     assert all(before)
     created = await directory.create(ADA)
-    # Nor is it proved by being asked for.
+    # A requested proof does not count either.
     people.change("update users set pending_email = %s, pending_email_key = %s where id = %s", ADA, ADA, created["id"])
     assert (await directory.ask("DELETE", f"{USERS}/{created['id']}")).status == 204
     assert await finish_forgetting(postern, people) == 1
@@ -440,7 +440,7 @@ async def test_deleting_an_account_whose_address_nobody_has_proved_takes_nothing
 
 @pytest.mark.parametrize("role", ["owner", "admin", list(Capability), *([one] for one in Capability if one not in MEMBERS)])
 async def test_whoever_may_do_more_than_a_member_is_not_touched(directory: Directory, role: str | list[Capability]) -> None:
-    """Also not by the directory that made the account: whoever may make a token could become this person by it."""
+    """Not even by the directory that made the account: a person who may make a token could take over this account by it."""
     if role == "owner":
         chief = directory.owner
     else:
@@ -462,7 +462,7 @@ async def test_whoever_may_do_more_than_a_member_is_not_touched(directory: Direc
     left_out = await directory.ask("PUT", directory.group, {"displayName": "Acme", "members": []})
     assert str(chief.user) in {one["value"] for one in left_out.ok()["members"]}
     assert (directory.people.rows("select * from memberships"), directory.people.rows("select * from users")) == before
-    # What the directory calls them is its own affair.
+    # The directory may still change its own name for the person.
     assert (await directory.patch(path, {"op": "add", "path": "externalId", "value": "e"})).ok()["externalId"] == "e"
     assert [one["id"] for one in await directory.find('externalId eq "e"')] == [str(chief.user)]
 
@@ -525,12 +525,12 @@ async def test_the_platforms_deactivation_is_not_lifted_and_a_directorys_is_wher
     assert refusal(await directory.patch(bob["id"], activate)) == (400, "mutability")
     assert (await directory.shown(bob["id"]))["active"] is False
     assert account(directory, bob["id"])["deactivated_at"] is not None
-    # Another directory hears what is, and not what it asked for.
+    # Another directory gets the true state, not the state that it asked for.
     assert (await globex.create("bob@example.org"))["active"] is False
     assert (await globex.shown(bob["id"]))["active"] is False
     assert refusal(await globex.patch(bob["id"], activate)) == (400, "mutability")
     assert account(directory, bob["id"])["deactivated_at"] is not None
-    # Nor may the directory delete what the platform has deactivated.
+    # The directory may not delete an account that the platform has deactivated.
     assert (await directory.ask("DELETE", f"{USERS}/{bob['id']}")).status == 204
     assert account(directory, bob["id"])["deactivated_at"] is not None
 
@@ -549,21 +549,21 @@ async def at_once(number: int, ask: Any) -> list[Received]:
 
 async def test_active_and_inactive_together_are_at_most_twice_as_many_as_members_may_be(directory: Directory, globex: Directory) -> None:
     directory.people.change("update all_organizations set max_users = 2 where id = %s", directory.tenant.id)
-    # The owner is one of them.
+    # The owner counts as a member.
     first, *_ = [await directory.create(f"u{number}@example.org", active=False) for number in range(3)]
     for active in (False, True):
         full = await directory.ask("POST", USERS, {"userName": ADA, "active": active})
         assert refusal(full) == (400, None)
         assert "limit of 4 users, active and inactive together" in full.json()["detail"]
-    # Somebody who has an account costs as much.
+    # A person who already has an account counts as well.
     assert refusal(await directory.ask("POST", USERS, {"userName": directory.people.add().email, "active": False})) == (400, None)
     assert directory.people.rows("select from users where email = %s", ADA) == []
-    # Whoever is known already can become active, and inactive.
+    # People whom the directory has added already can still be activated and deactivated.
     for active in (True, False, True):
         changed = await directory.patch(first["id"], {"op": "replace", "path": "active", "value": active})
         assert changed.ok()["active"] is active
         assert refusal(await directory.ask("POST", USERS, {"userName": ADA, "active": False})) == (400, None)
-    # Another organization's limit is its own, and somebody deleted makes room.
+    # Another organization has its own limit, and a deletion makes room.
     await globex.create("elsewhere@example.org", active=False)
     assert (await directory.ask("DELETE", f"{USERS}/{first['id']}")).status == 204
     await directory.create(ADA, active=False)
@@ -707,7 +707,7 @@ async def test_an_organization_that_is_gone_has_nobody(postern: Postern) -> None
 
 
 async def test_somebody_who_registers_at_this_moment_is_brought_in(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the directory found that nobody has the address, and before it makes the account."""
+    """The registration comes after the directory has found the address free, and before it makes the account."""
     add = AccountRows.add
     registered: list[Person] = []
 
