@@ -1,4 +1,4 @@
-"""The end of all that rested on an account: the same on every way to it, and no deadlock among those that end it."""
+"""The end of all access to an account: every way ends the same things, and no two of the ways deadlock."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ ANOTHER = "the sun over the mountains"
 
 @dataclass
 class AccountAccessScene:
-    """Ada, with a second factor, a trusted device, and another that is signed in."""
+    """Ada, with a second factor, a trusted device, and another signed-in device."""
 
     postern: Postern
     people: People
@@ -47,14 +47,14 @@ async def trusting(postern: Postern, people: People, email: str = "ada@example.o
 
 @dataclass
 class LockQueue:
-    """Statements of ours that wait for a row, in the order in which they came to it."""
+    """Our statements that wait for a row's lock, in the order in which they came."""
 
     nursery: trio.Nursery
     people: People
     length: int = 0
 
     async def join(self, call: Callable[[], Awaitable[Any]]) -> None:
-        """Until it waits, too."""
+        """Starts the statement, and returns once it waits, too."""
         self.nursery.start_soon(call)
         self.length += 1
         await self.people.all_wait(self.length)
@@ -62,7 +62,7 @@ class LockQueue:
 
 @asynccontextmanager
 async def queue_for(people: People, database_url: str, rows: str) -> AsyncIterator[LockQueue]:
-    """Somebody else holds these rows until the queue has formed."""
+    """Another transaction locks these rows until the queue has formed."""
     async with trio.open_nursery() as nursery:
         with psycopg.connect(database_url) as holder:
             holder.execute(f"{rows} for update".encode())
@@ -70,8 +70,8 @@ async def queue_for(people: People, database_url: str, rows: str) -> AsyncIterat
 
 
 async def test_a_password_change_beside_the_revocation_of_a_trusted_device(postern: Postern, people: People, database_url: str) -> None:
-    """Both come by the device and by its sessions. In two orders the first would hold the sessions and wait for the device, and the second
-    hold the device and wait for the sessions: a deadlock, which ends one of them with an error in the log, and fails the test.
+    """Both lock the device and its sessions. In different orders, the first would hold the sessions and wait for the device, while the
+    second held the device and waited for the sessions: a deadlock, which ends one of them with an error in the log, and fails the test.
     """
     house = await trusting(postern, people)
     changing, revoking = people.session_of(house.ada), people.session_of(house.ada)
@@ -98,7 +98,7 @@ async def test_a_password_change_beside_the_revocation_of_a_trusted_device(poste
 async def test_a_sign_in_with_a_trusted_device_beside_the_end_of_the_account(
     postern: Postern, people: People, database_url: str, by: str
 ) -> None:
-    """Both come by the account and by the device. In two orders the first would hold the account and wait for the device."""
+    """Both lock the account and the device. In different orders, each could hold one and wait for the other."""
     house = await trusting(postern, people)
     administration = postern.platform.account_administration
     user, email = UserId(house.ada.user), Email(house.ada.email)
@@ -125,12 +125,12 @@ async def test_a_sign_in_with_a_trusted_device_beside_the_end_of_the_account(
         await queue.join(end)
         await queue.join(sign_in)
         await queue.join(sign_in)
-    # What they checked is not in force any more, or their device no longer trusted.
+    # The credentials that they checked are no longer valid, or their device is no longer trusted.
     assert [answer.status for answer in answers] == [401, 401]
 
 
 async def test_a_code_beside_the_end_of_the_account(postern: Postern, people: People) -> None:
-    """Both hold the account before what is half done."""
+    """Both lock the account before the half-done sign-in."""
     for turn in range(4):
         house = await trusting(postern, people, f"ada{turn}@example.org")
         stranger = Browser(house.client, SAFARI)

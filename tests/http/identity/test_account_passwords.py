@@ -1,4 +1,4 @@
-"""Passwords over HTTP: forgotten, reset, chosen, changed; and what ends with them."""
+"""Passwords over HTTP: forgotten, reset, chosen, changed; and the sessions that end with a change."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def postbox(postern: Postern) -> Postbox:
 
 @pytest.fixture
 async def ada(people: People, postern: Postern) -> Person:
-    """Verified, with a password, a second session and a trusted device."""
+    """Ada, verified, with a password, a second session and a trusted device."""
     person = people.add("ada@example.org")
     people.change("update users set email_verified_at = now(), password_hash = %s", await postern.identity.passwords.hash(Password(OLD)))
     people.change(
@@ -260,7 +260,7 @@ class TestChange:
             answer = await self.change(Client(client.application, f"198.51.100.{number}"), token, current=f"guess {number}")
             statuses.append(answer.status)
         assert statuses == [401] * 5 + [429] * 2
-        # Not even the right one, and an owner who is locked out has the way by mail.
+        # Not even the right password works. An owner who is locked out can reset it by mail.
         assert (await self.change(client, token)).status == 429
         assert not [row for row in await rows(postern, "select key from rate_limit_buckets") if "guess" in row["key"]]
 
@@ -352,7 +352,7 @@ async def test_who_chooses_more_slowly_than_another_chooses_nothing(
 async def test_a_first_password_is_none_for_a_session_that_ends_while_it_is_hashed(
     client: Client, postern: Postern, people: People, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An operator who ends all access at this moment must not leave a password behind."""
+    """When an operator ends all access at this moment, the new password must not stay behind."""
     people.change("update users set password_hash = null where id = %s", ada.user)
     token = await people.token(ada)
     administration = postern.platform.account_administration

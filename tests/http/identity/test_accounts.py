@@ -1,4 +1,4 @@
-"""Accounts over HTTP: registered, verified, moved to another address; and what strangers and bad input get as an answer."""
+"""Accounts over HTTP: registered, verified, moved to another address; and the answers to strangers and to bad input."""
 
 from datetime import timedelta
 from typing import Any
@@ -32,7 +32,7 @@ async def register(client: Client, email: str = "ada@example.org", **more: Any) 
 
 
 async def impersonating(people: People, person: Person, postern: Postern) -> str:
-    """A token of somebody who acts in the person's name."""
+    """A token of an impersonator of the person."""
     owner, impersonation = people.add("owner@example.org", platform_owner=True), postern.foundation.ids.new()
     people.change(
         "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", owner.user, impersonation, person.session

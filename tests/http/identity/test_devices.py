@@ -1,4 +1,4 @@
-"""A person's devices over HTTP: what is shown of them, what their owner may do, and what nobody else may."""
+"""A person's devices over HTTP: shown, renamed and revoked by their owner, and by nobody else."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ CROWD: Final = 50
 
 
 class Drawer:
-    """Devices of people, put there past the sign-in."""
+    """People's devices, added without a sign-in."""
 
     def __init__(self, postern: Postern, people: People, database_url: str) -> None:
         self._postern = postern
@@ -309,7 +309,7 @@ async def test_whoever_acts_in_a_persons_name_learns_and_changes_nothing_of_thei
         assert (refused.status, refused.error_code) == (403, "FORBIDDEN")
     assert (await client.get("/api/user/devices", token=token)).status == 403
     assert people.rows("select * from devices") == before
-    # Each try is on record all the same.
+    # Each try is recorded all the same.
     entries = [(entry["action"], entry["actor_id"], entry["impersonator_id"]) for entry in drawer.audited()]
     assert entries == [("security.impersonation.request", ada.user, owner.user)] * 4
 
@@ -347,7 +347,7 @@ async def test_of_many_revocations_at_once_all_are_answered_alike_and_one_is_aud
     assert len(drawer.audited()) == 1
 
 
-# With the caller's own question.
+# The caller's own look-up included.
 ROUND_TRIPS: Final = {("GET", ""): 2, ("GET", "/{}"): 2, ("PATCH", "/{}"): 3, ("DELETE", "/{}"): 4}
 
 
@@ -395,6 +395,6 @@ async def test_a_journey_from_one_sign_in_to_the_revocation_by_another(
     for one in (here, again):
         assert (await client.get("/api/user", token=one.json()["access_token"])).status == 200
         assert (await client.post("/api/auth/refresh", {"refresh_token": one.json()["refresh_token"]})).status == 200
-    # Its token is worth nothing any more: a new device.
+    # The device's token no longer works, so this counts as a new device.
     back = await sign_in(FIREFOX, lost.header("x-device-token"))
     assert back.header("x-device-token") not in {None, lost.header("x-device-token")}

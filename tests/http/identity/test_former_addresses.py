@@ -1,4 +1,6 @@
-"""Addresses that people have proved and given up: with the person, what was sent there is forgotten, up to the moment they gave it up."""
+"""Addresses that people have proved and given up. When the person is forgotten, data sent to such an address before that
+moment are, too.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -75,7 +77,9 @@ class FormerAddressScene(PrivacyScene):
         return Person(UUID(user), UUID(int=0), OLD)
 
     def unproved(self, user: str) -> None:
-        """A proved address holds the account for its owner. It may lose its proof; and releases before moved it all the same."""
+        """Takes away the proof of the address. A proved address holds the account for its owner, but earlier releases moved
+        such accounts.
+        """
         self.people.change("update users set email_verified_at = null where id = %s", user)
 
     async def invites(self, tenant: Tenant, email: str = OLD) -> UUID:
@@ -91,7 +95,7 @@ class FormerAddressScene(PrivacyScene):
         return row["status"], row["email"]
 
     def said_of(self, invitation: UUID) -> list[str]:
-        """The addresses in what is on record about it."""
+        """The addresses in the records about it."""
         rows = self.people.rows(
             "select details ->> 'invited_email' as said from audit_log where target_id = %s"
             " union all select personal ->> 'invited_email' from events where target_id = %s",
@@ -135,7 +139,7 @@ async def test_what_was_sent_to_an_address_that_somebody_gave_up_goes_with_them(
 async def test_an_address_in_the_letters_of_a_language_goes_from_texts_too(
     house: FormerAddressScene, database_url: str, *, moves: bool
 ) -> None:
-    """Its key is another text than what stands there: in what receivers repeat of an invitation, here."""
+    """The address's key differs from the text of the address. Here the text is in a receiver's answer about an invitation."""
     written = "Rita@forget-me-b\u00fccher.example"
     rita = house.verified(written)
     house.people.change("update users set email_key = %s where id = %s", Email(written).key, rita.user)
@@ -159,7 +163,7 @@ async def test_whoever_has_the_address_next_loses_nothing(house: FormerAddressSc
     theirs = await house.invites(house.globex)
     await house.postbox.asked_for()
     await move(NEW)
-    # As long as nobody has it, too.
+    # Also while nobody has the address.
     since = await house.invites(house.acme)
     next_holder = house.verified(OLD)
     initrode = house.tenants.add("initrode")
@@ -174,7 +178,7 @@ async def test_whoever_has_the_address_next_loses_nothing(house: FormerAddressSc
     assert house.said_of(since) == house.said_of(last) == [OLD, OLD]
     assert (house.row(next_holder)["email"], house.row(next_holder)["deactivated_at"]) == (OLD, None)
     assert len(await house.own(next_holder)) == 2
-    # Her mails are gone, among them the one that told the old address of the new one; those that came later wait.
+    # Her mails are removed, also the mail that told the old address about the new one. Later mails still wait.
     mails = [Mail.of_job(job.payload) for job in await house.postern.foundation.jobs.claim(["mail", "organization.mail"], 20, LEASE)]
     assert {mail.to for mail in mails} == {OLD}
     assert sorted("Yours" in mail.subject for mail in mails) == [False, False, True]
@@ -199,7 +203,7 @@ async def test_so_it_is_when_a_service_or_a_directory_deletes_the_account(
     assert house.invitation(sent) == ("cancelled", NOBODY)
     after = dump(house.people, database_url)
     assert [value for value in (OLD, NEW) if value in after] == []
-    # Whoever is invited there later is somebody else.
+    # A later invitation to the address is for another person.
     since = await house.invites(house.acme)
     await house.finish()
     assert house.invitation(since) == ("pending", OLD)
@@ -226,7 +230,7 @@ async def test_an_address_that_somebody_came_back_to_is_theirs_up_to_the_end(hou
     await house.goes(rita)
     assert house.invitation(sent) == ("cancelled", NOBODY)
     assert [value for value in (OLD, NEW) if value in dump(house.people, database_url)] == []
-    # And what they gave up twice, up to the second time.
+    # An address that was given up twice counts up to the second time.
     ruth, move = await house.by_herself()
     await move(NEW)
     await move(OLD)
@@ -260,7 +264,7 @@ async def test_what_nobody_has_proved_does_not_count_afterwards_either(house: Fo
 
 
 async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(house: FormerAddressScene) -> None:
-    """The service has chosen another spelling."""
+    """The service has chosen another spelling, so the address must be proved again."""
     rita, move = await house.by_a_service()
     sent = await house.invites(house.globex)
     await move(OLD.upper())
@@ -271,7 +275,7 @@ async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(ho
 
 
 async def test_forgetting_gives_up_no_address(house: FormerAddressScene) -> None:
-    """What the request takes away, it remembers itself."""
+    """The request to be forgotten keeps the address itself."""
     rita = house.verified(OLD)
     (await house.forget(rita, by=house.governor)).ok()
     assert house.former() == []

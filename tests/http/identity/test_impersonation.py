@@ -1,4 +1,4 @@
-"""Acting in a user's name: who may, for how long, what is refused, and what the audit log records of it."""
+"""Impersonation: the people who may, its duration, the refused requests, and its audit entries."""
 
 import base64
 import json
@@ -95,7 +95,7 @@ async def test_a_platform_owner_acts_as_a_user_for_an_hour_and_on_record(house: 
     assert str(entry["id"]) == begun["audit_log_id"]
     assert (entry["actor_id"], entry["impersonator_id"], entry["target_id"]) == (house.owner.user, None, str(house.user.user))
     assert (entry["details"]["reason"], entry["details"]["impersonation_session"]) == (REASON, begun["session_id"])
-    # What was written about a person stands where it can be forgotten.
+    # Text about a person is kept in a table from which it can be deleted.
     (kept,) = house.people.rows("select details from audit_entries where action = 'security.impersonation.started'")
     assert set(kept["details"]) == {"impersonation_session", "expires_at"}
     assert entry["address"] == "192.0.2.1"
@@ -166,7 +166,7 @@ KEPT = ("api_keys", "client_secrets", "invitations", "memberships", "roles", "re
 
 
 async def test_nothing_that_outlives_it_is_made_or_given_while_impersonating(house: ImpersonationScene, postern: Postern) -> None:
-    """The owner in whose name it is tried may do all of this, and does so afterwards: the requests are good ones."""
+    """The impersonated owner may make all these requests, and does so afterwards, so the requests themselves are good."""
     tenants = Tenants(postern, house.people)
     acme = tenants.add("acme")
     tenants.join(house.user, acme, "owner")
@@ -355,7 +355,7 @@ async def test_an_organization_of_the_users_can_be_named(house: ImpersonationSce
 
 
 async def test_a_request_about_an_organization_is_on_its_own_record(house: ImpersonationScene) -> None:
-    """The session may be in another organization, or in none: the people of this one see who has been there."""
+    """The session may be in another organization or in none. The request's own organization sees the impersonator in its log."""
     acme = house.organization("acme")
     begun = await house.begin()
     for path, status in (("/api/organizations/acme/members", 200), ("/api/organizations/acme/audit-log", 403), ("/api/user", 200)):
@@ -364,7 +364,7 @@ async def test_a_request_about_an_organization_is_on_its_own_record(house: Imper
 
 
 async def test_a_request_that_is_refused_at_the_door_is_on_record_too(house: ImpersonationScene) -> None:
-    """Or an impersonator could find out in somebody's name what there is. An organization that has nothing to do with it keeps its log."""
+    """Otherwise an impersonator could probe in the person's name, unrecorded. An organization that is not concerned gets no entry."""
     theirs = house.organization("theirs", member=False)
     mine = house.organization("mine")
     platform, inside = (await house.begin())["access_token"], (await house.begin(org_slug="mine"))["access_token"]
@@ -400,7 +400,7 @@ async def test_an_organization_that_is_not_the_users_or_not_active_is_refused(ho
 
 
 class Mall(ImpersonationScene):
-    """Acme with a shop that the user uses, and an app that others do; globex, halted, with a shop that they use."""
+    """Acme with a shop that the user uses, and an app that only others use; globex, suspended, with a shop that the user uses."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -437,7 +437,7 @@ async def test_a_service_that_the_user_uses_can_be_named_and_is_seen_as_they_see
     profile = await mall.client.get("/api/user", token=begun["access_token"])
     assert (profile.json()["org"], profile.json()["service"]) == ("acme", "shop")
     assert mall.log.events("request")[0]["db_round_trips"] == 3
-    # Nor does it look as if they had been there.
+    # No record looks as if the person had been there.
     assert mall.people.rows("select * from service_users order by service_id") == before
     assert mall.people.rows("select * from login_events") == []
     entries = mall.audited()
@@ -453,7 +453,7 @@ async def test_a_service_that_the_user_uses_can_be_named_and_is_seen_as_they_see
 
 
 async def test_a_service_that_the_user_does_not_use_is_refused_whether_there_is_one_or_not(mall: Mall) -> None:
-    # Being a member of the organization does not make one a user of its services.
+    # A member of the organization is not thereby a user of its services.
     mall.tenants.join(mall.user, mall.acme, "admin")
     refusals = set()
     for body in (
@@ -562,7 +562,7 @@ async def test_what_it_costs_in_round_trips(house: ImpersonationScene) -> None:
     begun = await house.begin()
     await house.client.get("/api/user", token=begun["access_token"])
     await house.client.get("/api/user", token=await house.people.token(house.user))
-    # The caller, the user, the commit; each request in a user's name one more, for the record.
+    # The caller, the user, the commit. Each impersonated request takes one more round trip, for its audit entry.
     assert [entry["db_round_trips"] for entry in house.log.events("request")] == [3, 2, 1]
 
 

@@ -1,4 +1,4 @@
-"""A domain has the same name whichever dot somebody types in it, and in whichever letters: one address, one account."""
+"""A domain is the same in any spelling of its dots and letters: one address, one account."""
 
 from pathlib import Path
 from typing import Final
@@ -27,7 +27,7 @@ async def test_another_dot_registers_nobody_beside_the_owner(postern: Postern, p
     answer = await client.post("/api/auth/register", {"email": address, "password": "three wet matches"})
     assert (answer.status, answer.error_code) == (known.status, known.error_code)
     assert [row["id"] for row in people.rows("select id from users")] == [ada.user]
-    # And whoever types it comes in.
+    # A person who types this spelling can sign in.
     assert (await client.post("/api/auth/login", {"email": address, "password": PASSWORD})).status == 200
     await Postbox(postern).empty()
 
@@ -43,7 +43,7 @@ async def test_an_account_that_was_made_with_another_dot_has_the_plain_key(poste
 
 
 async def test_accounts_of_the_release_before_keep_signing_in(postern: Postern, people: People, database_url: str) -> None:
-    """Of two for one address, the one with the plain dot has it."""
+    """If two accounts have one address, the account with the plain dot keeps it."""
     client = unlimited(postern)
     ada, eve = await people.with_password(PASSWORD, "ada@corp.example.com"), await people.with_password(PASSWORD, "eve@corp.example.com")
     double = await people.with_password(PASSWORD, "x@corp.example.com")
@@ -76,7 +76,7 @@ async def test_accounts_of_the_release_before_keep_signing_in(postern: Postern, 
         (row,) = people.rows("select email_key, pending_email_key from users where id = %s", person.user)
         assert (row["email_key"], row["pending_email_key"]) == (Email(f"i@{domain}").key, Email(f"p@{domain}").key)
         assert row["email_key"].isascii()
-    # Nobody has given anything up. Texts have a former address as it was written.
+    # Nobody has given up an address here. Texts contain a former address as it was written.
     assert people.rows("select status from join_requests") == [{"status": "pending"}]
     former = {row["email_key"] for row in people.rows("select email_key from former_addresses where user_id = %s", asking)}
     assert former == {f"old@{domains[0]}", Email(f"old@{domains[0]}").key}

@@ -1,4 +1,4 @@
-"""The second factor over HTTP: the shapes of the API, every refusal, the limits, and what each request costs the database."""
+"""The second factor over HTTP: the shapes of the API, every refusal, the limits, and the round trips of each request."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -30,12 +30,12 @@ CHANGES = [("POST", SET_UP), ("POST", VERIFY), ("DELETE", DISABLE), ("POST", REN
 
 @pytest.fixture
 def unlimited(postern: Postern) -> Client:
-    """The limits by address have tests of their own."""
+    """Settings without the limits by address. Other tests cover these limits."""
     return Client(build_application(postern, replace(SETTINGS, rate_limits=False)))
 
 
 class SecondFactorClient:
-    """One person at the second factor's doors."""
+    """One person who calls the endpoints of the second factor."""
 
     def __init__(self, client: Client, token: str) -> None:
         self.client = client
@@ -120,12 +120,12 @@ async def test_a_set_up_belongs_to_the_session_that_began_it(unlimited: Client, 
     elsewhere.secret = here.secret
     not_here = (400, "BAD_REQUEST", "MFA is not set up: set it up first")
     assert refused(await elsewhere.verify()) == not_here
-    # Whoever begins another one replaces it, and has to confirm that one.
+    # Another set-up replaces the first, and must be confirmed itself.
     await elsewhere.set_up()
     assert refused(await here.verify()) == not_here
     assert (await here.status()) == {"enabled": False, "has_backup_codes": False}
     assert (await elsewhere.verify()).status == 200
-    # Where nobody has shown it yet, it is asked for first.
+    # A session that has not shown the second factor is asked for it first.
     assert refused(await here.verify())[:2] == (401, "REAUTHENTICATION_REQUIRED")
     people.change("update sessions set second_factor_at = now()")
     assert refused(await here.verify()) == (400, "BAD_REQUEST", "MFA is already enabled")
@@ -161,7 +161,7 @@ HOSTILE_BODIES: Sequence[Any] = [
 
 async def test_what_is_no_code_is_a_400_and_counts_as_no_attempt(ada: SecondFactorClient) -> None:
     await ada.set_up()
-    # More than the person's own limit would bear.
+    # More requests than the person's own limit allows.
     assert len(HOSTILE_BODIES) > CODES_AT_SET_UP.burst
     for body in HOSTILE_BODIES:
         answer = await ada.call("POST", VERIFY, body)
@@ -314,7 +314,7 @@ async def test_a_fault_in_the_middle_leaves_it_as_it_was(unlimited: Client, peop
     walking = await walker(unlimited, people)
     await walking.set_up()
     with psycopg.connect(database_url, autocommit=True) as connection:
-        # The last of what enabling writes.
+        # The last row that enabling writes.
         connection.execute("alter table jobs rename to jobs_away")
         try:
             assert (await walking.verify()).status == 500
@@ -326,7 +326,7 @@ async def test_a_fault_in_the_middle_leaves_it_as_it_was(unlimited: Client, peop
     assert (await walking.verify()).status == 200
 
 
-# With the caller's own question, and without the limits by address, each of which costs one more.
+# The caller's own look-up included, and without the limits by address, each of which takes one more.
 ROUND_TRIPS = {("GET", STATUS): 2, ("POST", SET_UP): 4, ("POST", VERIFY): 6, ("POST", RENEW): 5, ("DELETE", DISABLE): 5}
 
 
@@ -350,7 +350,7 @@ async def test_round_trips(unlimited: Client, people: People, log: CapturedLog) 
 
 @pytest.mark.parametrize("step", ["enabled", "new codes"])
 async def test_the_account_is_held_before_its_second_factor(unlimited: Client, people: People, database_url: str, step: str) -> None:
-    """As whoever deletes or forgets it takes the two: the backup codes name it."""
+    """Deleting or forgetting an account takes the two locks in this order, too, since backup codes refer to the account."""
     person = people.add()
     ada = await walker(unlimited, people, person)
     await ada.set_up()

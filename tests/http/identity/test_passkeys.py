@@ -1,4 +1,4 @@
-"""Passkeys by the API: added, named, removed, signed in with; and everything that is refused."""
+"""Passkeys by the API: added, named, removed, used to sign in; and every refusal."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ SECOND_FACTOR, STATUS, DISABLE = "/api/user/mfa/passkeys", "/api/user/mfa/status
 
 @dataclass
 class Owner:
-    """Somebody with a session, and what they do with passkeys."""
+    """A person with a session, who manages passkeys."""
 
     client: Client
     people: People
@@ -108,7 +108,7 @@ async def test_the_options_for_a_new_one(ada: Owner) -> None:
     passkey, _ = await ada.add()
     (excluded,) = (await ada.options())["excludeCredentials"]
     assert excluded == {"id": b64(passkey.credential_id), "type": "public-key", "transports": ["internal", "hybrid"]}
-    # Nothing that was kept of a challenge finds it again.
+    # The kept data of a challenge do not reveal the challenge.
     kept = ada.people.rows("select digest from passkey_challenges")
     assert options["challenge"].encode() not in b"".join(row["digest"] for row in kept)
 
@@ -176,7 +176,7 @@ async def test_it_signs_in_and_counts_as_two_factors(ada: Owner, algorithm: int)
     (kept,) = ada.people.rows("select last_used_at, sign_count from passkeys where id = %s", id_)
     assert kept["last_used_at"] is not None
     assert kept["sign_count"] == 0
-    # So it may do what needs a fresh proof.
+    # So the session may make requests that need a fresh proof.
     assert (await ada.client.post(OPTIONS, token=token)).status == 200
     assert (await ada.client.post("/api/auth/refresh", {"refresh_token": answer.json()["refresh_token"]})).status == 200
 
@@ -274,10 +274,10 @@ async def test_the_challenge_is_the_sessions_own_and_works_once(ada: Owner, bob:
     assert (await bob.send(credential)).status == 409
     assert (await ada.send(credential)).status == 201
     assert (await ada.send(credential)).status == 409
-    # A new challenge, and the same key: whoever has it already.
+    # A new challenge with a key that some account has already.
     for who in (ada, bob):
         assert (await who.send(passkey.create(await who.options()))).status == 409
-    # A sign-in's challenge makes no passkey, and the other way round.
+    # A challenge for a sign-in cannot add a passkey, and the other way round.
     assert (await ada.send(Passkey.made().create({**await ada.options(), "challenge": (await ada.request())["challenge"]}))).status == 409
     stolen = {**await ada.request(), "challenge": (await ada.options())["challenge"]}
     assert (await ada.client.post(SIGN_IN, {"credential": passkey.get(stolen)})).status == 401
@@ -323,7 +323,7 @@ async def test_nobody_has_more_than_twenty_five(ada: Owner) -> None:
 
 
 async def test_a_session_that_ends_meanwhile_adds_none(ada: Owner, database_url: str) -> None:
-    """Whoever ends all access must not find a passkey afterwards that was under way."""
+    """When all access is ended, a passkey that was under way must not stay behind."""
     credential = Passkey.made().create(await ada.options())
     answers: list[Received] = []
 
@@ -398,7 +398,7 @@ async def test_whoever_is_deleted_meanwhile_adds_none(ada: Owner, monkeypatch: p
     credential = Passkey.made().create(await ada.options())
     gone = "delete from users where id = %s"
     meanwhile(monkeypatch, AccountRows, "hold", lambda: ada.people.change(gone, ada.person.user))
-    # Before anything is held: the statement that holds travels with the next one.
+    # Before any row is locked: the locking statement is sent together with the next one.
     assert (await ada.send(credential)).status == 409
     assert ada.people.rows("select from passkeys") == []
 
@@ -445,14 +445,14 @@ async def test_what_is_wrong_with_an_answer_is_refused_and_logged(ada: Owner, ma
     assert (answer.status, answer.json()["error"]) == (401, "This passkey was not accepted")
     (event,) = ada.people.rows("select user_id, provider, reason from login_events")
     assert event == {"user_id": ada.person.user, "provider": "passkey", "reason": "wrong_passkey"}
-    # The challenge is used up by it.
+    # The refused answer has used the challenge up.
     assert (await ada.client.post(SIGN_IN, {"credential": passkey.get(options)})).status == 401
     assert (await ada.sign_in(passkey)).status == 200
 
 
 @pytest.mark.parametrize(("made", "then"), [(GOOD, GOOD | ELIGIBLE | BACKED_UP), (GOOD | ELIGIBLE, GOOD)])
 async def test_one_that_says_otherwise_whether_it_may_be_copied_is_refused(ada: Owner, made: int, then: int) -> None:
-    """Web Authentication, section 7.2: what a session says of its key rests on it."""
+    """Web Authentication, section 7.2. A session's record of its key relies on this flag."""
     passkey, _ = await ada.add(Passkey.made(flags=made))
     assert (await ada.sign_in(replace(passkey, flags=then))).status == 401
     (event,) = ada.people.rows("select user_id, reason from login_events")
@@ -517,7 +517,7 @@ async def test_a_counter_that_goes_back_is_refused_and_told(ada: Owner) -> None:
     passkey, id_ = await ada.add(Passkey.made(counts=True, counter=5))
     assert (await ada.sign_in(passkey)).status == 200
     assert ada.people.rows("select sign_count from passkeys") == [{"sign_count": 6}]
-    # The same number again, a lower one, and none: all of them are a copy's.
+    # The same counter again, a lower one, and none: each shows a copy of the key.
     for counter in (5, 1):
         passkey.counter = counter
         assert (await ada.sign_in(passkey)).status == 401
@@ -547,7 +547,7 @@ async def test_fifty_with_one_answer_open_one_session(ada: Owner) -> None:
 
 
 async def test_of_two_uses_with_one_counter_one_signs_in(ada: Owner) -> None:
-    """A copy that is used at the same moment: both are higher than what is kept, and one of them stands."""
+    """A copy is used at the same moment. Both counters are higher than the kept one, but only one is accepted."""
     passkey, _ = await ada.add(Passkey.made(counts=True))
     first, second = replace(passkey).get(await ada.request()), replace(passkey).get(await ada.request())
     statuses: list[int] = []
@@ -584,12 +584,12 @@ async def test_what_changes_while_an_answer_is_checked_counts(ada: Owner, change
 
 
 async def test_what_it_opened_ends_when_it_is_removed(ada: Owner) -> None:
-    """As with a new password: a thief who came in by it is out, and the owner goes on here."""
+    """As with a new password: a thief who signed in by the passkey is out, and the owner's session goes on."""
     stolen, id_ = await ada.add()
     kept, other = await ada.add()
     thief = (await ada.sign_in(stolen)).json()
     ada.people.change("update users set pending_email = 'thief@evil.example', pending_email_key = 'thief@evil.example'")
-    # Opened from the owner's own session: it goes on, too.
+    # This session was opened from the owner's own, so it goes on, too.
     tenants = Tenants(ada.postern, ada.people)
     acme = tenants.add("acme")
     tenants.join(ada.person, acme)
@@ -605,7 +605,7 @@ async def test_what_it_opened_ends_when_it_is_removed(ada: Owner) -> None:
     assert ada.people.rows("select pending_email from users") == [{"pending_email": None}]
     mail = (await Postbox(ada.postern).empty())[-1]
     assert "all other devices were signed out" in " ".join(mail.text.split())
-    # Removed in the session that it opened itself, that one goes on.
+    # When the passkey is removed in a session that it opened itself, that session goes on.
     own = (await ada.sign_in(kept)).json()["access_token"]
     await ada.add()
     assert (await ada.client.request("DELETE", f"{PASSKEYS}/{other}", token=own)).status == 204
@@ -626,7 +626,7 @@ async def test_passkeys_go_with_the_account(ada: Owner) -> None:
     assert ada.people.rows("select from passkeys") == []
 
 
-# With the caller's question and that of the fresh proof, and without the limits by address, which cost one more.
+# The look-ups of the caller and of the fresh proof included, and without the limits by address, which take one more.
 ROUND_TRIPS = [(OPTIONS, 4), (PASSKEYS, 4), (SIGN_IN_OPTIONS, 1), (SIGN_IN, 5), ("list", 2), ("remove", 6)]
 
 
@@ -659,7 +659,7 @@ async def test_signing_in_to_a_service(ada: Owner) -> None:
 
 @dataclass
 class Protected(Owner):
-    """Somebody with a password, and passkeys that are asked for after it."""
+    """A person with a password, and with passkeys as the second factor."""
 
     codes: list[str] = field(default_factory=list)
 
@@ -686,7 +686,7 @@ async def test_passkeys_become_the_second_factor_and_bring_backup_codes(carol: P
     answer = await carol.turn_on()
     assert (answer.status, answer.json()["error"]) == (400, "You have no passkey: add one first")
     passkey, _ = await carol.add()
-    # One that only signs in is no second factor: the password alone is still enough.
+    # A passkey that only signs in is no second factor: the password alone is still enough.
     assert await carol.status() == {"enabled": False, "has_backup_codes": False}
     assert "mfa_required" not in (await carol.login()).json()
     answer = await carol.turn_on()
@@ -704,9 +704,9 @@ async def test_passkeys_become_the_second_factor_and_bring_backup_codes(carol: P
     verified = await carol.browser.verify(preauth, carol.codes[0])
     assert verified.status == 200, verified.body
     assert (await carol.browser.verify((await carol.login()).json()["access_token"], carol.codes[0])).status == 401
-    # Alone, it needs nothing else.
+    # A sign-in by passkey alone needs no second factor.
     assert (await carol.sign_in(passkey)).status == 200
-    # A new one is what the others are.
+    # A new passkey has the same use as the others.
     await carol.add()
     listed = (await carol.client.get(PASSKEYS, token=carol.token)).json()
     assert [one["second_factor"] for one in listed["passkeys"]] == [True, True]
@@ -749,7 +749,7 @@ async def with_app(who: Owner) -> Received:
 
 async def test_an_app_beside_passkeys_needs_a_fresh_proof_of_them(carol: Protected) -> None:
     _, id_ = await carol.add()
-    # Begun by somebody with the open session, before it was on.
+    # A set-up that somebody with the open session began before the second factor was on.
     pending = (await carol.client.post("/api/user/mfa/setup", token=carol.token)).json()["secret"]
     await carol.turn_on()
     code = pyotp.TOTP(pending).now()
@@ -763,7 +763,7 @@ async def test_an_app_beside_passkeys_needs_a_fresh_proof_of_them(carol: Protect
     added = await with_app(carol)
     assert added.status == 200, added.body
     assert len(added.json()["backup_codes"]) == 10
-    # Now the app stays when the passkey goes.
+    # Now the app stays when the passkey is removed.
     assert (await carol.client.request("DELETE", f"{PASSKEYS}/{id_}", token=carol.token)).status == 204
     assert await carol.status() == {"enabled": True, "has_backup_codes": True}
 
@@ -812,7 +812,7 @@ async def test_an_installation_that_cannot_have_them_says_why(ada: Owner, host: 
     ):
         assert answer.status == 400
         assert answer.json()["error"].startswith("Passkeys need an installation whose base URL")
-    # They can still be looked at, and removed.
+    # The passkeys can still be listed and removed.
     assert (await ada.client.get(PASSKEYS, token=ada.token)).json()["total"] == 1
 
 
@@ -827,7 +827,7 @@ async def test_round_trips_of_turning_it_on(carol: Protected, log: CapturedLog) 
 
 
 async def test_an_app_that_is_confirmed_while_passkeys_are_turned_on_does_not_slip_in(carol: Protected) -> None:
-    """Whoever of the two comes first, the other one is refused."""
+    """Whichever request is first, the other is refused."""
     await carol.add()
     pending = (await carol.client.post("/api/user/mfa/setup", token=carol.token)).json()["secret"]
     answers: dict[str, Received] = {}
@@ -885,7 +885,7 @@ async def test_a_fresh_proof_is_the_sessions_own(carol: Protected, bob: Owner) -
     passkey, _ = await carol.add()
     bobs, _ = await bob.add()
     carol.grow_old()
-    # Bob's passkey, a challenge of his session, and one for signing in.
+    # Bob's passkey, a challenge of his session, and a challenge for a sign-in.
     assert (await prove(carol, bobs)).status == 401
     his = (await bob.client.post(f"{REAUTHENTICATE}/options", token=bob.token)).json()
     for options in (his, await carol.request()):

@@ -1,4 +1,4 @@
-"""People's data: who may have it, who may have it forgotten, and that nothing is left then."""
+"""People's data: the callers who may export it, the callers who may forget a person, and proof that nothing is left."""
 
 import json
 import re
@@ -106,7 +106,7 @@ class PrivacyScene(Inviting):
         return Purger(FORGET_JOB, Purge(foundation.unit_of_work, remains, forget_job), workplace, name="forgetter")
 
     async def finish(self) -> None:
-        """What the job does."""
+        """Does the work of the job."""
         await finish_forgetting(self.postern, self.people)
 
 
@@ -175,7 +175,7 @@ async def test_a_person_has_all_that_is_kept_about_them(house: PrivacyScene) -> 
         "last_used_at": None,
     }
     assert (package["oauth_identities"], package["directory_profiles"]) == ([], [])
-    # One's own export needs no record, and costs two waits for the database.
+    # A person's own export needs no audit entry, and takes two round trips.
     assert house.audited("user.exported") == []
 
 
@@ -199,13 +199,13 @@ async def test_an_owner_has_what_belongs_to_their_organization_alone(house: Priv
     package = (await house.export(bob, by=house.ada)).ok()
     assert [one["organization_slug"] for one in package["memberships"]] == ["acme"]
     assert (package["login_events_count"], len(package["login_events"]), package["mfa_events"]) == (1, 1, [])
-    # Somebody whom they added themselves has not told them how old the account is.
+    # An organization that added a person itself does not learn how old the account is.
     assert package["created_at"] == package["memberships"][0]["joined_at"]
     house.came(bob, "accepted")
     assert (await house.export(bob, by=house.ada)).ok()["created_at"] != package["created_at"]
     (entry, _) = house.audited("user.exported")
     assert (entry["organization_id"], entry["actor_id"], entry["target_id"]) == (house.acme.id, house.ada.user, str(bob.user))
-    # A platform owner has all of it, and that is on record in the platform's log.
+    # A platform owner gets all data, and the platform's log records that.
     whole = (await house.export(bob, by=house.governor)).ok()
     assert (whole["login_events_count"], len(whole["mfa_events"]), len(whole["memberships"])) == (7, 1, 2)
     assert house.audited("user.exported")[-1]["organization_id"] is None
@@ -248,7 +248,7 @@ async def test_an_owner_sees_the_identities_that_belong_to_their_organization_al
             """,
             *(bob.user, str(own), own, f"at {tenant.slug}'s", own),
         )
-        # And one at a provider of everybody's, which lets a service of the organization do something there.
+        # An identity at a shared provider, which a service of the organization may use there.
         house.people.connect(bob, shared, subject=f"for {tenant.slug}")
         house.people.change(
             """
@@ -266,7 +266,7 @@ async def test_an_owner_sees_the_identities_that_belong_to_their_organization_al
 
     assert await subjects(house.ada) == seen[house.acme]
     assert await subjects(house.rival) == seen[house.globex]
-    # An owner of two sees what belongs to both, or to the one that they are signed in to.
+    # An owner of two organizations sees the data of both, or of the one that their session is in.
     house.tenants.join(house.ada, third, "owner")
     assert await subjects(house.ada) == seen[house.acme] | seen[third]
     assert await subjects(house.tenants.session(house.ada, third), third) == seen[third]
@@ -304,7 +304,7 @@ async def test_an_owner_counts_only_where_their_organization_lets_them_in(house:
         await refused()
         house.people.change(f"update all_organizations set {back} where id = %s", house.acme.id)
     house.people.change("update all_organizations set session_hours = 1 where id = %s", house.acme.id)
-    # A code is a fresh proof, and makes the session no younger.
+    # A code is a fresh proof, and does not change the start of the session.
     house.people.change(
         "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')",
         house.ada.user,
@@ -328,18 +328,19 @@ async def test_an_owner_may_belong_to_other_organizations(house: PrivacyScene) -
     third = house.tenants.add("third")
     for tenant, role in ((house.globex, "admin"), (third, "member")):
         house.tenants.join(house.ada, tenant, role)
-        # They ask for a second factor at once, which is no matter of acme's.
+        # This sign-in on the platform at once asks for a second factor, which does not concern acme.
         house.people.change(
             "update organizations set mfa_required_since = now() - interval '1 year', mfa_grace_days = 0 where id = %s", tenant.id
         )
     package = (await house.export(bob, by=house.ada)).ok()
     assert [one["organization_slug"] for one in package["memberships"]] == ["acme"]
-    # Whom another organization has, too, its owner alone forgets there; an administrator's or a member's place opens nothing.
+    # If another organization also has the person, only that organization's owner could forget them there. An administrator or a member
+    # cannot.
     house.tenants.join(bob, third)
     assert (await house.forget(bob, by=house.ada)).status == 403
     assert house.is_untouched(bob)
     house.people.change("delete from memberships where user_id = %s and org_id = %s", bob.user, third.id)
-    # Nor does it where bob is no member, and uses a service.
+    # Nor if Bob is no member, but uses a service.
     now = house.postern.foundation.clock.now()
     house.tenants.uses(bob, house.tenants.service(third, "shop"), first=now, last=now)
     assert (await house.forget(bob, by=house.ada)).status == 403
@@ -407,10 +408,10 @@ async def test_a_person_is_forgotten(house: PrivacyScene) -> None:
     assert row["email_key"] == row["email"]
     assert row["password_hash"] is row["language"] is row["email_verified_at"] is None
     assert row["deactivated_at"] is not None
-    # From here on nothing of theirs works.
+    # From here on none of the person's credentials works.
     assert (await house.request("GET", "/api/user", by=bob)).status == 401
     assert house.people.rows("select from sessions where user_id = %s", bob.user) == []
-    # What happened stays, and says nothing about them.
+    # The audit entries stay, without data about the person.
     package = (await house.export(bob, by=house.governor)).ok()
     assert package["login_events_count"] == 3
     shown = {(one["ip_address"], one["user_agent"], one["geo_city"]) for one in package["login_events"]}
@@ -420,7 +421,7 @@ async def test_a_person_is_forgotten(house: PrivacyScene) -> None:
     entries = house.audited("user.anonymized")
     assert {one["organization_id"] for one in entries} == {None, house.acme.id}
     assert {(one["actor_id"], one["target_id"]) for one in entries} == {(house.ada.user, str(bob.user))}
-    # The receipt is for those who asked and for platform owners.
+    # The receipt is for the people who asked and for platform owners.
     receipt = (await house.receipt(answer["request_id"], by=house.ada)).ok()
     assert (receipt["status"], receipt["user_id"], receipt["completed_at"]) == ("processing", str(bob.user), None)
     await house.finish()
@@ -436,27 +437,27 @@ async def test_it_waits_as_often_as_a_change_may(house: PrivacyScene) -> None:
     bob = house.member()
     await house.export(bob, by=house.ada)
     (await house.forget(bob, by=house.ada)).ok()
-    # Five, and one for the fresh proof.
+    # Five round trips, and one for the fresh proof.
     assert house.log.events("request")[-1]["db_round_trips"] <= 6
 
 
 async def test_a_tenant_forgets_nobody_who_did_not_come_by_themselves(house: PrivacyScene) -> None:
-    """The attacks of a tenant on a person whom it has made its member."""
+    """Attacks of a tenant on a person whom the tenant has made its member."""
     bob = house.member(came_by="added")
     refused = await house.forget(bob, by=house.ada)
     assert (refused.status, refused.error_code) == (403, "FORBIDDEN")
-    # In all organizations of theirs, or not at all.
+    # The person is forgotten in all their organizations, or not at all.
     house.came(bob, "accepted")
     house.tenants.join(bob, house.globex)
     house.came(bob, "accepted", house.globex)
     assert (await house.forget(bob, by=house.ada)).status == 403
     house.people.change("delete from memberships where user_id = %s and org_id = %s", bob.user, house.globex.id)
-    # A person who signs in to the services of others is not the tenant's.
+    # A person who signs in to other organizations' services cannot be forgotten by this tenant.
     shop = house.tenants.service(house.globex, "shop")
     house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
     assert (await house.forget(bob, by=house.ada)).status == 403
     house.people.change("delete from service_users")
-    # Somebody of no organization is nobody's.
+    # No tenant may forget a person without an organization.
     lonely = house.people.add()
     for asker in (house.ada, lonely):
         assert (await house.forget(lonely, by=asker)).status == 403
@@ -487,7 +488,7 @@ async def test_an_owner_forgets_an_account_that_came_to_be_through_them(house: P
 async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: PrivacyScene) -> None:
     bob, carol, dave = house.verified("bob@example.org"), house.verified("carol@example.org"), house.verified("dave@example.org")
     erin = house.verified("erin@example.org")
-    # With the token in the inviter's hands: nobody knows who accepted.
+    # The inviter has the token, so nobody knows who accepted.
     await house.accept((await house.invite(bob.email))["token"])
     await house.postbox.empty()
     await house.invite(carol.email)
@@ -497,7 +498,7 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Pr
     assert (await house.ask("POST", f"/{issued['invitation']['id']}/accept")).status == 200
     await house.invite(erin.email)
     assert (await house.accept((await house.own(erin))[0]["token"])).status == 200
-    # A mail server of the organization's own has read the link, whoever followed it.
+    # The organization's own mail server has read the link, so anybody may have followed it.
     house.people.change(
         "insert into mail_servers (id, org_id, host, port, username, from_email, sealed_password, created_at, updated_at)"
         " values (%s, %s, 'smtp.acme.example', 587, '', 'it@acme.example', '', now(), now())",
@@ -512,7 +513,7 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Pr
     assert (await house.accept(token)).status == 200
     # An invitation that makes the account.
     await house.accept((await house.invite("new@example.org"))["token"])
-    # One that makes the account of whoever read the mail.
+    # An invitation that makes the account of the mail's reader.
     house.people.change("delete from mail_servers")
     await house.postbox.empty()
     await house.invite("reader@example.org")
@@ -540,7 +541,7 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Pr
     (await house.request("POST", "/api/organizations", {"slug": "own", "name": "Own"}, by=founder)).ok()
     house.people.change("update all_organizations set status = 'active'")
     assert house.people.rows("select came_by from memberships where user_id = %s", founder.user) == [{"came_by": "founded"}]
-    # Their only organization is their own: they may have themselves forgotten, and no log keeps where from.
+    # The person's only organization is their own. They may have themselves forgotten, and no log keeps their address.
     assert (await house.forget(founder, by=founder)).status == 200
     assert house.people.rows("select from audit_personal where actor_id = %s", founder.user) == []
 
@@ -567,7 +568,7 @@ _TOLD: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
 async def test_two_who_did_something_to_each_other_are_forgotten_in_one_order(
     house: PrivacyScene, database_url: str, newest: LiteralString, hold: LiteralString
 ) -> None:
-    """What each did is found from both sides."""
+    """Each person's entries are found from both sides, in the same order of locks."""
     bob, carol = house.member(), house.member("carol")
     for by, about in ((carol, bob), (bob, carol)):
         actor, target = Actor(UserId(by.user), address="192.0.2.1"), Target("user", str(about.user))
@@ -608,7 +609,7 @@ async def test_nobody_comes_back_to_an_account_that_was_forgotten(house: Privacy
     with pytest.raises(Exception, match="forgotten"):
         await house.postern.platform.account_administration.activate(Email(gone), "root")
     assert house.row(bob)["deactivated_at"] is not None
-    # The address is free, and whoever has it now has nothing of what was.
+    # The address is free again, and its next holder gets nothing of the old account.
     answer = await house.client.post("/api/auth/register", {"email": bob.email, "password": PASSWORD})
     assert answer.status == 200
     await house.finish()
@@ -656,14 +657,14 @@ async def test_more_than_the_request_does_is_shown_nowhere_and_done_by_the_job(h
     assert before["b"] >= 600 - MOST_AT_ONCE
     package = (await house.export(bob, by=house.governor)).ok()
     assert {one["ip_address"] for one in package["login_events"]} == {FORGOTTEN_ADDRESS}
-    # Those that the job has not reached yet are at the end of this list, and in the log of the organization.
+    # Entries that the job has not reached yet are at the end of this list, and in the log of the organization.
     put(house.postern.identity.privacy, most_logins=100_000)
     package = (await house.export(bob, by=house.governor)).ok()
     assert package["login_events_count"] == len(package["login_events"]) == MOST_AT_ONCE + 600
     assert {(one["ip_address"], one["user_agent"], one["geo_country"]) for one in package["login_events"]} == {
         (FORGOTTEN_ADDRESS, "anonymized", None)
     }
-    # As if the request had done nothing of it.
+    # As if the request itself had deleted nothing.
     house.people.change(
         "insert into audit_personal select id, actor_id, '198.51.100.7', 'Netscape 4', '{}', '' from audit_entries"
         " where actor_id = %s on conflict do nothing",
@@ -685,7 +686,7 @@ async def test_the_forgetter_does_it_by_itself_and_takes_up_what_was_left(house:
     first = (await house.forget(bob, by=house.ada)).ok()["request_id"]
     second = (await house.forget(carol, by=house.ada)).ok()["request_id"]
     house.people.change("update jobs set created_at = now() - interval '1 minute'")
-    # As if an operator had deleted the job of the second.
+    # As if an operator had deleted the job of the second person.
     house.people.change("delete from jobs where kind = %s and payload ->> 'privacy' = %s", FORGET_JOB, second)
     house.people.change("update privacy_requests set requested_at = now() - interval '1 hour' where id = %s", UUID(second))
     async with trio.open_nursery() as nursery:
@@ -705,12 +706,12 @@ async def test_an_operator_may_do_what_platform_owners_may(house: PrivacyScene) 
     assert (exported.export.account.email.address, [page async for page in exported.logins]) == (bob.email, [])
     request = await privacy.forget(UserId(bob.user), operator, SYSTEM)
     assert request.requested_by is None
-    # Who the operator was stands apart, with what is known of the person. It goes with the export's entry, and stays with this one.
+    # The operator's name is kept apart from the entry, with the personal data. It goes with the export's entry, and stays with this entry.
     assert house.audited("user.exported")[0]["details"] == {}
     assert {one["details"].get("operator") for one in house.audited("user.anonymized")} == {"root", None}
     with pytest.raises(NotFound):
         await privacy.find(Email(bob.email))
-    # Who asked is nobody, and so nobody but platform owners has the receipt.
+    # No person asked, so only platform owners may see the receipt.
     assert (await house.receipt(str(request.id), by=house.ada)).status == 404
     assert (await house.receipt(str(request.id), by=house.governor)).ok()["requested_by"] is None
 
@@ -720,7 +721,7 @@ async def test_an_operator_may_do_what_platform_owners_may(house: PrivacyScene) 
 EMAIL, NEW, OLD = "bob@forget-me.example", "bobs-new@forget-me.example", "bobs-old@forget-me.example"
 VALUES: Final = (EMAIL, NEW, OLD, "bobs toaster", "203.0.113.77", "netscape 4.7", "kleinkleckersdorf", "because bob asked")
 
-# What signing in with the address, the device and so on would leave behind.
+# Rows that a sign-in with the address, the device and so on would leave behind.
 _TRACES: Final = """
     update users
        set email = 'bob@forget-me.example', email_key = 'bob@forget-me.example', pending_email = 'bobs-new@forget-me.example',
@@ -740,10 +741,10 @@ _TRACES: Final = """
 
 
 async def furnish(house: PrivacyScene) -> Person:
-    """Bob, whose address and other things stand wherever they can."""
+    """Adds Bob, with his address and other data in every place that can have them."""
     people = house.people
     bob = await people.with_password(PASSWORD, OLD)
-    # Under an earlier address he was invited, and came.
+    # He was invited at an earlier address, and accepted.
     await house.invite(OLD)
     (mail,) = await house.postbox.empty()
     assert (await house.accept(token_in(link_in(mail)))).status == 200
@@ -762,16 +763,16 @@ async def furnish(house: PrivacyScene) -> Person:
     reason = {"reason": "because bob asked"}
     session = (await house.request("POST", f"/api/platform/impersonate/{bob.user}", reason, by=house.governor)).ok()
     house.log.remember(session["access_token"], session["refresh_token"])
-    # He does something with a client that is remembered in the audit log.
+    # He acts with a client, so that the audit log keeps the client's name.
     answer = await house.client.request(
         "PATCH", "/api/user", body={"email": NEW}, token=await people.token(bob), headers=[("user-agent", "Netscape 4.7")]
     )
     assert answer.status == 200
-    # He is removed from globex, whose receiver repeats in its answer what it was told.
+    # He is removed from globex, whose webhook receiver repeats the event in its answer.
     house.tenants.join(bob, house.globex)
     assert (await house.request("POST", f"/api/organizations/globex/members/{bob.user}", by=house.rival)).status < 300
     people.change("update webhook_deliveries set response_body = 'thanks for bob@forget-me.example'")
-    # Mails that wait, one of which a server has refused, and one that is asked for.
+    # Waiting mails, one of which a server has refused, and a requested mail.
     async with house.postern.foundation.unit_of_work() as uow:
         refused = await uow.jobs.add(Mail(EMAIL, "Hello", "Hello", "Hello").as_job())
         await uow.jobs.add(AskedMail(AccountMail.RESET, Email(EMAIL.upper())).as_job())
@@ -782,8 +783,8 @@ async def furnish(house: PrivacyScene) -> Person:
 
 
 async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: PrivacyScene) -> None:
-    """Bob was invited under an address that somebody had later, and was forgotten with. The job would have found that invitation for
-    ever, as it would for an account of that address.
+    """Bob was invited at an address that another person had later, until that person was forgotten. A job that looked for the placeholder
+    of the address would find the invitation again and again.
     """
     bob = await furnish(house)
     nobody = house.people.add(NOBODY)
@@ -793,7 +794,7 @@ async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: Privac
             await house.finish()
     requests = house.people.rows("select completed_at, email_keys from privacy_requests")
     assert [(bool(one["completed_at"]), one["email_keys"]) for one in requests] == [(True, [])] * 3
-    # As an earlier release has left one.
+    # An account as an earlier release has left it.
     house.people.change("update privacy_requests set completed_at = null, email_keys = %s", [NOBODY])
     with trio.fail_after(20):
         await house.finish()
@@ -801,7 +802,7 @@ async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: Privac
 
 @pytest.mark.parametrize("proved", [False, True])
 async def test_an_account_takes_invitations_to_its_address_along_only_if_that_is_proved(house: PrivacyScene, *, proved: bool) -> None:
-    """Or whoever registers with the address of somebody else ends what others have sent there."""
+    """Otherwise a person could register with another's address, and end invitations that others have sent there."""
     await house.invite(OLD, by=house.rival, of=house.globex)
     somebody = house.people.add(OLD)
     if proved:
@@ -813,8 +814,8 @@ async def test_an_account_takes_invitations_to_its_address_along_only_if_that_is
 
 
 async def test_mails_for_an_account_go_with_it_though_nobody_has_proved_the_address(house: PrivacyScene) -> None:
-    """Sent or given up, by whichever server, and even if a request that was under way has queued it a moment later. What others send to
-    the address stays, and so does what is for the next account that has it.
+    """The account's mails are removed: sent or given up, by any server, and also a mail that a request has queued a moment later. Mails of
+    others to the address stay, and so do mails for the next account with the address.
     """
     somebody, next_one = house.people.add(EMAIL), house.people.add(OLD)
     people = house.people
@@ -829,7 +830,7 @@ async def test_mails_for_an_account_go_with_it_though_nobody_has_proved_the_addr
         stay = {
             await uow.jobs.add(of_others.as_job()),
             await uow.jobs.add(OrganizationMail(of_others, OrganizationId(house.globex.id)).as_job()),
-            # As the release before queued it: of one whose address is not proved, nobody can tell whose it is.
+            # As the release before queued it. Without a proof of the address, nobody can tell whose mail it is.
             await uow.jobs.add(AskedMail(AccountMail.RESET, Email(EMAIL)).as_job()),
             await uow.jobs.add(replace(own, account=UserId(next_one.user)).as_job()),
         }
@@ -860,7 +861,7 @@ async def test_a_dump_has_nothing_of_what_the_person_had(house: PrivacyScene, da
     await house.finish()
     after = dump(house.people, database_url)
     assert [value for value in VALUES if value in after] == []
-    # Nobody else has lost anything: the mail to ada waits, globex knows that it invited somebody, and the chains are whole.
+    # Nobody else has lost data: the mail to Ada waits, globex still has the entry of the invitation, and the chains are whole.
     mails = [Mail.of_job(job.payload).to for job in await house.postern.foundation.jobs.claim(["mail"], 10, LEASE)]
     assert mails == [house.ada.email]
     sent = house.people.rows("select status, email from invitations where org_id = %s", house.globex.id)
@@ -929,7 +930,7 @@ async def test_what_others_have_begun_with_an_address_that_contains_it_goes_on(h
 
 
 async def test_what_receivers_repeat_of_invitations_is_shown_no_more_and_goes(house: PrivacyScene) -> None:
-    """Once the invitation names nobody, nothing leads from the person to its events."""
+    """Once the invitation names nobody, no reference leads from the person to the invitation's events."""
     ann = house.people.add("old@x.example")
     house.people.change("update users set email_verified_at = now() where id = %s", ann.user)
     hook = {"name": "hook", "url": "http://127.0.0.1:1/", "events": ["user.invited"]}
@@ -963,7 +964,7 @@ async def test_what_receivers_repeat_of_the_person_is_not_shown_meanwhile(house:
     for expected in ("bobs toaster", None):
         (delivery,) = (await house.request("GET", path, by=house.rival)).ok()["deliveries"]
         assert delivery["response_body"] == expected
-        # What it says of him goes, too, although somebody else did it. That it was about him stays, as in the log.
+        # The data about him go, too, although another person acted. The fact that the entry was about him stays, as in the log.
         payload = delivery["payload"]
         assert (payload["target_type"], payload["target_id"], payload["actor_user_id"]) == ("user", str(bob.user), str(house.rival.user))
         assert ("email" in payload["data"]) == bool(expected)
@@ -972,19 +973,19 @@ async def test_what_receivers_repeat_of_the_person_is_not_shown_meanwhile(house:
 
 
 async def test_so_has_one_after_a_service_has_deleted_its_user(house: PrivacyScene, database_url: str) -> None:
-    """There is one way to forget."""
+    """A service's deletion forgets in the same way."""
     bob = await furnish(house)
     shop = house.tenants.service(house.acme, "shop")
     house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
     house.people.change("delete from memberships where user_id = %s", bob.user)
-    # The address was proved once, and has to be proved again: otherwise the account would be his alone.
+    # The address was proved once and must be proved again; otherwise the account would be his alone.
     house.people.change("update users set origin_service_id = %s, email_verified_at = null where id = %s", shop.id, bob.user)
     key = await api_key(house, shop)
     answer = await house.client.request("DELETE", f"/api/service/users/{bob.user}", headers=[("x-api-key", key)])
     assert answer.status == 204
     await house.finish()
     after = dump(house.people, database_url)
-    # What was to follow it counts with it: what others keep about an address that is nobody's yet is not about him.
+    # The pending address counts, too. Other data about an address that nobody has yet are not about him.
     assert [value for value in VALUES if value in after] == [NEW]
 
 
@@ -996,8 +997,8 @@ async def api_key(house: PrivacyScene, service: UsedService) -> str:
 
 
 def dump(people: People, database_url: str) -> str:
-    """All rows of all tables, but the buckets of rate limits, which live for hours and are kept by ids. With `pg_dump` where there is one
-    of the server's version, and otherwise as it would write them.
+    """All rows of all tables, except rate limit buckets, which live for hours and are kept by ids. Written by `pg_dump` if the server's
+    version is installed, and otherwise in the same form.
     """
     tool = BINARIES / "pg_dump"
     if tool.exists():

@@ -1,4 +1,4 @@
-"""Home realm discovery: where people of a domain sign in, and that every way of ours is closed to them where only the provider will do."""
+"""Home realm discovery: people of a domain sign in at their provider, and all other ways are closed to them if the domain demands it."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -134,7 +134,7 @@ async def test_a_lost_proof_opens_the_ways_again(house: RealmScene) -> None:
 
 
 async def test_no_password_opens_where_only_the_provider_will_do(house: RealmScene) -> None:
-    """The same answer for every address of the domain, and whatever the password: nobody learns of accounts, or guesses at passwords."""
+    """The answer is the same for every address of the domain and every password, so nobody learns of accounts or guesses passwords."""
     known, unproved, gone = await house.person(), await house.person("new"), await house.person("gone")
     house.people.change("update users set email_verified_at = null where id = %s", unproved.user)
     house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
@@ -188,7 +188,7 @@ async def test_an_outage_is_forgotten_after_a_while(house: RealmScene) -> None:
     route(house.people, house.acme, NAME, login=FALLBACK)
     await house.outage(ago=timedelta(minutes=10))
     assert refused(await house.sign_in(person.email)) == FORBIDDEN
-    # A call that failed earlier and is told later changes nothing.
+    # A failure that happened earlier but is reported later changes nothing.
     await house.outage(ago=timedelta(minutes=1))
     await house.outage(ago=timedelta(minutes=30))
     assert (await house.sign_in(person.email)).status == 200
@@ -213,7 +213,7 @@ async def test_a_provider_of_its_own_that_cannot_be_used(house: RealmScene, endi
         await house.outage(str(house.own))
     assert await house.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
     change_route(house.people, NAME, login_policy="upstream_only")
-    # People are told where they have to go, although they will not get far there.
+    # People are told to go to the provider, although its sign-in will fail.
     assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
     change_route(house.people, NAME, login_policy="password_allowed")
     assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "password"
@@ -231,7 +231,7 @@ async def test_no_organization_shuts_out_the_owners_of_the_platform(house: Realm
     house.people.change("update users set is_platform_owner = true")
     route(house.people, house.acme, NAME)
     assert (await house.sign_in(owner.email)).status == 200
-    # With a wrong password they look like everybody.
+    # With a wrong password the answer is the same as for anybody.
     assert refused(await house.sign_in(owner.email, "a wrong one")) == FORBIDDEN
 
 
@@ -276,7 +276,7 @@ async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(house: 
     route(house.people, house.acme, NAME)
     reset = {"token": token_in(link_in(mail)), "new_password": NEW}
     assert refused(await house.client.post("/api/auth/reset-password", reset)) == FORBIDDEN
-    # Nothing is used up: where a password will do again, so will the link.
+    # The link is not used up: once passwords are allowed again, the link works, too.
     change_route(house.people, NAME, login_policy="password_allowed")
     assert (await house.client.post("/api/auth/reset-password", reset)).status == 200
     assert (await house.sign_in(person.email, NEW)).status == 200
@@ -304,7 +304,7 @@ async def test_an_owner_of_the_platform_resets_a_password_all_the_same(house: Re
 
 
 async def test_registering_and_verifying_stay_open(house: RealmScene) -> None:
-    """An account is no way in: it is what the provider's sign-in will find."""
+    """An account alone lets nobody in, and the provider's sign-in will find it."""
     route(house.people, house.acme, NAME)
     answer = await house.client.post("/api/auth/register", {"email": f"ada@{NAME}", "password": PASSWORD})
     assert answer.status == 200

@@ -1,4 +1,4 @@
-"""A fresh proof: what asks for one, what renews it, and what does not."""
+"""A fresh proof: the requests that need it, the requests that renew it, and those that do not."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class ReauthenticationScene(Cast):
         return tokens
 
     async def enable_mfa(self) -> None:
-        """In this session."""
+        """Enables the second factor in this session."""
         secret = (await self.client.post("/api/user/mfa/setup", token=self.token)).json()["secret"]
         self.totp = pyotp.TOTP(secret)
         enabled = await self.client.post("/api/user/mfa/verify", {"code": self.totp.now()}, token=self.token)
@@ -71,7 +71,7 @@ class ReauthenticationScene(Cast):
             self.people.change(f"update sessions set {column} = {column} - interval '{interval}'")
 
     def password_grows_old(self) -> None:
-        """And the second factor stays fresh."""
+        """Makes the proof by password old. The second factor stays fresh."""
         self.people.change("update sessions set proved_at = proved_at - interval '11 minutes'")
 
     async def ask(self, method: str, path: str, token: str | None = None) -> Received:
@@ -134,7 +134,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
 
 
 async def test_each_of_them_refuses_who_has_none_before_it_looks_at_anything_else(house: ReauthenticationScene) -> None:
-    """Also somebody who governs the platform and owns the organization."""
+    """Even a platform owner who owns the organization is refused."""
     house.people.change("update users set is_platform_owner = true where id = %s", house.ada.user)
     await house.sign_in()
     house.time_passes()
@@ -201,7 +201,7 @@ async def test_a_second_factor_that_is_gone_proves_only_itself(house: Reauthenti
 
 
 async def test_what_was_shown_of_an_earlier_one_is_no_proof_of_the_next(house: ReauthenticationScene) -> None:
-    """A thief enables one and disables it; then the owner, who is warned, enables one elsewhere."""
+    """A thief enables a second factor and disables it. Then the owner, who is warned, enables one in another session."""
     await house.sign_in()
     await house.enable_mfa()
     house.password_grows_old()
@@ -223,7 +223,7 @@ async def test_enabling_the_second_factor_proves_it_for_this_session_and_for_its
     house.password_grows_old()
     await house.is_refused(RENEW, elsewhere)
     assert (await house.ask(*RENEW)).status == 200
-    # Its code shows who has the secret. The password shows whose account it is.
+    # The code proves possession of the secret. The password proves whose account it is.
     await house.is_refused(ADDRESS)
     assert (await house.prove(password=PASSWORD)).status == 200
     assert (await house.ask(*ADDRESS)).status == 200
@@ -243,7 +243,7 @@ async def test_a_first_second_factor_asks_for_a_fresh_proof_at_both_steps(house:
     assert (answer.status, answer.error_code) == (401, "REAUTHENTICATION_REQUIRED")
     assert house.people.rows("select from mfa_secrets where enabled_at is not null") == []
     assert (await house.prove(password=PASSWORD)).status == 200
-    # The secret is the same: nothing has to be scanned again.
+    # The secret is unchanged, so nobody must scan it again.
     answer = await house.client.post("/api/user/mfa/verify", {"code": app.now()}, token=house.token)
     assert answer.status == 200, answer.body
     house.log.remember(*answer.json()["backup_codes"])
@@ -264,7 +264,7 @@ async def test_a_member_who_must_set_one_up_needs_a_fresh_proof_too_and_gets_to_
     await house.sign_in()
     house.time_passes()
     await house.is_refused(SET_UP)
-    # Somebody without password or code signs in again.
+    # A person without password or code signs in again.
     await house.sign_in()
     await house.enable_mfa()
 
@@ -427,7 +427,7 @@ async def test_who_may_not(house: ReauthenticationScene) -> None:
     impersonating = begun.json()["access_token"]
     assert (await house.prove(impersonating, password=PASSWORD)).status == 403
     house.people.change("delete from login_events")
-    # Somebody else's password, or code, proves nothing.
+    # Another person's password or code proves nothing.
     assert (await house.prove(await house.people.token(house.bob), password=PASSWORD)).status == 401
     assert house.failures() == ["no_password"]
 

@@ -1,4 +1,4 @@
-"""Sessions as a tree: a session that was opened from another ends with it, on every way to its end; and using the one counts as using the
+"""Sessions as a tree: a session that was opened from another ends whenever the other ends, in every way; and its use counts as use of the
 other.
 """
 
@@ -27,7 +27,7 @@ CROWD: Final = 50
 
 
 class SessionTreeScene(Neighbours):
-    """Ada, who can sign in, is a member of both."""
+    """Ada can sign in, and is a member of both organizations."""
 
     async def move_in(self) -> None:
         self.ada = await self.people.with_password(PASSWORD, "ada@example.org")
@@ -53,7 +53,7 @@ class SessionTreeScene(Neighbours):
         return await self.client.post(REFRESH, {"refresh_token": tokens["refresh_token"]})
 
     async def lives(self, tokens: Tokens) -> bool:
-        # Of an organization that waits for approval its members still hear from their own list.
+        # Members still see an organization that waits for approval in their own list.
         return (await self.client.get("/api/organizations", token=tokens["access_token"])).status == 200
 
     async def is_over(self, tokens: Tokens) -> None:
@@ -81,7 +81,7 @@ async def by_a_new_password(house: SessionTreeScene, _root: Tokens) -> None:
 
 async def by_deactivation(house: SessionTreeScene, _root: Tokens) -> None:
     await house.postern.platform.account_administration.deactivate(Email(house.ada.email), "test")
-    # It is the sessions that have ended, and not the account alone that keeps them shut.
+    # The sessions themselves have ended; they are not only shut by the account.
     house.people.change("update users set deactivated_at = null")
 
 
@@ -90,7 +90,7 @@ async def by_the_operator(house: SessionTreeScene, _root: Tokens) -> None:
 
 
 async def by_reuse_of_the_refresh_token(house: SessionTreeScene, root: Tokens) -> None:
-    # From no device that would end the others too.
+    # Without a device, whose end would end the other sessions too.
     house.people.change("update sessions set device_id = null")
     assert (await house.refresh(root)).status == 200
     house.people.change("update refresh_tokens set rotated_at = now() - interval '1 hour' where rotated_at is not null")
@@ -99,7 +99,7 @@ async def by_reuse_of_the_refresh_token(house: SessionTreeScene, root: Tokens) -
 
 async def by_revoking_its_device(house: SessionTreeScene, _root: Tokens) -> None:
     (device,) = house.people.rows("select device_id as id from sessions where parent_id is null")
-    # Those that were opened from it may have been on no device of their own.
+    # Sessions that were opened from it may have no device of their own.
     house.people.change("update sessions set device_id = null where parent_id is not null")
     elsewhere = house.tenants.session(house.ada)
     token = await house.tenants.token(elsewhere)
@@ -143,7 +143,7 @@ async def test_it_ends_when_that_one_expires_whatever_its_own_use(house: Session
     rows = house.people.rows("select expires_at - now() as idle, ends_at - now() as longest from sessions order by depth")
     assert len(rows) == 3
     assert all(row["idle"].total_seconds() <= 3600 and row["longest"].total_seconds() <= 7200 for row in rows)
-    # All of the line moves together, to the end of the first at most.
+    # All sessions of the line are extended together, at most to the end of the first.
     assert (await house.refresh(further)).status == 200
     expiries = house.people.rows("select distinct expires_at, ends_at from sessions")
     assert len(expiries) == 1
@@ -170,7 +170,7 @@ async def test_a_removed_member_is_refused_in_that_organization_and_nowhere_else
     assert answer.status == 200
     assert (await house.refresh(selected)).status == 403
     assert (await house.client.get("/api/user", token=selected["access_token"])).status == 403
-    # The session has not ended, and what was opened from it is of an organization that the person still belongs to.
+    # The session has not ended. The session opened from it is in an organization that the person still belongs to.
     assert await house.lives(further)
     assert await house.lives(root)
 
@@ -197,7 +197,7 @@ async def test_using_it_is_using_those_that_it_was_opened_from(house: SessionTre
     assert fresh.status == 200
     rows = house.people.rows("select now() - last_seen_at as unseen, expires_at - now() as left from sessions")
     assert [(row["unseen"].days, row["left"].days) for row in rows] == [(0, 29)] * 3
-    # The other way round it is not: what was opened lasts as long as it is used itself.
+    # The other way round it is not: use of the first session does not extend a session that was opened from it.
     house.people.change("update sessions set expires_at = now() + interval '10 days'")
     assert (await house.refresh(root)).status == 200
     left = house.people.rows("select (expires_at - now()) as left from sessions order by depth")
@@ -235,7 +235,7 @@ async def test_nobody_elses_sessions_end(house: SessionTreeScene) -> None:
     of_bob = await house.client.post("/api/organizations/acme/select", token=await house.tenants.token(bob))
     root = await house.sign_in()
     await house.selected(root)
-    # With a token of their own, nobody ends another's: the session that it names is theirs.
+    # A person's token names only their own session, so it cannot end another person's.
     forged = await house.people.token(replace(bob, session=UUID(bytes=b"\0" * 16)))
     assert (await house.client.post(LOGOUT, token=forged)).status == 200
     assert await house.lives(root)
@@ -260,13 +260,13 @@ async def test_signing_out_ends_the_impersonations_that_were_begun_from_it(house
     await house.sign_out(first)
     await house.is_over(from_first)
     assert await house.lives(from_second)
-    # What the platform owner has proved is not proved by whom they act as.
+    # The platform owner's proof does not count for the impersonated person.
     (row,) = house.people.rows("select proved_at, second_factor_at from sessions where impersonator_id is not null and revoked_at is null")
     assert row == {"proved_at": None, "second_factor_at": None}
 
 
 async def test_what_hangs_on_a_session_has_an_end(house: SessionTreeScene) -> None:
-    """Each use of the last is written down for all above it."""
+    """Each use of the last session is written to all sessions above it, so their number must be limited."""
     tokens = await house.sign_in()
     for number in range(GREATEST_DEPTH):
         tokens = await house.selected(tokens, ("acme", "globex")[number % 2])
@@ -291,7 +291,7 @@ async def test_a_sign_out_ends_what_is_opened_at_the_same_time(house: SessionTre
         caller = await house.postern.tenancy.callers.resolve(root["access_token"])
 
         async def open_another(number: int, turn: int = turn, caller: Any = caller) -> None:
-            # Past the caller's rule: the request came in before the sign-out.
+            # Without the caller rule: the request came in before the sign-out.
             actor = Actor(caller.user)
             try:
                 if how == "select":

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: continued, told apart from stolen ones, and ended."""
+"""Sessions over HTTP: refreshed, distinguished from stolen ones, and ended."""
 
 from collections import Counter
 from datetime import timedelta
@@ -38,7 +38,7 @@ async def test_a_refresh_token_is_exchanged_for_new_tokens(browser: Browser, per
     assert set(fresh) == {"access_token", "refresh_token", "expires_in", "token_type"}
     assert (fresh["token_type"], fresh["expires_in"]) == ("Bearer", 900)
     assert fresh["refresh_token"] != tokens["refresh_token"]
-    # Both access tokens are good for their time: the session is the same.
+    # Both access tokens work until they expire: the session is the same.
     assert await profile(browser, fresh["access_token"]) == await profile(browser, tokens["access_token"]) == 200
     assert (await browser.refresh(fresh["refresh_token"])).status == 200
 
@@ -182,7 +182,7 @@ async def test_the_context_is_kept_and_its_organization_must_let_the_user_in(bro
     fresh = (await browser.refresh(tokens["refresh_token"])).json()
     answer = await browser.client.get("/api/user", token=fresh["access_token"])
     assert (answer.json()["org"], answer.json()["service"]) == ("acme", "")
-    # The token from before was for the platform, where the session no longer is.
+    # The earlier token was for the platform, but the session is no longer there.
     assert await profile(browser, tokens["access_token"]) == 401
     people.change("update organizations set status = 'suspended'")
     for refused in (await browser.refresh(fresh["refresh_token"]), await browser.client.get("/api/user", token=fresh["access_token"])):
@@ -208,7 +208,7 @@ async def test_signing_out_needs_a_token_of_ours(browser: Browser, people: Peopl
     tokens = await browser.tokens(person)
     assert (await browser.post(LOGOUT)).error_code == "UNAUTHORIZED"
     assert (await browser.post(LOGOUT, token="rubbish")).error_code == "JWT_ERROR"
-    # One's own token with another's session in it is not among ours; and it would end nothing.
+    # Postern never signs a token that names another person's session; such a token would end nothing.
     session = people.rows("select id from sessions")[0]["id"]
     strange = await people.token(people.add(), sid=str(session))
     assert (await browser.post(LOGOUT, token=strange)).status == 200
@@ -226,7 +226,7 @@ async def test_other_sessions_can_be_ended_at_once(browser: Browser, people: Peo
 
 
 async def test_no_stored_row_opens_anything(browser: Browser, people: People, person: Person) -> None:
-    """A reader of the database finds no refresh token there, neither the current one nor one that would follow."""
+    """A reader of the database finds no refresh token there, neither the current one nor its successor."""
     tokens = await browser.tokens(person)
     fresh = (await browser.refresh(tokens["refresh_token"])).json()
     following = (await browser.refresh(fresh["refresh_token"])).json()

@@ -1,4 +1,4 @@
-"""Signing in over HTTP: what comes back, what is remembered, and what nobody learns."""
+"""Sign-in over HTTP: its answers, its records, and the facts that no answer reveals."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -74,7 +74,7 @@ async def test_it_costs_four_round_trips_a_refusal_four_at_most_and_a_request_wi
     person = await people.with_password(PASSWORD)
     await browser.tokens(person)
     await browser.tokens(person)
-    # The limit of the address, the look-up, the last look, and all that is written.
+    # The limit by address, the look-up, the last look, and all writes.
     assert last_trips(log) == 4
     for password, email in ((PASSWORD + "!", person.email), (PASSWORD, "nobody@example.org")):
         assert (await browser.post(LOGIN, {"email": email, "password": password})).status == 401
@@ -300,7 +300,7 @@ class TestSecondFactor:
             assert (answer.status, answer.json()["error"]) == (401, "The code is not valid")
         assert (await browser.verify(preauth, totp.now())).status == 401
         assert [row["reason"] for row in login_events(people)] == ["wrong_code"] * 5
-        # The account is not locked by it.
+        # This does not lock the account.
         preauth = (await browser.login(person)).json()["access_token"]
         assert (await browser.verify(preauth, totp.now())).status == 200
 
@@ -317,7 +317,7 @@ class TestSecondFactor:
         assert (await browser.verify(forged, totp.now())).status == 401
         odd = await people.token(person, token_use="mfa_preauth", aud="mfa", jti="odd")
         assert (await browser.verify(odd, totp.now())).error_code == "JWT_ERROR"
-        # Whose token is sent counts, not whose sign-in it names.
+        # The sent token counts, not the sign-in that it names.
         preauth = claims_of((await browser.login(person)).json()["access_token"])
         stolen = await people.token(people.add(), token_use="mfa_preauth", aud="mfa", jti=preauth["jti"])
         assert (await browser.verify(stolen, totp.now())).status == 401
@@ -363,7 +363,7 @@ class TestSecondFactor:
         answer = await browser.verify(preauth, totp.now(), trust_device=True)
         assert answer.json()["device_trust_token"] == browser.cookies[TRUST]
         assert "mfa_required" not in (await browser.login(person)).json()
-        # Neither token alone will do, nor the trust of one device on another.
+        # Neither token alone is enough, nor the trust token of another device.
         for missing in (DEVICE, TRUST):
             partly = Browser(browser.client)
             partly.cookies = {name: value for name, value in browser.cookies.items() if name != missing}

@@ -1,4 +1,4 @@
-"""Journeys through sign-in and second factor: every step in a wrong order, and what must no longer open a door."""
+"""Journeys through sign-in and second factor: every step in a wrong order, and credentials that must no longer work."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -40,7 +40,7 @@ class Traveller:
     token: str = ""
 
     async def sign_in(self) -> None:
-        """Without a second factor, or past it."""
+        """Signs in without a second factor, or on a device that skips it."""
         self.token = (await self.browser.tokens(self.person))["access_token"]
 
     async def call(self, method: str, path: str, body: object = None) -> Received:
@@ -56,7 +56,7 @@ class Traveller:
         self.an_hour_passes()
 
     def an_hour_passes(self) -> None:
-        """For the steps that were used; the clock itself stands in nobody's power."""
+        """Makes used codes an hour older, since the test cannot move the clock."""
         self.people.change("update mfa_secrets set last_step = last_step - 120 where user_id = %s", self.person.user)
 
     async def preauth(self) -> str:
@@ -66,7 +66,7 @@ class Traveller:
         return str(answer.json()["access_token"])
 
     async def made_preauth(self) -> str:
-        """What a sign-in leaves, without its password hash: for crowds."""
+        """The pre-authentication that a sign-in leaves, made without hashing a password, for tests that need many."""
         now = self.postern.foundation.clock.now()
         made = Preauthentication(
             PreauthenticationId(self.postern.foundation.ids.new()),
@@ -107,7 +107,7 @@ def door(postern: Postern) -> Client:
 
 @pytest.fixture
 async def ada(postern: Postern, people: People, door: Client) -> Traveller:
-    """Signed in, with the second factor on."""
+    """Ada, signed in, with the second factor on."""
     traveller = await arrive(postern, people, door)
     await traveller.enable()
     return traveller
@@ -157,7 +157,7 @@ async def test_a_code_that_signed_in_once_does_not_with_another_pre_auth_token(a
     one, other = await ada.preauth(), await ada.preauth()
     assert (await ada.browser.verify(one, code)).status == 200
     assert (await ada.browser.verify(other, code)).status == 401
-    # Nor does an earlier one that was never used.
+    # An earlier token that was never used does not work either.
     assert (await ada.browser.verify(other, ada.totp.now())).status == 401
     assert (await ada.browser.verify(other, ada.codes[0])).status == 200
 
@@ -284,9 +284,9 @@ async def test_whoever_guesses_with_the_password_does_not_lock_out_a_trusted_dev
         for _ in range(MOST_WRONG_CODES):
             await stranger.verify(preauth, WRONG)
     assert (await strangers[0].verify(await ada.made_preauth(), WRONG)).status == 429
-    # So many wrong codes ask even a trusted device for its own, which is the one that counts now.
+    # After so many wrong codes even a trusted device needs a code, which is counted against the device now.
     assert (await ada.browser.verify(await ada.preauth(), ada.totp.now())).status == 200
-    # Its looks, and its device token without the trust, are not enough.
+    # The device's user agent, and its device token without the trust token, are not enough.
     ada.an_hour_passes()
     del ada.browser.cookies["__Host-postern_device_trust"]
     assert (await ada.browser.verify(await ada.made_preauth(), ada.totp.now())).status == 429
@@ -356,5 +356,5 @@ async def test_a_second_factor_takes_seven_round_trips(ada: Traveller, log: Capt
     await ada.browser.verify(await ada.made_preauth(), ada.totp.now())
     ada.an_hour_passes()
     await ada.browser.verify(await ada.made_preauth(), ada.totp.now())
-    # The pre-authentication, the account, bucket and secret, the step, the device's history, the pre-authentication again, the commit.
+    # Pre-authentication; account, bucket and secret; the used step; the device's history; pre-authentication again; commit.
     assert log.events("request")[-1]["db_round_trips"] == 7

@@ -1,4 +1,4 @@
-"""Forms, raw bodies, and refusals in OAuth's and SCIM's words: as the declaration says."""
+"""Forms, raw bodies, and refusals in the forms of OAuth and SCIM, as the declaration says."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ async def send(client: Client, path: str, body: bytes, kind: str = FORM) -> Rece
 
 
 def oauth(answer: Received) -> tuple[int, str, str, str]:
-    """Checks the shape that all of them have."""
+    """The status and error code of an OAuth refusal. Checks the shape that all of these have."""
     body = answer.json()
     assert set(body) == {"error", "error_description", "error_code", "timestamp"}
     assert abs(datetime.now(UTC) - datetime.fromisoformat(body["timestamp"])) < timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""Where a request comes from, behind proxies and behind liars."""
+"""The client address of a request, behind proxies and with forged headers."""
 
 from ipaddress import ip_network
 

@@ -1,4 +1,4 @@
-"""Where only some values are right, the refusal names them: for each such field of each endpoint, also in lists."""
+"""If a field allows only some values, the refusal names these: for each such field of each endpoint, also in lists."""
 
 from collections.abc import Iterator
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Answers and refusals: their status, their body, their headers, and what the log learns that the caller does not."""
+"""Answers and refusals: their status, their body, their headers, and details that only the log gets."""
 
 import re
 from collections.abc import Callable
@@ -82,7 +82,7 @@ async def test_an_outage_is_logged_for_each_request_but_its_stack_not_more_than_
     examples: Examples, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(errors._outage_stacks, "_next", 0.0)
-    # By a clock of its own: a busy machine may take longer than a second.
+    # A test clock, because a busy machine may take longer than a second.
     moments = iter([5000.0, 5000.1, 5000.5, 5000.9, 5001.1])
     monkeypatch.setattr(errors, "monotonic", lambda: next(moments))
     for _ in range(5):

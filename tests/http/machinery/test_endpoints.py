@@ -1,4 +1,4 @@
-"""Declarations: what one says, and which do not start the server."""
+"""Declarations: their meaning, and faulty ones, with which the server does not start."""
 
 from types import ModuleType
 from typing import Any
@@ -66,7 +66,7 @@ def test_a_route_that_does_not_say_who_may_call_is_refused(caller: Any) -> None:
 
 @pytest.mark.parametrize("caller", [ANYONE, LEAVING, PREAUTHENTICATED, key(Permission.WRITE_USERS), OWNER_IN_PERSON])
 def test_a_route_that_owes_a_limit_and_does_not_say_which_is_refused(caller: CallerRule) -> None:
-    """Public ones, those that keys write by, and those that make or give what lasts."""
+    """Public endpoints, endpoints by which keys write, and endpoints that make or give lasting things must name a limit."""
     path = "/shops" if not caller.reads else "/shops/{org_slug}"
     with pytest.raises(InvalidDeclaration, match=r"^POST /shops.* does not say which rate limits apply$"):
         endpoint.post(path, caller=caller)

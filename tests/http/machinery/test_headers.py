@@ -1,4 +1,4 @@
-"""What every answer carries: security headers, the request's id; and the log line that each leaves."""
+"""Every answer has security headers and the request's id, and every request leaves a log line."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Rate limits: both stages, several at once, and what happens while the database is away."""
+"""Rate limits: both stages, several limits at once, and limits while the database is away."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ Examples = Callable[..., Client]
 
 
 def client_of(postern: Postern, address: str = "192.0.2.1") -> Client:
-    """Each call is another process: its own buckets, the shared database."""
+    """A client of another process at each call: with its own buckets, and the shared database."""
     return Client(PosternApplication(postern, SETTINGS, Endpoints.of(examples_module)), address)
 
 
@@ -63,7 +63,7 @@ async def test_who_has_many_networks_gets_no_more_than_a_few_clients_do(postern:
     assert statuses[: 3 * room] == [200] * 3 * room
     assert statuses[3 * room :].count(200) <= gained + 1
     assert 429 in statuses
-    # The neighbours of all those are not theirs.
+    # Addresses in neighbouring networks have their own buckets.
     assert await times(1, client_of(postern, "2001:db8:1::1")) == [200]
 
 
@@ -75,7 +75,7 @@ async def test_one_that_asks_without_end_takes_nothing_from_its_neighbours(poste
 async def test_an_endpoint_may_stand_under_several_limits(postern: Postern) -> None:
     client = client_of(postern)
     assert await times(3, client, "/doubly-limited") == [200, 200, 429]
-    # The refused one has still taken from the milder limit: asking on is not free.
+    # The refused request has still taken from the milder limit, so further requests are not free.
     assert await times(1, client, "/limited") == [429]
 
 
@@ -91,7 +91,7 @@ async def test_limits_can_be_switched_off(examples: Examples) -> None:
 
 async def test_a_bucket_fills_again_with_time(examples: Examples, autojump_clock: trio.testing.MockClock) -> None:
     client = examples()
-    # Nothing of this waits but on the connection that is refused: the clock is moved by hand.
+    # Only the refused connection is real waiting; the test moves the clock itself.
     autojump_clock.autojump_threshold = float("inf")
     assert await times(4, client) == [200, 200, 200, 429]
     autojump_clock.jump(10)

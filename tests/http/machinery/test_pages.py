@@ -1,4 +1,4 @@
-"""Declared pages: their own policy, refusals as pages, only our own forms; and who gets a page where there is nothing."""
+"""Declared pages: their own policy, refusals as pages, only our own forms; and pages for paths that do not exist."""
 
 from collections.abc import Callable
 from typing import Any
@@ -163,7 +163,7 @@ def test_a_page_says_who_may_call_and_under_which_limits() -> None:
         page.get("/ui/x", limit=())(handler)  # type: ignore[call-arg]
 
 
-# An application may have opened them in a pop-up.
+# An application may have opened these pages in a pop-up.
 SAML = {f"/saml/{{org_slug}}/{{service_slug}}/{step}" for step in ("sso", "slo")} | {
     *("/api/organizations/{org_slug}/services/{service_slug}/saml/login", "/ui/saml", "/ui/saml/later", "/ui/saml/elsewhere"),
     "/ui/saml/sign-out",
@@ -175,7 +175,7 @@ BEFORE_AN_APPLICATION = SAML | {
 
 
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
-    """On every declared page: styles and images of ours, scripts of ours if any, forms to ourselves."""
+    """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
     assert len(pages) == 139
     for one in pages:
@@ -183,10 +183,10 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
         assert one.policy.scripts in ((), (SELF,))
         assert (one.policy.styles, one.policy.images) == ((SELF,), (SELF,))
         assert one.policy.form_action in {(), (SELF,), None}
-        # A device is no window: nothing opens its pages.
+        # No window of an application opens the device pages.
         in_popup = one.path in BEFORE_AN_APPLICATION or (one.caller is IN_FLOW and not one.path.startswith("/ui/device"))
         assert one.policy.opener == ("unsafe-none" if in_popup else "same-origin"), one
-    # The scripts of these ask us for a challenge.
+    # The scripts of these pages fetch a challenge from us.
     asking = {str(one) for one in pages if one.policy is not None and one.policy.connections}
     assert asking == {
         *(f"{method} /ui/sign-in{step}" for method in ("GET", "POST") for step in ("", "/second-factor")),
@@ -194,7 +194,7 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
         *("GET /ui/prove", "POST /ui/prove", "POST /ui/prove/passkey", "GET /ui/passkeys/add", "POST /ui/passkeys/add"),
     }
     assert {one.policy.connections for one in pages if one.policy is not None} == {(), (SELF,)}
-    # A form of these leads to an application, whose address no policy can name.
+    # A form on these pages leads to an application, and no policy can name all applications' addresses.
     leaving = {str(one) for one in pages if one.policy is not None and one.policy.form_action is None}
     assert leaving == {
         *("GET /oauth/authorize", "POST /oauth/authorize", "GET /ui/authorize"),

@@ -1,5 +1,5 @@
-"""The application as a Quart-Trio server: its map of routes, its test client, its lifespan, and Quart's stock connection class, which comes
-to the same dispatcher as ours.
+"""The application as a Quart-Trio server: its map of routes, its test client, its lifespan, and Quart's stock connection class, which calls
+the same dispatcher as ours.
 """
 
 import re
@@ -31,7 +31,7 @@ UNMEASURED = replace(SETTINGS, rate_limits=False)
 FAMILIES = {"foundation", "identity", "services", "federation", "tenancy", "platform", "record", "pages"}
 ID = "0199d3a0-0000-7000-8000-000000000001"
 
-# Ids, tokens and moments differ between any two answers.
+# Ids, tokens and times differ between any two answers.
 OF_ONE_ANSWER = re.compile(r"[A-Za-z0-9_+/=.-]{20,}|\d{4}-\d\d-\d\dT[\d:.]+Z")
 COUNTED = {"/metrics"}
 SIGN_IN = "/ui/sign-in"
@@ -45,7 +45,7 @@ def by_stock(application: PosternApplication) -> Client:
 
 
 def comparable(answer: Received, path: str) -> tuple[int, Sequence[tuple[str, str]], str]:
-    """`x-request-id` and `content-length` follow from what differs."""
+    """The answer without values that differ each time; `x-request-id` and `content-length` follow from such values."""
     headers = [(name, OF_ONE_ANSWER.sub("…", value)) for name, value in answer.headers if name not in {"x-request-id", "content-length"}]
     return answer.status, headers, "" if path in COUNTED else OF_ONE_ANSWER.sub("…", answer.body.decode("latin-1"))
 
@@ -132,10 +132,10 @@ async def test_limits_origins_and_bounds_of_bodies_hold_there_too(lonely_postern
     stock = by_stock(application)
     large = {"email": "a" * 200}
     assert (await stock.post("/orders", large)).error_code == "PAYLOAD_TOO_LARGE"
-    # In pieces, and without a word of its length.
+    # In pieces, and without a content length.
     in_pieces = await stock.exchange("POST", "/orders", [("content-type", "application/json")], [b"a" * 60, b"a" * 60])
     assert (in_pieces.status, in_pieces.error_code) == (413, "PAYLOAD_TOO_LARGE")
-    # Beyond what Quart itself takes.
+    # Larger than Quart's own limit.
     application.config["MAX_CONTENT_LENGTH"] = 50
     assert (await stock.exchange("POST", "/orders", [("content-type", "application/json")], [b"a" * 60])).status == 413
     answer = await stock.request(

@@ -1,4 +1,4 @@
-"""Bodies, queries and paths: what arrives as declared, and the 400 that names what did not."""
+"""Bodies, queries and paths: good values arrive as declared, and a 400 names each bad value."""
 
 from collections.abc import Callable
 
@@ -92,7 +92,7 @@ async def test_of_a_long_body_the_refusal_does_not_name_the_field(examples: Exam
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
 @pytest.mark.parametrize("closed", ["", '"'])
 async def test_deep_json_in_another_encoding_is_refused_like_all_that_is_no_json(examples: Examples, encoding: str, closed: str) -> None:
-    """Python's parser would take it, and our count of its brackets would be wrong."""
+    """Python's parser would accept the encoding, and our count of brackets would be wrong."""
     answer = await examples().post("/orders", ('{"\\"":' + "[" * 1900 + closed).encode(encoding))
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 

@@ -1,4 +1,4 @@
-"""Which route a path belongs to."""
+"""The route that a path belongs to."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Ada, signed in in a browser, and what surrounds her account."""
+"""Ada, signed in in a browser, and the things around her account."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,7 +40,7 @@ class AccountPagesScene(Cast):
         self.tab = self.tabs.tab()
 
     def browser(self, person: Person, agent: str = FIREFOX) -> Tabs:
-        """One that is signed in as this person, in their session."""
+        """A browser that is signed in as this person, in their session."""
         cookie = self.postern.foundation.secrets.token()
         self.people.change("insert into browser_sessions (digest, session_id) values (%s, %s)", cookie.digest(), person.session)
         tabs = Tabs(self.client, agent)
@@ -51,7 +51,7 @@ class AccountPagesScene(Cast):
         return await self.tab.open(target)
 
     async def send(self, **fields: str) -> Tab:
-        """The last form of the page: the first one signs out."""
+        """Sends the last form of the page; the first form signs out."""
         return await self.tab.send(len(self.tab.page.forms) - 1, **fields)
 
     @property
@@ -59,7 +59,7 @@ class AccountPagesScene(Cast):
         return self.tab.page.forms[-1]
 
     def grow_old(self) -> None:
-        """What was proved in the session was proved an hour ago."""
+        """Makes the session's proofs an hour old."""
         self.people.change(
             "update sessions set proved_at = proved_at - interval '1 hour', second_factor_at = second_factor_at - interval '1 hour'"
         )
@@ -80,12 +80,12 @@ class AccountPagesScene(Cast):
         )
 
     async def has_second_factor(self) -> pyotp.TOTP:
-        """On, and proved in the session a moment ago."""
+        """Turns the second factor on. The session has just proved it."""
         caller = await self.caller()
         made = await self.postern.identity.mfa.set_up(caller, self._actor)
         app = pyotp.TOTP(made.secret.reveal())
         await self.postern.identity.mfa.enable(caller, self._actor, app.now())
-        # The code that turned it on is used up: the next one is that of a later step.
+        # The code that turned it on is used up, so the next code is that of a later step.
         self.people.change("update mfa_secrets set last_step = 0")
         return app
 
@@ -106,7 +106,7 @@ class AccountPagesScene(Cast):
         return device
 
     def elsewhere(self, place: Tenant | UsedService | None = None) -> Person:
-        """Ada, in one more session of hers."""
+        """Ada, in another session of hers."""
         return self.tenants.session(self.ada, place)
 
     def lives(self, person: Person) -> bool:
@@ -114,7 +114,7 @@ class AccountPagesScene(Cast):
 
 
 def is_account_page(answer: Received) -> bool:
-    """What every page of an account has in its headers."""
+    """Checks the headers that every page of an account has."""
     policy = answer.header("content-security-policy") or ""
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy

@@ -1,4 +1,4 @@
-"""What all pages of one's own account have in common: who gets there, and what each looks like with nothing in it."""
+"""Common properties of all account pages: the people who get there, and the look of an empty page."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def path_of(one: Endpoint) -> str:
 
 @pytest.mark.parametrize("one", FORMS, ids=str)
 async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoint, home: AccountPagesScene) -> None:
-    """Also with the token that another person's browser was given."""
+    """A token from another person's browser does not work either."""
     eve = home.people.add("eve@example.org")
     theirs = await home.browser(eve).tab().open("/ui")
     for token in ("", "0" * 64, theirs.page.forms[0].fields["form_token"]):

@@ -1,4 +1,4 @@
-"""`/ui/applications`: what can act for a person, and how that ends."""
+"""`/ui/applications`: the applications that can act for a person, and how the person ends that."""
 
 from tests.http.pages.account.conftest import AccountPagesScene
 from tests.http.people import Person

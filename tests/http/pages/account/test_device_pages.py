@@ -1,4 +1,4 @@
-"""`/ui/devices`: looked at, named, revoked."""
+"""`/ui/devices`: devices are shown, named and revoked."""
 
 from datetime import timedelta
 
@@ -133,7 +133,7 @@ async def test_somebody_elses_device_does_not_exist(home: AccountPagesScene) -> 
 
 
 async def test_a_device_that_goes_while_it_is_named(home: AccountPagesScene) -> None:
-    """Renaming asks again: the one that was read is gone."""
+    """The device that was read is gone when the renaming looks for it again."""
     device = home.device()
     await home.open(f"{PAGE}/{device}")
     home.people.change("update devices set revoked_at = now()")

@@ -1,4 +1,4 @@
-"""`/ui/organizations`, and the invitations that one can answer."""
+"""`/ui/organizations`, and the invitations that a person can answer."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ async def test_a_role_of_the_organizations_own_is_told_by_its_name(home: Account
     home.tenants.join(home.ada, acme, role)
     offered = home.tenants.role(globex, "rev-2", [Capability.MEMBERS_VIEW])
     invitation = await invited(home, globex, role=offered.slug)
-    # As typed_line leaves it, and as only somebody with the database can write it.
+    # Once as typed_line returns it, and once as only direct access to the database can write it.
     for name in ("Revisionsabteilung Nord", HOSTILE):
         home.people.change("update roles set name = %s", name)
         for place in (PAGE, f"{PAGE}/acme", INVITATIONS, f"{INVITATIONS}/{invitation}"):
@@ -113,7 +113,7 @@ async def test_an_invitation_is_accepted(home: AccountPagesScene) -> None:
     assert members(home) == [{"role": "admin"}]
     (entry,) = home.audited("invitation.accepted")
     assert entry["actor_id"] == home.ada.user
-    # Sent again, it changes nothing. A moment later it is no second click any more.
+    # Sent again, the form changes nothing. A moment later it no longer counts as a second click.
     for answer, done in (("accept", "joined"), ("decline", "answered")):
         again = await home.tabs.request("POST", form.action, {**form.fields, "answer": answer})
         assert again.header("location") == f"{INVITATIONS}?done={done}"
@@ -184,7 +184,7 @@ async def test_an_invitation_of_another_person_does_not_exist(home: AccountPages
 
 
 async def test_a_token_that_another_person_was_given_opens_nothing(home: AccountPagesScene) -> None:
-    """It was listed for Eve's session; in Ada's form it would join Eve."""
+    """The token was listed for Eve's session. In Ada's form it would make Eve a member."""
     eve = home.people.add("eve@example.org")
     home.people.change("update users set email_verified_at = now() where id = %s", eve.user)
     theirs = await invited(home, home.tenants.add("acme"), eve.email)

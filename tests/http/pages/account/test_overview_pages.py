@@ -1,4 +1,4 @@
-"""`/ui`: the account at a glance."""
+"""`/ui`: a summary of the account."""
 
 from datetime import timedelta
 
@@ -65,6 +65,6 @@ async def test_whoever_is_deleted_meanwhile_is_signed_out(home: AccountPagesScen
 
 
 async def test_an_account_that_goes_meanwhile(home: AccountPagesScene) -> None:
-    """Between the look-up of the caller and that of the summary."""
+    """The account goes between the look-up of the caller and that of the summary."""
     with pytest.raises(Unauthorized):
         await home.postern.identity.account_summaries.of(UserId(home.postern.foundation.ids.new()))

@@ -1,4 +1,4 @@
-"""`/ui/password`: a first password, and another one."""
+"""`/ui/password`: a first password, and a change of password."""
 
 import pytest
 
@@ -27,7 +27,7 @@ async def test_a_first_password(home: AccountPagesScene) -> None:
     assert "current" in tab.page.inputs
     assert await password_is(home, NEW)
     assert (home.lives(home.ada), home.lives(elsewhere)) == (True, False)
-    # The same form once more: harmless. Another password: not.
+    # The same form once more is harmless. Another password is not.
     again = await home.tabs.request("POST", form.action, {**form.fields, "new_password": NEW, "repeated": NEW})
     assert again.header("location") == "/ui/password?done=set"
     other = await home.tabs.request("POST", form.action, {**form.fields, "new_password": OLD, "repeated": OLD})
@@ -37,7 +37,7 @@ async def test_a_first_password(home: AccountPagesScene) -> None:
 
 
 async def test_a_first_password_needs_a_fresh_proof(home: AccountPagesScene) -> None:
-    """It will be one."""
+    """The new password itself will count as a proof."""
     prove = "/ui/prove?to=/ui/password&need=account"
     await home.open("/ui/password")
     form = home.form
@@ -47,7 +47,7 @@ async def test_a_first_password_needs_a_fresh_proof(home: AccountPagesScene) -> 
     answer = await home.tabs.request("POST", form.action, {**form.fields, "new_password": NEW, "repeated": NEW})
     assert (answer.status, answer.header("location")) == (303, prove)
     assert home.people.rows("select from users where password_hash is not null") == []
-    # Without a passkey they sign in again, and come back.
+    # People without a passkey sign in again, and come back.
     answer = await home.tabs.request("GET", prove)
     assert answer.header("location") == "/ui/sign-in?to=/ui/password&again=yes"
     home.people.give_passkey(home.ada)

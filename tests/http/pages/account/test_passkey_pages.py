@@ -1,4 +1,4 @@
-"""`/ui/passkeys`: listed, added, named, removed; as the second step; and as a fresh proof."""
+"""`/ui/passkeys`: passkeys are listed, added, named, removed, used as the second step and as a fresh proof."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -71,7 +71,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     await home.send()
     assert home.tab.place == f"{PAGE}?done=removed"
     assert kept(home) == [second]
-    # The last way in stays, and the page says why.
+    # The last way to sign in stays, and the page says why.
     await home.open(f"{PAGE}/{second}/remove")
     await home.send()
     assert home.tab.status == 400
@@ -144,7 +144,7 @@ async def test_they_become_the_second_step(home: AccountPagesScene) -> None:
     assert "Your backup codes" in home.tab.page.text
     assert "/ui/devices" in home.tab.page.links
     codes = home.tab.page.text
-    # The same form again, for a person who clicked twice, shows the same codes; another one says that it is on.
+    # After a double click, the same form shows the same codes. Another form says that two-step sign-in is on.
     home.people.change("update sessions set second_factor_at = now()")
     assert (await home.tab._go("POST", sent.action, sent.fields)).page.text == codes
     other = {**sent.fields, "form": str(home.postern.foundation.ids.new())}
@@ -160,14 +160,14 @@ async def test_they_become_the_second_step(home: AccountPagesScene) -> None:
     assert home.tab.place == SECOND_FACTOR
     await home.send()
     assert home.tab.place == f"{SECOND_FACTOR}/set-up"
-    # Not confirmed in time: the proof is asked for once more.
+    # Without a confirmation in time, the page asks for the proof once more.
     home.grow_old()
     await home.send(code="000000")
     assert home.tab.place.startswith("/ui/prove?to=/ui/second-factor/set-up")
 
 
 async def used(home: AccountPagesScene, passkey: Passkey) -> None:
-    """On the page that asks for a fresh proof."""
+    """Uses the passkey on the page that asks for a fresh proof."""
     tab = home.tab
     credential = json.dumps(passkey.get(await options(home, tab, PROVE)))
     await tab._go("POST", PROVE, {**form_of(tab, PROVE).fields, "credential": credential})
@@ -180,7 +180,7 @@ async def test_it_is_a_fresh_proof_of_both(home: AccountPagesScene) -> None:
     home.grow_old()
     tab = await home.open(f"{PAGE}/{id_}/remove")
     assert "Enter your password first" in tab.page.text
-    # What is wrong brings the page back.
+    # A wrong answer shows the page again.
     wrong = {**form_of(tab, PROVE).fields, "credential": json.dumps(Passkey.made().get(await options(home, tab, PROVE)))}
     assert (await home.tabs.request("POST", PROVE, wrong)).status == 400
     await used(home, passkey)
@@ -190,7 +190,7 @@ async def test_it_is_a_fresh_proof_of_both(home: AccountPagesScene) -> None:
     assert [row["details"]["method"] for row in home.people.rows("select details from audit_log where action like '%%reauth%%'")] == [
         "passkey"
     ]
-    # With the second step on, a passkey is asked for, and a backup code would do.
+    # With the second step on, the page asks for a passkey; a backup code is enough, too.
     await home.open(BY_PASSKEYS)
     await home.send()
     home.grow_old()
@@ -225,6 +225,6 @@ async def test_where_there_are_none_the_page_says_why(home: AccountPagesScene, o
         assert "Passkeys are not possible here" in shown.page.text
         assert [one.action for one in shown.page.forms] == ["/ui/sign-out"]
     assert ADD not in (await home.open(PAGE)).page.links
-    # Nobody is sent to use one.
+    # The page does not ask for a passkey.
     home.grow_old()
     assert (await home.open(f"{PAGE}/{id_}/remove")).place.startswith("/ui/sign-in/")

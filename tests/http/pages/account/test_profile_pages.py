@@ -61,7 +61,7 @@ async def test_at_once_where_the_installation_says_so(home: AccountPagesScene) -
     await home.send(email="new@example.org")
     assert home.tab.place == "/ui/profile?done=moved"
     assert "E-mail address new@example.org" in home.tab.page.text
-    # The second of two clicks finds the address moved.
+    # The second of two clicks finds that the address is changed already.
     again = await home.tabs.request("POST", form.action, {**form.fields, "email": "new@example.org"})
     assert again.header("location") == "/ui/profile?done=moved"
     await home.open(EMAIL)

@@ -1,4 +1,4 @@
-"""`/ui/prove`: a fresh proof, and back."""
+"""`/ui/prove`: the person gives a fresh proof, and comes back."""
 
 import pytest
 
@@ -63,13 +63,13 @@ async def test_too_many_codes_wait(home: AccountPagesScene) -> None:
     answers = [await home.tabs.request("POST", "/ui/prove", {**home.form.fields, "code": "000000"}) for _ in range(11)]
     assert answers[-1].status == 429
     assert b"Too many" in answers[-1].body
-    # Somebody else in their name may have used them up. A sign-in has tries of its own.
+    # Another person in their name may have used the tries up. A sign-in has tries of its own.
     again = b'href="/ui/sign-in?to=/ui/second-factor/turn-off&amp;again=yes"'
     assert [again in answer.body for answer in answers] == [False] * 10 + [True]
 
 
 async def test_where_both_are_missing_the_code_comes_first(home: AccountPagesScene) -> None:
-    """The second factor was turned on in a session that had been signed in to before: the password counts as well."""
+    """The second factor was turned on after the session's sign-in, so the session needs both, code and password."""
     await home.has_password(PASSWORD)
     app = await home.has_second_factor()
     home.grow_old()
@@ -89,7 +89,7 @@ async def test_whoever_has_neither_signs_in_again(home: AccountPagesScene) -> No
 
 
 async def test_a_session_that_ends_meanwhile(home: AccountPagesScene) -> None:
-    """Between the look-up of the caller and that of what they have proved: nothing is asked any more."""
+    """The session ends between the look-up of the caller and that of the proofs. The page asks nothing any more."""
     caller = await home.caller()
     home.people.change("update sessions set revoked_at = now()")
     with pytest.raises(Unauthorized):

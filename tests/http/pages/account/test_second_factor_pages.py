@@ -47,7 +47,7 @@ async def test_it_is_turned_on_with_a_first_code(home: AccountPagesScene) -> Non
     assert home.tab.page.inputs["code"]["autocomplete"] == "one-time-code"
     assert home.tab.page.inputs["code"]["inputmode"] == "numeric"
     assert not is_on(home)
-    # Loaded again, it is the same secret.
+    # A reload shows the same secret.
     await home.open(SET_UP)
     assert app_of(home).secret == app.secret
     code = app.now()
@@ -57,7 +57,7 @@ async def test_it_is_turned_on_with_a_first_code(home: AccountPagesScene) -> Non
     home.log.remember(*codes)
     assert len(set(codes)) == 10
     assert is_on(home)
-    # For a while they can be looked at again. In another session they cannot.
+    # For a while the page shows the codes again, but not in another session.
     place = home.tab.place
     assert codes_on((await home.open(place)).shown.body) == codes
     other = await home.browser(home.elsewhere()).tab().open(place)
@@ -65,10 +65,10 @@ async def test_it_is_turned_on_with_a_first_code(home: AccountPagesScene) -> Non
     state = await home.open(PAGE)
     assert "On since" in state.page.text
     assert "10 left" in state.page.text
-    # They are the ones that count.
+    # The shown codes work.
     caller = await home.caller()
     await home.postern.identity.reauthentication.with_code(caller, codes[0], home.visitor, Actor(caller.user))
-    # One is used: this page shows no more than what there is.
+    # One code is used, so this page no longer shows it.
     assert (await home.open(place)).place == PAGE
 
 
@@ -98,7 +98,7 @@ async def test_two_clicks_turn_it_on_once_and_show_the_codes(home: AccountPagesS
 
 
 async def test_codes_of_a_page_that_was_open_for_long_are_new_ones_and_shown_to_nobody(home: AccountPagesScene) -> None:
-    """An id of long ago, of far ahead, and one that is no time at all."""
+    """Tries an id from long ago, an id from the far future, and an id that has no time."""
     for form in ("0199d3a0-0000-7000-8000-000000000001", "ffffffff-ffff-7fff-8fff-ffffffffffff", str(uuid4())):
         app = await set_up(home)
         home.people.change("update rate_limit_buckets set tokens = 10")
@@ -116,7 +116,7 @@ async def test_a_set_up_that_was_left_begins_again(home: AccountPagesScene) -> N
     await home.open(SET_UP)
     assert home.tab.place == f"{PAGE}?done=expired"
     assert "begin again" in home.tab.page.text
-    # And where none was begun.
+    # The same without a set-up.
     home.people.change("delete from mfa_secrets")
     assert (await home.open(SET_UP)).place == f"{PAGE}?done=expired"
 
@@ -128,13 +128,13 @@ async def test_a_wrong_code_for_one_that_was_left_says_to_begin_again(home: Acco
     await home.send(code="abc")
     assert home.tab.place == f"{PAGE}?done=expired&to=/ui/devices"
     assert "begin again" in home.tab.page.text
-    # And on to where they came from.
+    # The button leads to the page that the person came from.
     assert home.form.fields["to"] == "/ui/devices"
     assert not is_on(home)
 
 
 async def test_a_set_up_is_no_other_sessions(home: AccountPagesScene) -> None:
-    """Who holds that one may be a thief, and would know the secret for good, or have theirs scanned."""
+    """The holder of the other session may be a thief, who would learn the secret, or make the owner scan the thief's secret."""
     app = await set_up(home)
     elsewhere = home.browser(home.elsewhere()).tab()
     assert (await elsewhere.open(SET_UP)).place == f"{PAGE}?done=expired"
@@ -179,7 +179,7 @@ async def test_new_backup_codes(home: AccountPagesScene) -> None:
     after = home.people.rows("select digest from backup_codes order by digest")
     assert (len(codes), len(after)) == (10, 10)
     assert before != after
-    # Sent twice, the same codes: those on the page are those that count.
+    # A form that is sent twice shows the same codes, so the codes on the page work.
     answer = await home.tabs.request("POST", f"{CODES}/renew", fields)
     assert codes_on((await home.open(answer.header("location") or "")).shown.body) == codes
     assert home.people.rows("select digest from backup_codes order by digest") == after
@@ -223,7 +223,7 @@ async def test_without_a_fresh_code_it_is_asked_for_first(path: str, home: Accou
 
 
 async def test_without_a_fresh_proof_it_is_asked_for_before_a_first_second_factor_is_set_up(home: AccountPagesScene) -> None:
-    """And the place that the person came from is not lost on the way."""
+    """The page that the person came from is not lost on the way."""
     await home.has_password(PASSWORD)
     back = f"{PAGE}?to=/ui/organizations/acme"
     await home.open(back)
@@ -240,7 +240,7 @@ async def test_without_a_fresh_proof_it_is_asked_for_before_a_first_second_facto
     answer = await home.tabs.request("POST", SET_UP, {**form.fields, "code": code})
     assert (answer.header("location") or "").startswith("/ui/prove?")
     assert not is_on(home)
-    # Nor is the secret shown again before.
+    # The secret is not shown before that either.
     await home.open(SET_UP)
     assert home.tab.place.startswith("/ui/prove?")
     await home.send(password=PASSWORD)
@@ -267,7 +267,7 @@ async def test_a_second_factor_of_another_person_is_none_of_this(home: AccountPa
 
 
 def require(home: AccountPagesScene, slug: str, *, grace_days: int = 0) -> None:
-    """An organization of hers that has required it for a day."""
+    """An organization of Ada's that has required a second factor for a day."""
     tenant = home.tenants.add(slug)
     home.tenants.join(home.ada, tenant)
     home.people.change(
@@ -312,7 +312,7 @@ async def test_an_organization_that_is_closed_leads_to_the_set_up_and_back(home:
     await home.open("/ui/organizations/acme")
     await home.send()
     assert (await home.caller()).chosen_organization == "acme"
-    # Whoever comes with it on goes where they wanted to.
+    # A person whose second factor is on goes straight to the wanted page.
     form = (await home.open("/ui/organizations/acme")).page.forms[0]
     answer = await home.tabs.request("POST", PAGE, {"form_token": form.fields["form_token"], "to": "/ui/devices"})
     assert answer.header("location") == "/ui/devices"

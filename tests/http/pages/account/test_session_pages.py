@@ -1,4 +1,4 @@
-"""`/ui/sessions`: where one is signed in, and how that ends."""
+"""`/ui/sessions`: the places where a person is signed in, and how the person signs out there."""
 
 from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import AccountPagesScene
@@ -63,7 +63,7 @@ async def test_one_is_ended_with_what_was_opened_from_it(home: AccountPagesScene
     assert await all_at_once(again, again) == [f"{PAGE}?done=ended"] * 2
     (entry,) = home.audited("security.sessions.revoked")
     assert entry["details"] == {"sessions": 1, "session_id": str(there.session)}
-    # What has ended is no longer asked about.
+    # The page does not ask about a session that has ended.
     assert (await home.open(f"{PAGE}/{there.session}/end")).status == 404
 
 
@@ -88,7 +88,7 @@ async def test_all_others_end_at_once(home: AccountPagesScene) -> None:
     assert [home.lives(one) for one in (home.ada, there, child)] == [True, False, True]
     again = await home.tabs.request("POST", form.action, form.fields)
     assert again.header("location") == f"{PAGE}?done=others"
-    # Nothing is left to ask about.
+    # No session is left to ask about.
     assert (await home.open(f"{PAGE}/end-others")).place == PAGE
 
 

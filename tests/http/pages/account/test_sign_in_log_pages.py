@@ -1,4 +1,4 @@
-"""`/ui/sign-ins`: who tried to sign in."""
+"""`/ui/sign-ins`: the tries to sign in to the account."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ async def test_each_attempt_with_its_outcome(home: AccountPagesScene) -> None:
 
 
 def written_as_provider() -> set[str]:
-    """What the code writes into the log as the way in: the words behind names that end so."""
+    """The ways to sign in that the code writes into the log: the values of constants with these name endings."""
     found = set()
     for path in (ROOT / "core" / "domain").rglob("*.py"):
         for line in ast.parse(path.read_text()).body:
@@ -68,7 +68,7 @@ async def test_every_way_in_is_told_in_words(home: AccountPagesScene) -> None:
 
 
 async def test_a_way_in_that_is_not_known_here_is_left_out(home: AccountPagesScene) -> None:
-    """A newer release, beside this one, may write it."""
+    """A newer release that runs beside this one may write such a way."""
     tried(home, provider="telepathy", user_agent=FIREFOX)
     text = (await home.open(PAGE)).page.text
     assert "telepathy" not in text

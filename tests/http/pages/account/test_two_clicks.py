@@ -1,6 +1,7 @@
-"""A browser that is clicked twice drops the first answer and shows the second. So both say what was done, one after the other and at once.
+"""After a double click, a browser drops the first answer and shows the second. So both answers must tell the result, whether the requests
+run one after the other or at once.
 
-What passwords, passkeys, invitations, sessions and the set-up of two-step sign-in do is in their own files.
+Passwords, passkeys, invitations, sessions and the set-up of two-step sign-in have such tests in their own files.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ PASSWORD = "the moon over the harbour"
 
 
 async def answers(home: AccountPagesScene, place: str, fields: Mapping[str, str], *, at_once: bool) -> set[tuple[int, str | None]]:
-    """A browser that drops an answer drops its cookies, too."""
+    """The answers to both clicks. A browser that drops an answer drops its cookies, too."""
     cookies = dict(home.tabs.cookies)
 
     async def send() -> tuple[int, str | None]:
@@ -36,7 +37,7 @@ async def test_signing_out(home: AccountPagesScene, at_once: bool) -> None:
     form = tab.page.forms[0]
     assert await answers(home, form.action, form.fields, at_once=at_once) == {(303, "/ui/signed-out")}
     assert not home.lives(home.ada)
-    # A form of another session is none of this browser's.
+    # A form from another session does not work in this browser.
     home.tabs.cookies = {COOKIE: home.postern.foundation.secrets.token().reveal()}
     assert await answers(home, form.action, form.fields, at_once=at_once) == {(403, None)}
 
@@ -80,7 +81,7 @@ async def test_an_organization(home: AccountPagesScene, at_once: bool) -> None:
 
 
 async def test_a_fresh_proof(home: AccountPagesScene, at_once: bool) -> None:
-    """A code works once: the second form finds that it has."""
+    """A code works once. The second form finds that the first has used it."""
     app = await home.has_second_factor()
     await home.has_password(PASSWORD)
     for need, fields in (("second_factor", {"code": app.now()}), ("account", {"password": PASSWORD})):
