@@ -1,5 +1,5 @@
-"""The page that mails lead to which confirm an address: opening it changes nothing, and who presses its buttons is asked for what they
-must know.
+"""The page behind the link in mails that confirm an address. To open the page changes nothing, and its buttons ask the person for the
+password that the owner knows.
 """
 
 from functools import partial
@@ -46,7 +46,7 @@ def postbox(postern: Postern) -> Postbox:
 
 
 async def registered(tabs: Tabs, postbox: Postbox, log: CapturedLog, place: str = "/ui/register") -> str:
-    """On the page. The path of the mailed link."""
+    """Registers on the page. Returns the path of the mailed link."""
     tab = await tabs.tab().open(place)
     await tab.send(email=ADA, password=PASSWORD)
     assert tab.place.startswith("/ui/check-mail")
@@ -65,7 +65,7 @@ async def mailed(postbox: Postbox, log: CapturedLog) -> str:
 
 
 async def wants_new_address(client: Client, people: People, person: Person, email: str = "new@example.org") -> str:
-    """The path of the link that is mailed there."""
+    """Asks for a new address. Returns the path of the link that is mailed there."""
     signed_in = people.session_of(person)
     answer = await client.request("PATCH", "/api/user", body={"email": email}, token=await people.token(signed_in))
     assert answer.status == 200
@@ -88,7 +88,7 @@ async def signs_in(client: Client, password: str, email: str = ADA) -> bool:
 
 
 def asks(tab: Tab) -> set[str]:
-    """The fields that a person fills in."""
+    """The names of the fields that a person fills in."""
     return {name for name, given in tab.page.inputs.items() if given.get("type") != "hidden"}
 
 
@@ -120,7 +120,7 @@ async def test_it_goes_on_to_where_they_were_going(tabs: Tabs, postbox: Postbox,
 
 async def test_elsewhere_it_asks_for_the_password(tabs: Tabs, elsewhere: Tabs, people: People, postbox: Postbox, log: CapturedLog) -> None:
     link = await registered(tabs, postbox, log)
-    # A browser of ours, which has signed somebody else in, is not that browser.
+    # A browser in which another person has signed in is not the browser that registered.
     await elsewhere.tab().open("/ui/sign-in")
     tab = await elsewhere.tab().open(link)
     assert (tab.status, asks(tab)) == (200, {"password"})
@@ -131,7 +131,7 @@ async def test_elsewhere_it_asks_for_the_password(tabs: Tabs, elsewhere: Tabs, p
     assert not is_verified(people)
     await tab.send(password=PASSWORD)
     assert (tab.place, is_verified(people)) == (CONFIRMED, True)
-    # There is no flow of theirs to go on with.
+    # They have no flow to go on with.
     assert tab.page.links == [f"{BASE_URL}/ui/sign-in"]
     assert recorded(people) == [("user.email.verified", {})]
     reasons = [row["reason"] for row in people.rows("select reason from login_events order by id")]
@@ -141,7 +141,7 @@ async def test_elsewhere_it_asks_for_the_password(tabs: Tabs, elsewhere: Tabs, p
 async def test_whoever_registers_by_the_api_is_asked_in_every_browser(
     tabs: Tabs, people: People, postbox: Postbox, log: CapturedLog
 ) -> None:
-    """Its cookies may be anybody's: another site sends none, and an application may send those of whoever sits there."""
+    """The cookies of an API request prove nothing: another site sends none, and an application may send those of any user."""
     await tabs.tab().open("/ui/sign-in")
     cookies = "; ".join(f"{name}={value}" for name, value in tabs.cookies.items())
     body = {"email": ADA, "password": PASSWORD}
@@ -155,7 +155,7 @@ async def test_whoever_registers_by_the_api_is_asked_in_every_browser(
 async def test_a_mail_that_another_browser_asks_for_does_not_make_it_the_one_that_registered(
     tabs: Tabs, elsewhere: Tabs, postbox: Postbox, log: CapturedLog
 ) -> None:
-    """Nor does a second registration of the same address there, which is refused."""
+    """A second registration of the same address there, which is refused, does not either."""
     await registered(tabs, postbox, log)
     tab = await elsewhere.tab().open("/ui/register")
     await tab.send(email=ADA, password=NEW)
@@ -215,7 +215,7 @@ async def test_an_account_without_a_password_gets_its_first_one(tabs: Tabs, peop
     people.change("update users set password_hash = null")
     tab = await tabs.tab().open(link)
     assert asks(tab) == {"new_password", "repeated"}
-    # Who knows a password of before is no further.
+    # An earlier password does not help.
     assert (await tabs.request("POST", PAGE, {"token": token_in(link), "password": PASSWORD})).status == 400
     await tab.send(new_password=NEW, repeated=NEW)
     assert (is_verified(people), await signs_in(tabs.client, NEW)) == (True, True)
@@ -230,8 +230,8 @@ async def test_a_change_of_address_needs_the_button_and_keeps_the_password(
     tab = await tabs.tab().open(link)
     assert (asks(tab), people.rows("select email from users")) == (set(), [{"email": ADA}])
     assert "new@example.org" in tab.page.text
-    assert ADA not in tab.page.text  # whoever reads it may be a stranger to the account
-    # Nobody chooses a password for the account by it.
+    assert ADA not in tab.page.text  # the reader of the mail may be a stranger to the account
+    # The link cannot choose a password for the account.
     beside = await tabs.tab().open(link.replace(PAGE, f"{PAGE}/new-password"))
     assert asks(beside) == set()
     fields = {"token": token_in(link), "new_password": NEW, "repeated": NEW}
@@ -267,7 +267,7 @@ async def test_not_me_drops_a_change_of_address(client: Client, tabs: Tabs, peop
     (entry,) = people.rows("select actor_id, target_id from audit_log where action = 'user.email.change_refused'")
     assert (entry["actor_id"], entry["target_id"]) == (None, str(ada.user))
     assert await signs_in(tabs.client, PASSWORD)
-    # Clicked twice; and confirmed afterwards.
+    # A double click, and then a confirmation.
     assert (await tabs.request("POST", form.action, form.fields)).status == 303
     assert (await tabs.request("POST", PAGE, form.fields)).status == 400
     assert len([one for one, _ in recorded(people) if one == "user.email.change_refused"]) == 1
@@ -285,9 +285,9 @@ async def test_not_me_removes_an_account_that_was_never_anybodys(
     assert (tab.place, "The registration is undone" in tab.page.text) == (REFUSED, True)
     assert people.rows("select from users") == []
     assert ("user.registration.refused", {"account": "removed"}) in recorded(people)
-    # What others keep of the person is forgotten by the same job as with every deletion.
+    # Others' data about the person are forgotten by the same job as with every deletion.
     assert len(people.rows("select from jobs where kind = 'privacy.forget'")) == 1
-    # Clicked twice; and the address is free.
+    # A double click; the address is free then.
     again = await elsewhere.request("POST", form.action, form.fields)
     assert (again.status, again.header("location")) == (303, REFUSED)
     assert (await elsewhere.tab().open(link)).status == 400
@@ -320,7 +320,7 @@ async def test_not_me_leaves_an_account_that_something_holds(
     assert ("user.registration.refused", {"account": "kept"}) in recorded(people)
     again = await tabs.request("POST", f"{PAGE}/not-me", {"token": token_in(link)})
     assert (again.status, again.header("location")) == (303, REFUSED)
-    # It is used up, also for the one who registered.
+    # The link is used up, also for the person who registered.
     assert (await tabs.tab().open(link)).status == 400
 
 
@@ -332,7 +332,7 @@ async def test_not_me_does_nothing_to_an_account_that_is_proved(tabs: Tabs, peop
         assert (await tabs.tab().open(link.replace(PAGE, PAGE + place))).status == 400
         assert (await tabs.request("POST", PAGE + place, {**fields, "new_password": NEW, "repeated": NEW})).status == 400
     assert await signs_in(tabs.client, PASSWORD)
-    # Confirmed, and somebody thinks better of it.
+    # The person has confirmed, and then presses the other button.
     people.change("update users set email_verified_at = null")
     assert (await (await tabs.tab().open(link)).send()).place.startswith(CONFIRMED)
     assert (await tabs.request("POST", f"{PAGE}/not-me", fields)).status == 400
@@ -340,7 +340,7 @@ async def test_not_me_does_nothing_to_an_account_that_is_proved(tabs: Tabs, peop
 
 
 async def test_a_form_that_is_sent_twice_is_answered_twice(tabs: Tabs, people: People, postbox: Postbox, log: CapturedLog) -> None:
-    """A browser that is clicked twice drops the first answer."""
+    """After a double click, a browser drops the first answer."""
     link = await registered(tabs, postbox, log)
     fields = {"token": token_in(link)}
 
@@ -352,7 +352,7 @@ async def test_a_form_that_is_sent_twice_is_answered_twice(tabs: Tabs, people: P
         assert (answer.status, answer.header("location")) == (303, CONFIRMED)
     assert recorded(people) == [("user.email.verified", {})]
     assert len(await postbox.empty()) == 1
-    # It was not this that happened.
+    # The other button's form is refused, since it is not the form that succeeded.
     assert (await send("/new-password", new_password=NEW, repeated=NEW)).status == 400
     people.change("update mailed_tokens set used_at = used_at - interval '11 seconds'")
     assert (await send()).status == 400
@@ -392,7 +392,7 @@ async def test_of_one_who_confirms_and_one_who_refuses_one_has_their_way(
 async def test_guesses_at_the_password_are_limited_as_at_the_sign_in(
     tabs: Tabs, people: People, postern: Postern, postbox: Postbox, log: CapturedLog
 ) -> None:
-    """By account, from all addresses together; the bucket is the same, so that here are no further tries."""
+    """The tries count by account, over all addresses, in the sign-in's own bucket, so this page gives no further tries."""
     link = await registered_by_api(tabs.client, postbox, log)
     statuses = []
     for number in range(30):
@@ -402,13 +402,13 @@ async def test_guesses_at_the_password_are_limited_as_at_the_sign_in(
     assert statuses[0] == 400
     assert statuses[-1] == 429
     tried = statuses.index(429)
-    # At the sign-in, too.
+    # The sign-in refuses then, too.
     late = Tabs(unlimited(postern, SETTINGS, "198.51.100.99"))
     assert (await late.client.post(LOGIN, {"email": ADA, "password": PASSWORD})).status == 429
     assert (await late.request("POST", PAGE, {"token": token_in(link), "password": PASSWORD})).status == 429
     assert not is_verified(people)
     assert tried <= 20
-    # A link holder can choose another all the same: that guesses at nothing.
+    # A holder of a reset link can choose another password all the same, since that is no guess.
     fields = {"token": token_in(link), "new_password": NEW, "repeated": NEW}
     assert (await late.request("POST", f"{PAGE}/new-password", fields)).status == 303
 
@@ -468,7 +468,7 @@ async def test_where_only_the_provider_will_do_no_password_is_asked_for(
         fields = {"token": token_in(link), "password": PASSWORD, "new_password": NEW, "repeated": NEW}
         assert (await elsewhere.request("POST", PAGE + place, fields)).status == 403
     assert (await elsewhere.tab().open(link.replace(PAGE, f"{PAGE}/not-me"))).status == 200
-    # Where they registered, they have said enough; it is no way in.
+    # In the browser that registered, no password is asked for; but nobody is signed in.
     await (await tabs.tab().open(link)).send()
     assert people.rows("select email_verified_at is not null as yes from users where email = %s", ADA) == [{"yes": True}]
     assert not await signs_in(tabs.client, PASSWORD)
@@ -484,7 +484,7 @@ async def test_a_directory_that_lists_the_address_meanwhile_leaves_only_the_new_
     await postbox.empty()
     await tabs.client.post("/api/auth/resend-verification", {"email": ADA})
     link = await mailed(postbox, log)
-    # Also in the browser that registered: of that nothing is left.
+    # The same in the browser that registered, since the record of that is removed.
     assert asks(await tabs.tab().open(link)) == {"new_password", "repeated"}
 
 

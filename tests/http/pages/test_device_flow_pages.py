@@ -1,4 +1,4 @@
-"""The device pages: a person enters the code, signs in, sees who asks, and decides."""
+"""The device pages: a person enters the code, signs in, sees the asking application, and decides."""
 
 import re
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class DevicePageScene(Sets):
         assert tab.place == DEVICE
 
     async def decision(self, codes: Codes) -> Tab:
-        """The page, for somebody who is signed in."""
+        """The page with the decision, for a signed-in person."""
         tab = await self.tabs.tab().open(DEVICE)
         await tab.send(user_code=codes.user_code)
         assert tab.place.startswith("/ui/device/decision?flow="), tab.place
@@ -62,7 +62,7 @@ async def test_from_the_code_to_the_device(home: DevicePageScene) -> None:
     codes = await home.ask_for_codes(scope="openid email")
     tab = await home.tabs.tab().open(DEVICE)
     await tab.send(user_code=codes.user_code.lower().replace("-", " "))
-    # Not signed in: that comes first, on the organization's pages.
+    # The person is not signed in, so the sign-in comes first, on the organization's pages.
     assert tab.place.startswith("/ui/sign-in?flow=")
     assert "Tv" in tab.page.text
     assert "Acme" in tab.page.text
@@ -110,7 +110,7 @@ async def test_a_link_fills_the_field_and_does_nothing_else(home: DevicePageScen
 
 
 async def test_the_page_alone_approves_nothing(home: DevicePageScene) -> None:
-    """However often it is loaded, and whatever its address says."""
+    """Any number of loads, with any parameters in the address, approves nothing."""
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
     for place in (tab.place, f"{tab.place}&answer=approve"):
@@ -151,7 +151,7 @@ async def test_the_form_comes_from_our_own_page(home: DevicePageScene) -> None:
     tab = await home.decision(codes)
     (form,) = [one for one in tab.page.forms if one.action == tab.place]
     flow = form.fields["flow"]
-    # Without the token, with that of another form, and with one that somebody else's browser has.
+    # Without the token, with the token of another form, and with a token of another person's browser.
     strangers = Tabs(unlimited(home.postern))
     await strangers.tab().open(DEVICE)
     secret = Token(strangers.cookies["__Host-postern_flow"])
@@ -180,7 +180,7 @@ async def test_another_browser_has_no_part_in_the_flow(home: DevicePageScene) ->
     others = Tabs(unlimited(home.postern))
     await home.sign_in(eve, others)
     assert (await others.tab().open(tab.place)).status == 400
-    # Nor do flows of other purposes lead here.
+    # Flows of other purposes do not lead here either.
     home.people.change("update flows set purpose = 'account'")
     assert (await tab.open(tab.place)).status == 400
 
@@ -225,7 +225,7 @@ async def test_signed_out_meanwhile(home: DevicePageScene) -> None:
 
 
 async def test_signed_in_again_in_another_tab(home: DevicePageScene) -> None:
-    """The form is out of date then, and its page leads to itself."""
+    """The form is out of date then, and leads to the current page."""
     await home.sign_in()
     tab = await home.decision(await home.ask_for_codes())
     place = tab.place
@@ -319,7 +319,7 @@ async def test_who_owes_a_second_factor_is_told_so_and_where_to_set_it_up(home: 
     assert tab.status == 403
     assert "This organization requires two-step sign-in" in tab.page.text
     assert home.state() == ["pending"]
-    # Once it is set up, the person comes back to the device.
+    # After the set-up the person comes back to the device page.
     (onward,) = tab.page.links
     await tab.open(onward)
     await tab.send([form.action for form in tab.page.forms].index("/ui/second-factor"))

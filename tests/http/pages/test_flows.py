@@ -1,4 +1,4 @@
-"""Flows with another purpose than our own pages: what they want of the sign-in is honoured, and a form never redirects to another site."""
+"""Flows with another purpose than our own pages: the sign-in keeps to their demands, and a form never redirects to another site."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -65,7 +65,7 @@ async def send_private(call: Call[BoundForm], _postern: Postern) -> bytes:
 
 @pytest.fixture(autouse=True)
 def authorizing() -> Iterator[list[tuple[Flow, Caller]]]:
-    """What the continuation was called with."""
+    """Notes the calls of the continuation."""
     before = CONTINUATIONS.get(FlowPurpose.AUTHORIZE)
     called: list[tuple[Flow, Caller]] = []
 
@@ -109,7 +109,7 @@ async def test_a_form_that_leads_to_an_application_is_a_page_that_leaves(tabs: T
     assert (tab.page.refresh, tab.page.links) == (APPLICATION, [APPLICATION])
     ((flow, caller),) = authorizing
     assert (flow.request, flow.session, caller.user) == ({"state": "x"}, caller.session, ada.user)
-    # Signed in by now: the next application is answered at once, by an ordinary redirect.
+    # The person is signed in now, so the next application is answered at once, by an ordinary redirect.
     answer = await tabs.request("GET", "/ask")
     assert (answer.status, answer.header("location")) == (303, APPLICATION)
     assert authorizing[1][1].session == caller.session
@@ -168,7 +168,7 @@ async def test_whoever_wants_an_account_begins_with_registering(tabs: Tabs) -> N
 async def test_another_account_is_asked_for_by_its_address(tabs: Tabs, ada: Person) -> None:
     await signed_in(tabs, ada)
     people_chooses = await tabs.request("GET", "/ask?prompt=select_account")
-    # The continuation shows the choice; whoever is signed in is one of it.
+    # The continuation shows the choice of accounts, with the signed-in person among them.
     assert people_chooses.header("location") == APPLICATION
     await tabs.request("POST", "/ui/sign-out", {"form_token": "x"})
     tabs.cookies.pop("__Host-postern_session")
@@ -183,7 +183,7 @@ async def test_the_pages_speak_the_language_that_the_flow_asks_for(tabs: Tabs) -
 async def test_a_page_for_people_who_are_signed_in(tabs: Tabs, ada: Person) -> None:
     tab = await tabs.tab().open("/private?max_age=5")
     assert tab.place == "/ui/sign-in?to=/private%3Fmax_age%3D5"
-    # It is no page below /ui, so the way back leads to the first of those.
+    # This page is not below /ui, so the way back leads to the start page of /ui.
     await tab.send(email=ada.email)
     await tab.send(password=PASSWORD)
     assert tab.place == "/ui"
@@ -191,7 +191,7 @@ async def test_a_page_for_people_who_are_signed_in(tabs: Tabs, ada: Person) -> N
     form = tab.page.forms[0]
     await tab.send()
     assert tab.shown.body == ada.email.encode()
-    # A token of a session that has ended, or of none.
+    # A token of a session that has ended, or of no session.
     for token in ("", "0", "ä", form.fields["form_token"][:-1] + "x"):
         assert (await tabs.request("POST", "/private", {"form_token": token})).status == 403
     assert (await Tabs(tabs.client).request("POST", "/private", form.fields)).header("location") == "/ui/sign-in?to=/ui"
@@ -200,7 +200,7 @@ async def test_a_page_for_people_who_are_signed_in(tabs: Tabs, ada: Person) -> N
 @pytest.mark.parametrize("place", ["/ui/../private", "/ui/..", "/ui/x/../../private", "/ui/./../private?a=b", "/ui/..#a", "/ui/../?a"])
 @pytest.mark.parametrize("dot", [".", "%2e", "%2E"])
 def test_no_place_of_ours_leaves_the_pages_by_dots(place: str, dot: str) -> None:
-    """Browsers read these segments, encoded or not, as the way up."""
+    """Browsers read these segments, encoded or not, as the parent folder."""
     assert own_place(place.replace(".", dot)) == "/ui"
     assert own_place(place.replace("..", f".{dot}")) == "/ui"
 
@@ -233,7 +233,7 @@ async def test_a_code_without_a_password_before_it_signs_nobody_in(tabs: Tabs, p
     sent = {"flow": form["flow"], "form_token": form["form_token"], "code": "123456"}
     assert (await tabs.request("POST", "/ui/sign-in/second-factor", sent)).status == 400
     assert tabs.session is None
-    # Nor is a mail sent to nobody.
+    # Without an address no mail is sent either.
     begun = await tabs.tab().open("/ask")
     hidden = begun.page.forms[0].fields
     again = await tabs.request("POST", "/ui/check-mail/resend", {"flow": hidden["flow"], "form_token": hidden["form_token"]})
@@ -251,6 +251,6 @@ async def test_the_code_of_a_double_click_gets_the_same_session(tabs: Tabs, peop
     kept = tabs.cookies.pop("__Host-postern_session")
     assert (await tabs.request("POST", form.action, fields)).status == 303
     assert tabs.session == kept
-    # The address form of a flow that is over leads on.
+    # The address form of a finished flow leads on.
     sent = {"flow": form.fields["flow"], "form_token": form.fields["form_token"], "email": "x@example.org"}
     assert (await tabs.request("POST", "/ui/sign-in", sent)).header("location") == "/ui"

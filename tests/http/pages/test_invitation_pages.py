@@ -1,4 +1,4 @@
-"""The built-in page of an invitation: what its link shows, its two buttons, and what it says when there is nothing to answer."""
+"""The built-in page of an invitation: its text, its two buttons, and its text for an invitation that nobody can answer any more."""
 
 import re
 from html import unescape
@@ -24,14 +24,14 @@ def house(client: Client, postern: Postern, people: People, log: CapturedLog) ->
 
 
 def text_of(answer: Received) -> str:
-    """What a person reads."""
+    """The text that a person reads."""
     return PageReader(answer.body).text
 
 
 async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Inviting) -> None:
     token = (await house.invite("Bob@example.org", "admin"))["token"]
     link = (await house.client.get(f"/invitations/accept?token={token}")).header("location") or ""
-    # Looking at it does not use it.
+    # To look at the page does not use the link up.
     shown, again = [await house.client.get(link.removeprefix(BASE_URL)) for _ in range(2)]
     assert (shown.status, again.status, is_page(shown)) == (200, 200, True)
     assert house.statuses() == ["pending"]
@@ -49,7 +49,7 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Invitin
     done = await house.client.get("/ui/invitations/accepted")
     assert done.status == 200
     assert is_page(done)
-    # Sent twice is done once. A moment later, it says what has become of it.
+    # A form that is sent twice acts once. A moment later, the page tells the invitation's outcome.
     again = await send(house.client, PAGE, token=token, answer="accept")
     assert (again.status, again.header("location")) == (303, "/ui/invitations/accepted")
     assert (await send(house.client, PAGE, token=token, answer="decline")).status == 400
@@ -82,7 +82,7 @@ async def test_a_token_of_ones_own_list_opens_it_too(house: Inviting) -> None:
 
 
 async def test_it_does_not_tell_whether_the_address_has_an_account(house: Inviting) -> None:
-    """The inviter has the token, too."""
+    """The inviter has the token, too, and must not learn that."""
     house.verified("bob@example.org")
     tokens = [(await house.invite(email))["token"] for email in ("bob@example.org", "eve@example.org")]
     shown = [await house.client.get(f"{PAGE}?token={token}") for token in tokens]
@@ -149,7 +149,7 @@ async def test_a_role_is_told_by_its_name(house: Inviting) -> None:
 
 
 async def test_one_whose_role_is_not_known_any_longer_still_shows(house: Inviting) -> None:
-    """A role that an invitation offers is not deleted; its row may go all the same, with the organization's other remains."""
+    """A role that an invitation offers cannot be deleted. Its row may go all the same, when the organization's rows are removed."""
     house.role("rev-1", Capability.MEMBERS_VIEW)
     token = (await house.invite(role="rev-1"))["token"]
     house.people.change("update invitations set role_id = null")

@@ -1,4 +1,4 @@
-"""The look of all pages: colours that can be read, in light and in dark and for every organization; and how much a first visit loads."""
+"""The look of all pages: readable colours, in light and dark and for every organization; and the size of a first visit."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ SHEET: Final = (shipped_pages().asset(*shipped_pages().asset_url("pages.css").sp
 
 
 def palettes(sheet: str) -> Mapping[str, Mapping[str, str]]:
-    """What a browser makes of the declarations: the later ones win, and the dark ones win over the light ones."""
+    """The colours that a browser derives from the style sheet: later declarations win, and dark ones win over light ones."""
     light: dict[str, str] = {}
     dark: dict[str, str] = {}
     for media, block in re.findall(r"(@media \(prefers-color-scheme: dark\) ?\{\s*)?:root ?\{([^}]*)\}", sheet):
@@ -68,7 +68,7 @@ def test_the_grounds_that_colours_are_judged_on_are_those_of_the_stylesheet() ->
 
 
 def test_no_colour_stands_outside_of_the_palette() -> None:
-    """But for the QR code, which scanners need dark on light."""
+    """The QR code is the exception, since scanners need it dark on light."""
     rules = re.sub(r":root ?\{[^}]*\}", "", SHEET)
     assert re.findall(r"#[0-9a-f]{3,8}\b|rgb\(|hsl\(", rules) == ["#ffffff"]
 
@@ -113,7 +113,7 @@ async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> 
     [{"code": "x"}, *({"code": f"x{one}y"} for one in "&<>\"'"), {"SAMLResponse": "A" * 5000, "RelayState": "</form>\"'&<!-- x -->"}],
 )
 def test_the_page_that_leaves_is_the_same_filled_as_made(fields: dict[str, str]) -> None:
-    """It is made once for each address, and filled each time."""
+    """The page's template is made once for each address, and filled each time."""
     pages, brand = shipped_pages(), Branding("Nutters & <Söhne>")
     words: dict[str, Any] = {"action": "https://app.example.com/a?b=1&c=<", "title": "To <x>", "label": "Go on"}
     for language in Language:

@@ -1,5 +1,5 @@
-"""People whom an organization lists as its members, and who say where they belong: at the next sign-in, in their account, and where they
-choose the first password of an account that a directory made.
+"""People whom an organization lists as its members are asked whether they belong there: at the next sign-in, in their account, and when
+they choose the first password of an account that a directory made.
 """
 
 from functools import partial
@@ -50,7 +50,7 @@ class MembershipPageScene(Inviting):
         return tenant
 
     def ties(self, person: Person) -> dict[str, bool]:
-        """By the short names of the organizations."""
+        """The person's ties, by the short names of the organizations."""
         rows = self.people.rows(
             "select slug, own_since is not null as own from memberships join organizations on organizations.id = org_id where user_id = %s",
             person.user,
@@ -98,7 +98,7 @@ async def by_request(house: MembershipPageScene, person: Person) -> Tenant:
 
 
 async def before_the_upgrade(house: MembershipPageScene, person: Person) -> Tenant:
-    """As the migration leaves a row that others have made."""
+    """Makes the row as the migration leaves a row that others have made."""
     tenant = house.list(person)
     house.people.change("update memberships set came_by = 'added', created_at = now() - interval '1 year' where user_id = %s", person.user)
     return tenant
@@ -120,7 +120,7 @@ async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(house: Me
     how = {"by_directory": "Its directory added you", "by_domain": "It has proved the domain", "by_request": "It has proved the domain"}
     assert how.get(way, "Somebody there added you") in said
     assert house.ties(ada) == {tenant.slug: False}
-    # Nothing is focused, so nothing is confirmed by a key.
+    # No button has the focus, so no key press confirms anything.
     assert b"autofocus" not in tab.shown.body
     await tab.send(answers=f"{answer}:{tenant.id}")
     assert tab.place == "/ui"
@@ -129,7 +129,7 @@ async def test_whoever_is_listed_is_asked_at_the_next_sign_in_and_once(house: Me
     assert (event["name"], event["organization_id"]) == ("user.membership.confirmed" if answer == "yes" else "user.removed", tenant.id)
     assert (event["actor_id"], event["target_id"]) == (ada.user, str(ada.user))
     assert event["details"]["role"] == "member"
-    # Where they answered is none of the organization's business.
+    # The organization does not learn where they answered.
     (where,) = house.people.rows("select address, user_agent from audit_log where action = %s", event["name"])
     assert where == {"address": None, "user_agent": None}
     assert (await house.sign_in(ada)).place == "/ui"
@@ -141,7 +141,7 @@ async def test_whoever_does_not_answer_goes_on_and_is_asked_again(house: Members
     for sent in ({"answers": "later"}, {}):
         tab = await house.sign_in(ada, "/ui/sign-in?to=/ui/sessions")
         assert tab.place.startswith(PAGE)
-        # They are signed in already, and are not locked out.
+        # They are signed in already, and stay so.
         assert (await tab.tabs.request("GET", "/ui/profile")).status == 200
         await tab.send(**sent)
         assert tab.place == "/ui/sessions"
@@ -188,14 +188,14 @@ async def test_thirty_organizations_are_answered_twenty_at_once(house: Membershi
     assert "There are more than fit here" in tab.page.text
     assert LISTS in tab.page.links
     shown = [tenant for tenant in tenants if f"yes:{tenant.id}".encode() in body]
-    # The oldest first, however many come after them.
+    # The oldest come first, however many follow.
     assert shown == tenants[:MOST_ASKED]
     await tab.send(answers=["later"] * MOST_ASKED)
     assert set(house.ties(ada).values()) == {False}
     tab = await house.sign_in(ada)
     await tab.send(answers=[f"{'leave' if place % 2 else 'yes'}:{tenant.id}" for place, tenant in enumerate(shown)])
     assert tab.status == 200, tab.page.text
-    # One question for all of them.
+    # One question for all organizations.
     assert tab.place == "/ui/choose-organization"
     left = house.ties(ada)
     assert sorted(slug for slug, own in left.items() if own) == [tenant.slug for tenant in shown[::2]]
@@ -225,7 +225,7 @@ async def test_two_tabs_at_once_confirm_once(house: MembershipPageScene) -> None
     await all_at_once(lambda: first.send(answers=answers), lambda: second.send(answers=answers[::-1]))
     assert house.ties(ada) == {"globex": True, "initech": True}
     assert [one["name"] for one in house.told("audit_log")].count("user.membership.confirmed") == 2
-    # An answer from before is none of what is the person's own now.
+    # An old form cannot change a tie that is the person's own now.
     refused = await tabs.tab().open(LISTS)
     fields = {**refused.page.forms[0].fields, "organization": str(tenants[0].id), "answer": "leave"}
     answer = await tabs.request("POST", f"{LISTS}/globex/membership", fields)
@@ -274,14 +274,14 @@ async def test_leaving_is_what_being_removed_is(house: MembershipPageScene) -> N
         slug: bool(house.people.rows("select from sessions where id = %s and revoked_at is null", one.session))
         for slug, one in sessions.items()
     }
-    # What the person has consented to is theirs.
+    # The person's consents stay.
     assert living == {"inner": False, "open": False, "used": True}
     assert house.people.rows("select from relations where user_id = %s", ada.user) == []
     assert str(ada.user) not in await directory.members()
     assert (await directory.shown(created["id"]))["active"] is False
     (former,) = house.people.rows("select user_id, org_id from former_members")
     assert (former["user_id"], former["org_id"]) == (ada.user, directory.tenant.id)
-    # What a directory lists anew is asked anew.
+    # A tie that a directory lists again is asked about again.
     assert (await directory.patch(created["id"], {"op": "replace", "path": "active", "value": True})).status == 200
     assert (await house.sign_in(ada)).place.startswith(PAGE)
 
@@ -348,7 +348,7 @@ async def test_the_list_of_organizations_asks_too(house: MembershipPageScene) ->
     await tab.send(len(tab.page.forms) - 1, answer="accept")
     assert tab.place == f"{LISTS}/globex?done=confirmed"
     assert "You have confirmed that you belong there" in tab.page.text
-    # Sent again it is no error, and what is answered is not asked.
+    # A repeated form is no error, and an answered question is not asked again.
     assert (await tabs.request("POST", asked[0], {**fields, "answer": "accept"})).status == 303
     assert (await tab.open(asked[0])).place == LISTS
     await tab.open(asked[1])
@@ -357,7 +357,7 @@ async def test_the_list_of_organizations_asks_too(house: MembershipPageScene) ->
     assert (tab.place, house.ties(ada)) == (f"{LISTS}?done=left", {"acme": True, "globex": True})
     assert "You have left the organization" in tab.page.text
     assert (await tabs.request("POST", asked[1], {**fields, "answer": "leave"})).status == 303
-    # The short name alone names nothing: it may be another's by now.
+    # The short name alone is not enough, since it may be another organization's by now.
     house.people.change("update all_organizations set slug = 'umbrella' where slug = 'initech'")
     again = house.list(ada, "initech")
     assert (await tabs.request("POST", asked[1], {**fields, "answer": "accept"})).status == 303
@@ -371,7 +371,7 @@ async def test_the_page_needs_the_person_and_its_own_form(house: MembershipPageS
     tab = await house.sign_in(ada)
     fields = tab.page.forms[0].fields
     other = (await house.sign_in(bob)).tabs
-    # Another's browser has neither the flow nor the token.
+    # Another person's browser has neither the flow nor the token.
     assert (await other.request("GET", tab.place)).status == 400
     assert (await other.request("POST", tab.place, {**fields, "answers": f"yes:{tenant.id}"})).status in {400, 403}
     assert (await tab.tabs.request("POST", tab.place, {**fields, "form_token": "x", "answers": f"yes:{tenant.id}"})).status == 403
@@ -397,7 +397,7 @@ async def test_ones_own_list_tells_it(house: MembershipPageScene) -> None:
     session = house.tenants.session(ada)
     listed = (await house.request("GET", "/api/organizations", by=session)).json()
     assert [(one["organization"]["slug"], one["membership"]["own_since"] is None) for one in listed] == [("acme", False), ("globex", True)]
-    # And nobody else's.
+    # Nobody else's ties change.
     members = (await house.request("GET", "/api/organizations/acme/members")).ok()["members"]
     assert {name for one in members for name in one["membership"]} == {"id", "role", "created_at"}
 
@@ -428,7 +428,7 @@ def the_person(house: MembershipPageScene) -> Person:
 async def test_where_the_first_password_is_chosen_they_say_where_they_belong(house: MembershipPageScene, made: Any, ticked: bool) -> None:
     tenant, link = await made(house)
     ada = the_person(house)
-    # Somebody else lists the account as well, before its owner has seen it.
+    # Another organization lists the account as well, before its owner has seen it.
     other = house.list(ada, "umbrella")
     tab = await house.browser().tab().open(link.removeprefix(BASE_URL))
     said = tab.page.text
@@ -437,11 +437,11 @@ async def test_where_the_first_password_is_chosen_they_say_where_they_belong(hou
     body = tab.shown.body.decode()
     boxes = {str(one.id): one for one in (tenant, other)}
     assert all(f'value="{one}"' in body for one in boxes)
-    # Ticked is what the account came to be by, and nothing else.
+    # Only the organization that made the account is ticked.
     assert f'value="{tenant.id}" checked' in body
     assert f'value="{other.id}" checked' not in body
     sent: dict[str, Any] = {"confirmed": [str(tenant.id)]} if ticked else {}
-    # A password that is refused keeps the choice, and confirms nothing.
+    # After a refused password the choice is still ticked, and nothing is confirmed.
     await tab.send(new_password="short", repeated="short", **sent)
     assert tab.status == 400
     assert (f'value="{tenant.id}" checked' in tab.shown.body.decode()) is ticked
@@ -451,7 +451,7 @@ async def test_where_the_first_password_is_chosen_they_say_where_they_belong(hou
     assert house.ties(ada) == {tenant.slug: ticked, "umbrella": False}
     confirmed = [one for one in house.told("audit_log") if one["name"] == "user.membership.confirmed"]
     assert [(one["organization_id"], one["actor_id"]) for one in confirmed] == ([(tenant.id, ada.user)] if ticked else [])
-    # The others are asked about at the sign-in.
+    # The sign-in asks about the other organizations.
     tab = await house.sign_in(ada)
     assert tab.place.startswith(PAGE)
     assert (f"yes:{tenant.id}".encode() in tab.shown.body) is not ticked
@@ -504,7 +504,7 @@ async def test_an_application_asks_for_its_own_organization_alone(arriving: Arri
     assert "Do you belong to Acme ?" in tab.page.text
     assert "globex" not in tab.page.text
     await tab.send(answers=f"yes:{arriving.acme.id}")
-    # Trust spares the question for consent from now on.
+    # From now on the trusted application needs no consent.
     assert "code" in left_for(tab)
     assert "code" in told(await tab.tabs.request("GET", arriving.asking()))
 
@@ -519,7 +519,7 @@ async def test_who_puts_it_off_is_asked_for_consent(arriving: Arriving, mode: st
     assert tab.place.startswith("/ui/consent?flow=")
     await tab.send(answer="allow")
     assert b"code" in tab.shown.body
-    # A session that is enough is asked nothing any more; a new sign-in is.
+    # A request that an open session satisfies asks nothing; a new sign-in asks.
     asked = await tab.tabs.request("GET", arriving.asking())
     assert "code" in told(asked)
     assert (await signing_in(arriving, ada)).place.startswith(PAGE)
@@ -541,7 +541,7 @@ async def test_a_session_is_asked_where_the_answer_spares_the_consent(arriving: 
     tabs = arriving.signed_in(ada)
     tab = await tabs.tab().open(arriving.asking())
     assert tab.place.startswith(PAGE)
-    # Nobody may be asked: then it is as if they were no member.
+    # If the request forbids questions, the person counts as no member.
     assert told(await tabs.request("GET", arriving.asking(prompt="none")))["error"] == "consent_required"
     arriving.set(arriving.app, trusted=False)
     assert (await tabs.tab().open(arriving.asking())).place.startswith("/ui/consent")
@@ -569,7 +569,7 @@ async def test_the_second_factor_that_is_required_comes_after_it(arriving: Arriv
     assert tab.place.startswith("/ui/consent")
     tab = await signing_in(arriving, ada)
     await tab.send(answers=f"leave:{arriving.acme.id}")
-    # Whoever does not belong there owes it nothing.
+    # A person who does not belong to the organization need not follow its rules.
     assert tab.place.startswith("/ui/consent")
 
 

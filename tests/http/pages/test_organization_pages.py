@@ -1,4 +1,4 @@
-"""Which of several organizations a person looks after in their browser."""
+"""The choice, in a browser, between several organizations that a person manages."""
 
 import pytest
 
@@ -46,7 +46,7 @@ async def test_who_belongs_to_several_is_asked_after_signing_in(
     await tab.send(organization="globex")
     assert tab.place == "/ui"
     caller = await whoever(tabs, postern)
-    # It opens nothing by itself.
+    # The choice alone gives no access.
     assert (caller.chosen_organization, caller.organization, caller.role) == ("globex", "", "")
     people.change("delete from memberships where user_id = %s", ada.user)
     assert (await whoever(tabs, postern)).chosen_organization == ""

@@ -1,4 +1,4 @@
-"""Signing in with a passkey on the pages: alone, and after the password. What the script would do is done here by hand."""
+"""Signing in with a passkey on the pages: alone, and after the password. The tests do the script's work by hand."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ async def ada(people: People) -> Person:
 
 
 async def passkey_of(client: Client, people: People, person: Person, **more: Any) -> Passkey:
-    """Added by the API, in another session."""
+    """A passkey of the person, added by the API in another session."""
     session = people.session_of(person)
     token = await people.token(session)
     passkey = Passkey.made(**more)
@@ -70,7 +70,7 @@ async def options(tab: Tab, action: str) -> Any:
 
 
 async def use(tab: Tab, passkey: Passkey, action: str = BY_PASSKEY, **more: Any) -> Tab:
-    """What the script does."""
+    """Uses the passkey as the page's script does."""
     credential = passkey.get(await options(tab, action), **more)
     form = form_of(tab, action)
     return await tab._go("POST", action, {**form.fields, "credential": json.dumps(credential)})
@@ -109,11 +109,11 @@ async def test_it_goes_on_with_the_flow(tabs: Tabs, client: Client, people: Peop
     credential = json.dumps(passkey.get(await options(tab, BY_PASSKEY)))
     await tab._go("POST", BY_PASSKEY, {**sent.fields, "credential": credential})
     assert tab.place == "/ui/sessions"
-    # The same form once more, for a person who clicked twice.
+    # The same form once more, after a double click.
     kept = tabs.session
     again = await tabs.tab()._go("POST", BY_PASSKEY, {**sent.fields, "credential": credential})
     assert (again.place, tabs.session) == ("/ui/sessions", kept)
-    # Back to the page of the flow: it goes on.
+    # The page of the flow still works afterwards.
     assert (await tabs.tab().open(f"{SIGN_IN}?flow={flow}")).place == "/ui/sessions"
 
 
@@ -131,7 +131,7 @@ async def test_of_fifty_at_once_in_one_flow_all_get_the_same_session(tabs: Tabs,
     async with trio.open_nursery() as nursery:
         for _ in range(50):
             nursery.start_soon(send)
-    # Those that came between the challenge and the sign-in are told to use it again.
+    # A request that finds the challenge used, but no sign-in yet, tells the person to use the passkey again.
     assert set(statuses) <= {303, 400}
     assert len(people.rows("select from sessions where user_id = %s", ada.user)) == 1
 
@@ -145,13 +145,13 @@ async def test_the_challenge_is_the_browsers_own(tabs: Tabs, client: Client, peo
     await other._go("POST", BY_PASSKEY, {**form_of(other, BY_PASSKEY).fields, "credential": json.dumps(mine)})
     assert (other.status, other.tabs.session) == (400, None)
     assert "That took too long, or was sent twice" in other.page.text
-    # One of the API's is none of a page's, and the other way round.
+    # A challenge of the API does not work on a page, and the other way round.
     given = (await client.post("/api/auth/passkeys/options")).json()
     await tab._go("POST", BY_PASSKEY, {**form_of(tab, BY_PASSKEY).fields, "credential": json.dumps(passkey.get(given))})
     assert tab.status == 400
     tab = await tabs.tab().open(SIGN_IN)
     assert (await client.post("/api/auth/passkeys", {"credential": passkey.get(await options(tab, BY_PASSKEY))})).status == 401
-    # Without the token of its form, no challenge is given.
+    # Without the form's token the page gives no challenge.
     assert (await tabs.request("POST", f"{BY_PASSKEY}/options", {"form_token": "x"})).status == 403
     assert (await Tabs(client).request("POST", f"{BY_PASSKEY}/options", {"form_token": ""})).status == 403
 
@@ -183,7 +183,7 @@ async def test_after_the_password(tabs: Tabs, client: Client, people: People, ad
     assert "Use one of your passkeys, or enter a backup code." in tab.page.text
     given = await options(tab, AFTER_PASSWORD)
     assert [one["id"] for one in given["allowCredentials"]] == [b64(passkey.credential_id)]
-    # A sign-in's challenge is none for the second step.
+    # A challenge for a sign-in does not work for the second step.
     first = await tabs.tab().open(SIGN_IN)
     other = passkey.get(await options(first, BY_PASSKEY))
     await tab._go("POST", AFTER_PASSWORD, {**form_of(tab, AFTER_PASSWORD).fields, "credential": json.dumps(other)})
@@ -201,7 +201,7 @@ async def test_after_the_password(tabs: Tabs, client: Client, people: People, ad
     # Sent again.
     again = await tabs.tab()._go("POST", AFTER_PASSWORD, {**fields, "credential": credential})
     assert again.place == "/ui"
-    # A backup code does as well, for whoever has none at hand.
+    # A person without the passkey at hand can use a backup code.
     tab = await to_the_code(Tabs(client), ada)
     await tab.send(code=codes[0])
     assert tab.place == "/ui"
@@ -242,7 +242,7 @@ async def test_a_second_step_that_is_over(tabs: Tabs, client: Client, people: Pe
     await tab._go("POST", AFTER_PASSWORD, {**form.fields, "credential": json.dumps(passkey.get(given))})
     assert tab.status == 400
     assert "Enter your password again" in tab.page.text
-    # No challenge for a flow that awaits none.
+    # A flow that awaits no passkey gets no challenge.
     first = await tabs.tab().open(SIGN_IN)
     await first.send(email=ada.email)
     flow = first.place.partition("flow=")[2]
@@ -260,7 +260,7 @@ async def test_what_helps_who_has_lost_it(tabs: Tabs, client: Client, people: Pe
     assert "Enter one of your backup codes" in page.page.text
     (back,) = page.page.links
     assert (await tabs.tab().open(back)).place.startswith("/ui/sign-in/second-factor")
-    # Before the password it leads back to the beginning.
+    # Before the password, the page leads back to the beginning.
     flow = (await (await tabs.tab().open(SIGN_IN)).send(email=ada.email)).place.partition("flow=")[2]
     (back,) = (await tabs.tab().open(f"/ui/sign-in/lost-factor?flow={flow}")).page.links
     assert back.startswith(f"{SIGN_IN}?flow=")

@@ -1,4 +1,4 @@
-"""The built-in pages: they work as a browser without scripts uses them, and only from our own address."""
+"""The built-in password pages: they work in a browser without scripts, and only from our own address."""
 
 import re
 from html.parser import HTMLParser
@@ -71,7 +71,7 @@ async def test_a_person_chooses_a_new_password(client: Client, postern: Postern,
     shown = await client.get(f"{PAGE}?token={token}")
     assert shown.status == 200
     assert is_page(shown)
-    assert (await client.get(f"{PAGE}?token={token}")).status == 200  # looking at the link does not use it
+    assert (await client.get(f"{PAGE}?token={token}")).status == 200  # to look at the link does not use it up
     form = Form(shown.body)
     assert (form.form["method"], form.form["action"], form.scripts) == ("post", PAGE, 1)
     assert form.inputs["token"]["value"] == token
@@ -91,7 +91,7 @@ async def test_a_person_chooses_a_new_password(client: Client, postern: Postern,
 
 
 async def test_two_clicks_choose_it_once(client: Client, postbox: Postbox, ada: Person, people: People, log: CapturedLog) -> None:
-    """A browser that is clicked twice drops the first answer."""
+    """After a double click, a browser drops the first answer."""
     token = await forgotten(client, postbox, ada)
     log.remember(token, NEW)
 
@@ -101,7 +101,7 @@ async def test_two_clicks_choose_it_once(client: Client, postbox: Postbox, ada: 
 
     assert {*await all_at_once(choose, choose)} == {await choose()} == {(303, "/ui/password-chosen")}
     assert len(people.rows("select from audit_log where action = 'security.password.changed'")) == 1
-    # What was not chosen is not confirmed, and nothing is a moment later.
+    # Another password is not confirmed, and a moment later neither is the same one.
     assert (await choose(OLD))[0] == 400
     people.change("update mailed_tokens set used_at = used_at - interval '11 seconds'")
     assert (await choose())[0] == 400
@@ -205,7 +205,7 @@ async def test_nobody_tries_links_without_end(client: Client) -> None:
 
 
 async def test_an_office_behind_one_address_opens_its_pages_and_can_still_sign_in(client: Client) -> None:
-    """Two hundred people, each with a page of a mailed link and one more; then the address is asked to wait, by a page."""
+    """Two hundred people each open the page of a mailed link and one more page. After that the address gets a page that asks it to wait."""
     for number in range(200):
         assert (await client.get(f"{PAGE}?token=mailed{number}")).status == 400
         assert (await client.get("/ui/password-chosen")).status == 200
@@ -218,7 +218,7 @@ async def test_an_office_behind_one_address_opens_its_pages_and_can_still_sign_i
     assert load.status == 429
     assert is_page(load)
     assert load.header("retry-after")
-    # Pages that are always the same cost nothing that would have to be rationed.
+    # Static pages cost so little that they have no limit.
     assert (await client.get("/docs")).status == 200
 
 

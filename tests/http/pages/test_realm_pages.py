@@ -1,4 +1,4 @@
-"""Signing in on the pages where people of a domain have a provider: the address leads there, and none of our ways leads around it."""
+"""Sign-in on the pages for people whose domain has a provider: the address leads to the provider, and no page avoids it."""
 
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
@@ -47,7 +47,7 @@ def led_to(address: str) -> tuple[str, dict[str, str]]:
 
 async def test_the_address_leads_to_the_provider(tabs: Tabs, people: People, acme: Tenant, log: CapturedLog) -> None:
     route(people, acme, NAME)
-    # Whether or not there is such an account.
+    # The same with and without such an account.
     tab = await to_password(tabs, f"nobody@{NAME}")
     assert (tab.status, tab.place) == (200, SIGN_IN)
     path, given = led_to(tab.page.refresh)
@@ -135,7 +135,7 @@ async def test_a_link_that_is_under_way_is_of_no_use(tabs: Tabs, postern: Poster
     assert (tab.status, tabs.session) == (400, None)
     assert "People with this address sign in at" in tab.page.text
     assert any(link.startswith("/auth/websuite?") for link in tab.page.links)
-    # It was not used up.
+    # The link was not used up.
     change_route(people, NAME, login_policy="password_allowed")
     await tab.open(link_in(mail).removeprefix(BASE_URL))
     await tab.send()

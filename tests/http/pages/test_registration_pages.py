@@ -1,4 +1,4 @@
-"""An account of one's own, from the first page to the sign-in; and the links in mails, which lead to pages that do what the mails say."""
+"""Registration, from the first page to the sign-in; and the links in mails, whose pages do what the mails say."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def postbox(postern: Postern) -> Postbox:
 
 
 async def follow(tabs: Tabs, link: str) -> Tab:
-    """A link in a mail, in a new tab."""
+    """Opens a mailed link in a new tab."""
     assert link.startswith(BASE_URL)
     return await tabs.tab().open(link.removeprefix(BASE_URL))
 
@@ -53,7 +53,7 @@ async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, 
     await tab.send(email="bob@example.org", password=PASSWORD)
     assert tab.place.startswith("/ui/check-mail?flow=")
     assert "We sent a link to bob@example.org" in tab.page.text
-    # It has to be confirmed first; and whoever asks for another link gets the one that works.
+    # The address must be confirmed first. A person who asks for another link gets the one that works.
     early = await tabs.tab().open(tab.page.links[-1])
     await early.send(password=PASSWORD)
     assert early.status == 400
@@ -64,7 +64,7 @@ async def test_from_the_first_page_to_the_account(tabs: Tabs, postern: Postern, 
     assert people.rows("select from users where email_verified_at is not null") == []
     await confirmed.send()
     assert "Your e-mail address is confirmed" in confirmed.page.text
-    # On from there, in the tab that the mail opened, as in the one where it began.
+    # Both tabs lead on: the tab that the mail opened, and the first tab.
     assert confirmed.page.links == [tab.page.links[-1]]
     await tab.open(tab.page.links[-1])
     assert tab.page.inputs["email"]["value"] == "bob@example.org"
@@ -92,7 +92,7 @@ async def test_what_is_wrong_stands_beside_its_field(email: str, password: str, 
 
 
 async def test_two_clicks_register_once(tabs: Tabs, people: People, postern: Postern) -> None:
-    """A browser that is clicked twice drops the first answer."""
+    """After a double click, a browser drops the first answer."""
     tab = await tabs.tab().open("/ui/register")
     form = tab.page.forms[0]
     fields = {**form.fields, "email": "bob@example.org", "password": PASSWORD}

@@ -40,7 +40,7 @@ async def made(postern: Postern, log: CapturedLog, email: str = "ada@example.org
 
 async def test_it_signs_in_by_its_button_and_only_once(tabs: Tabs, postern: Postern, people: People, ada: Person, log: CapturedLog) -> None:
     link = await made(postern, log)
-    # Looking at it does not use it.
+    # To look at the page does not use the link up.
     tab = await (await tabs.tab().open(link)).open(link)
     assert (tab.status, tabs.session) == (200, None)
     assert f"Sign in as {ada.email}" in tab.page.text
@@ -50,11 +50,11 @@ async def test_it_signs_in_by_its_button_and_only_once(tabs: Tabs, postern: Post
     caller = await postern.tenancy.callers.resolve_browser(Token(tabs.session or ""))
     assert caller is not None
     assert (caller.user, caller.authentication_methods) == (ada.user, ("link",))
-    # Clicked twice.
+    # A double click.
     kept = tabs.cookies.pop("__Host-postern_session")
     assert (await tabs.request("POST", form.action, form.fields)).status == 303
     assert tabs.session == kept
-    # Opened once more.
+    # The link is opened once more.
     used = await Tabs(tabs.client).tab().open(link)
     assert used.status == 400
     assert "has been used" in used.page.text

@@ -1,4 +1,4 @@
-"""Signing in on the pages: what a person goes through, and what tabs, reloads, the back button and two clicks do."""
+"""Signing in on the pages: a person's steps, and the effects of tabs, reloads, the back button and double clicks."""
 
 from urllib.parse import quote
 
@@ -52,7 +52,7 @@ async def test_the_address_first_then_the_password(tabs: Tabs, postern: Postern,
     assert (session["user_id"], session["authenticated_by"], session["parent_id"]) == (ada.user, ["pwd"], None)
     assert session["proved_at"] is not None
     assert people.rows("select * from refresh_tokens") == []
-    # Whoever is signed in is not asked again.
+    # A signed-in person is not asked again.
     assert (await tabs.tab().open(f"{SIGN_IN}?to=/ui/reset-password")).place == "/ui/reset-password"
 
 
@@ -137,7 +137,7 @@ async def test_the_same_form_twice_is_one_sign_in(tabs: Tabs, people: People, ad
     assert [first.status, second.status] == [303, 303]
     assert tabs.session == kept
     assert len(people.rows("select from sessions")) == 1
-    # Later, or with another password, it is no repetition.
+    # Later, or with another password, the form counts as new.
     del tabs.cookies["__Host-postern_session"]
     assert (await tabs.request("POST", form.action, {**fields, "password": "other"})).status == 400
     people.change("update flows set signed_in_at = signed_in_at - interval '1 minute'")
@@ -187,7 +187,7 @@ async def test_tabs_with_different_flows_do_not_disturb_each_other(tabs: Tabs, p
     first = tabs.session
     await other.send(password=PASSWORD)
     assert (other.place, await whose(tabs, postern)) == ("/ui/other", bob.email)
-    # One browser, one person: the first one's session has ended.
+    # A browser has one signed-in person, so the first person's session has ended.
     assert first is not None
     assert await postern.tenancy.callers.resolve_browser(Token(first)) is None
 
@@ -230,7 +230,7 @@ async def test_signing_out_ends_it_and_what_was_opened_from_it(tabs: Tabs, poste
     await sign_out(tabs)
     assert tabs.session is None
     assert people.rows("select from sessions where revoked_at is null") == []
-    # Once more, in a tab that still shows the button.
+    # The same again, in a tab that still shows the button.
     answer = await tabs.request("POST", "/ui/sign-out", {"form_token": "x"})
     assert answer.status == 403
 

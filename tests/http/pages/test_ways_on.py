@@ -1,4 +1,4 @@
-"""A page that cannot go on says where to: its button leads to a page."""
+"""A page that cannot go on has a button that leads to a page."""
 
 import pytest
 
@@ -53,7 +53,7 @@ async def test_a_page_that_cannot_go_on_leads_on(place: str, status: int, label:
 
 
 async def test_what_is_refused_by_its_method_says_so(client: Client) -> None:
-    """It did not come by a mail."""
+    """The page must not speak of a mail, since the request came by none."""
     answer = await client.get("/ui/sign-out")
     assert answer.header("allow") == "POST, OPTIONS"
     text = PageReader(answer.body).text
@@ -70,7 +70,7 @@ REFUSALS: list[Refusal] = [
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda one: f"{type(one).__name__} {one.words}")
 async def test_no_page_is_a_dead_end(refusal: Refusal, lonely_postern: Postern) -> None:
-    """Whatever a page refuses, it has a button, or tells that the application is where to go on."""
+    """Each refusal has a button, or sends the person back to the application."""
     text = shipped_pages().text(DEFAULT)
     elsewhere = (text("authorize.begin_again"), text("authorize.refused", request=""), text("authorize.closed"))
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if isinstance(one.errors, PageErrors)]

@@ -1,4 +1,4 @@
-"""Counted sign-ins: exact at any moment, whatever the order of commits, and kept when their rows and their services are gone."""
+"""Counted sign-ins: exact at any moment, in any order of commits, and kept after their rows and services are deleted."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -77,7 +77,7 @@ async def test_sign_ins_are_told_by_day_service_and_provider(house: AnalyticsSce
     house.signs_in(3, to=house.shop)
     house.signs_in(2, to=house.app, provider="codehost", at=NOON + timedelta(days=1))
     house.signs_in(of=house.acme, at=NOON + timedelta(days=1))
-    # None of these: failed, to another organization, to the platform, on another day.
+    # These do not count: a failure, and sign-ins to another organization, to the platform, and on another day.
     house.signs_in(5, to=house.shop, success=False)
     house.signs_in(5, to=house.theirs, of=house.globex)
     house.signs_in(5)
@@ -112,7 +112,7 @@ async def test_thirty_days_unless_somebody_says_otherwise(house: AnalyticsScene)
     assert await house.listed("login-trends", "") == expected
     first = (now - timedelta(days=31)).date().isoformat()
     assert len(await house.listed("login-trends", f"?start_date={first}")) == 3
-    # Thirty days before another end.
+    # The thirty days before another last day.
     assert await house.listed("login-trends", f"?end_date={first}") == [{"date": first, "count": 1}]
 
 
@@ -200,7 +200,7 @@ async def test_counts_outlive_their_rows(house: AnalyticsScene) -> None:
 
 
 async def test_a_sign_in_that_commits_late_is_counted_once(house: AnalyticsScene, database_url: str) -> None:
-    """It began in an hour that has been counted since, and everything after it as well."""
+    """The sign-in began in an hour that has been counted meanwhile, like all later hours."""
     values = (NOON, house.guest.user, house.acme.id, house.shop.id, "password", True, NOON, 1)
     with psycopg.connect(database_url) as late:
         late.execute(_ADD.encode(), values)
@@ -233,8 +233,8 @@ def _write(house: AnalyticsScene, database_url: str, number: int) -> None:
 
 
 async def test_sums_equal_the_rows_while_many_write_and_several_count(house: AnalyticsScene, database_url: str) -> None:
-    """Writers that commit in any order, some of which roll back; counters that run all the while; and readers, who never see a sum that was
-    not true at some moment: it only grows, up to the number of rows.
+    """Writers commit in any order or roll back, counters run all the time, and readers must never see a wrong sum. A right sum only grows,
+    up to the number of rows.
     """
     working = writers = 6
     sums: list[int] = []

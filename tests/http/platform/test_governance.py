@@ -1,5 +1,5 @@
-"""Governing organizations over HTTP: who may, each decision and each one that is too late, its record, and its effect
-on the next request.
+"""Governing organizations over HTTP: the callers who may, each decision and each that comes too late, its audit entry, and its effect on
+the next request.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class GovernanceScene(Cast):
         return await self.request(method, PLATFORM + path, body, by=by)
 
     async def decide(self, what: str, body: Any = None, *, of: Tenant | None = None) -> Received:
-        """One of the four transitions, with the least that it asks for."""
+        """Makes one of the four transitions, with the least body that it needs."""
         given = {"reason": "Spam"} if what == "reject" and body is None else body
         return await self.ask("POST", f"/{(of or self.acme).id}/{what}", given)
 
@@ -406,7 +406,7 @@ async def test_what_happens_to_it_at_this_moment_is_waited_for(
 
 
 async def test_nobody_else_governs(house: GovernanceScene) -> None:
-    """Who else gets in is walked by tests/http/test_authorization.py; here the owner of the very organization."""
+    """Tries the organization's own owner; tests/http/test_authorization.py tries all other callers."""
     house.set("active")
     token = await house.tenants.token_in(house.ada, house.acme)
     for method, suffix, body in [("GET", "", None), *((method, f"/{house.acme.id}{suffix}", body) for method, suffix, body in EACH)]:
@@ -415,7 +415,7 @@ async def test_nobody_else_governs(house: GovernanceScene) -> None:
     assert house.row()["status"] == "active"
 
 
-# What there is.
+# The lists of organizations.
 
 
 async def test_the_list_tells_of_each_organization_its_owner_and_its_tier(house: GovernanceScene) -> None:
@@ -450,7 +450,7 @@ async def test_an_owner_who_is_gone_is_unknown(house: GovernanceScene) -> None:
 
 @dataclass(frozen=True)
 class TwelveOrganizations:
-    """Twelve organizations, a minute apart: of each state three, of which the last is professional."""
+    """Twelve organizations, made a minute apart: three in each state, the last of which is professional."""
 
     house: GovernanceScene
     slugs: list[str]
@@ -484,7 +484,7 @@ async def test_the_list_is_filtered_by_status_and_tier(town: TwelveOrganizations
         ]
         query = "&".join(f"{name}={value}" for name, value in (("status", status), ("tier_id", tier)) if value)
         assert await town.house.slugs(f"?{query}") == expected
-        # The pages of it, one by one, and one beyond.
+        # All pages of the list, and one beyond the end.
         paged = []
         for offset in range(0, len(expected) + 3, 3):
             listed = await town.house.listing(f"?{query}&limit=3&offset={offset}")
@@ -553,12 +553,12 @@ async def test_what_it_costs_in_round_trips(house: GovernanceScene) -> None:
         (2, "GET", "/api/platform/tiers", None),
         (2, "GET", PLATFORM, None),
         (2, "GET", f"{PLATFORM}?status=active&tier_id={FREE}&offset=1000", None),
-        # The caller, the organization as it is, the commit; and one more where a tier is given.
+        # The caller, the present organization, the commit; and one more round trip if a tier is given.
         (4, "POST", f"{path}/approve", None),
         (3, "POST", f"{path}/suspend", {"reason": "Unpaid"}),
         (3, "POST", f"{path}/activate", None),
         (4, "PATCH", f"{path}/tier", {"tier_id": PROFESSIONAL}),
-        # And whether its proof is fresh.
+        # One more, to check for a fresh proof.
         (5, "DELETE", path, None),
     ]
     for expected, method, target, body in calls:

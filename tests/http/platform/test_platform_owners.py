@@ -1,4 +1,4 @@
-"""Platform owners appoint and remove each other; one is always left."""
+"""Platform owners appoint and remove each other, and one always remains."""
 
 from contextlib import suppress
 from typing import Any, Final, LiteralString
@@ -27,7 +27,7 @@ class PlatformOwnerScene(Cast):
         self.grace = self.speaker = self.add("grace@example.org", owner=True)
 
     def add(self, email: str | None = None, *, owner: bool = False) -> Person:
-        """With a verified address."""
+        """Adds a person with a verified address."""
         person = self.people.add(email, platform_owner=owner)
         self.people.change("update users set email_verified_at = now() where id = %s", person.user)
         return person
@@ -132,13 +132,13 @@ async def test_an_owner_is_put_out_of_office_with_what_was_opened_in_others_name
     assert answer.status == 200
     assert answer.json()["user"]["is_platform_owner"] is False
     assert (await house.client.get("/api/platform/tiers", token=token)).status == 403
-    # The account is what it was.
+    # The account itself is unchanged.
     assert (await house.client.get("/api/user", token=token)).status == 200
     assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
     entry = house.audited()[-1]
     assert (entry["action"], entry["actor_id"], entry["target_id"]) == ("platform.owner.removed", house.grace.user, str(ada.user))
     assert entry["details"] == {"impersonations_ended": 1}
-    # Appointed again, they start without any of their old sessions.
+    # A person who is appointed again has none of the old sessions.
     assert (await house.promote(ada.user)).status == 200
     assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
 
@@ -161,7 +161,7 @@ async def test_an_impersonation_of_a_new_owner_ends_for_good_even_when_they_are_
     assert (await house.client.get("/api/user", token=begun["access_token"])).status == 401
     refreshed = await house.client.post("/api/auth/refresh", {"refresh_token": begun["refresh_token"]})
     assert (refreshed.status, refreshed.error_code) == (401, "UNAUTHORIZED")
-    # Their own session goes on, and so does what was opened in other people's names.
+    # Their own session goes on, and so do their impersonations.
     for living in (own, other["access_token"]):
         assert (await house.client.get("/api/user", token=living)).status == 200
 
@@ -210,7 +210,7 @@ async def test_who_cannot_be_put_out_of_office(house: PlatformOwnerScene) -> Non
         assert answer.status == status, user
         assert says in answer.json()["error"]
     other = house.add(owner=True)
-    # Not even when another one would be left.
+    # Not even if another owner would remain.
     assert (await house.demote(house.grace.user)).status == 400
     assert house.owners() == {house.grace.user, other.user}
     assert house.audited() == []
@@ -315,7 +315,7 @@ async def test_of_an_operator_who_deactivates_the_one_and_the_one_who_demotes_th
         house.people.change("update users set is_platform_owner = false where id <> all(%s)", [one.user, other.user])
 
         async def deactivate(email: str = one.email) -> None:
-            # One of the two is refused; which, nobody knows.
+            # One of the two is refused, by chance.
             with suppress(Conflict):
                 await postern.platform.account_administration.deactivate(postern.foundation.email_syntax.parse(email), "operator")
 

@@ -1,4 +1,4 @@
-"""Users as platform owners see them: found, with their second factor, which can be taken from them."""
+"""Users as platform owners see them: found by search, and their second factor, which platform owners can disable."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -91,7 +91,7 @@ async def test_any_part_of_an_address_finds_it_in_any_case(house: PlatformUserSc
     assert await house.emails("email=%20AdA%20") == ["ADA.b@two.example", "ada@one.example"]
     assert await house.emails("email=@ONE.") == ["ada@one.example", "bob@one.example"]
     assert await house.emails("email=b%40t") == ["ADA.b@two.example"]
-    # The same letter in another of its forms: what people see is what finds.
+    # The same letter in another Unicode form: a search finds the text that people see.
     assert await house.emails("email=" + quote("ZOE\u0308")) == ["Zoë@drei.example"]
     assert await house.emails("email=nobody") == []
     assert len(await house.emails("email=example")) == 5
@@ -155,7 +155,7 @@ async def test_the_second_factor_of_a_user(house: PlatformUserScene) -> None:
         "last_mfa_challenge": None,
     }
     assert await house.mfa(ada) == nothing
-    # While it awaits its first code, it does not count.
+    # A second factor that awaits its first code does not count.
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at) values (%s, 'x', now())", ada.user)
     assert await house.mfa(ada) == nothing
     house.people.change("update mfa_secrets set enabled_at = '2026-05-04T12:00:00Z'")
@@ -224,7 +224,7 @@ async def test_the_reason_may_come_in_the_query(house: PlatformUserScene) -> Non
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now())", ada.user)
     assert (await house.request("DELETE", f"/api/platform/users/{ada.user}/mfa?reason=Telephone%20lost")).status == 200
     assert house.audited("security.mfa.disabled")[0]["details"]["reason"] == "Telephone lost"
-    # It is on record in the place that is for it, and in no other.
+    # The act is recorded in the log that it belongs to, and in no other.
     assert "Telephone" not in repr(house.log.entries)
 
 
@@ -254,7 +254,7 @@ async def test_without_a_reason_nothing_is_taken_away(house: PlatformUserScene, 
 
 
 async def test_ones_own_is_not_taken_away_here(house: PlatformUserScene) -> None:
-    """Nor by the last platform owner: the command line can."""
+    """Not even by the last platform owner, who can use the command line."""
     enabled = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now() - interval '1 day')"
     house.people.change(enabled, house.grace.user)
     house.people.change("update sessions set second_factor_at = now()")
@@ -305,7 +305,7 @@ async def test_nobody_else_sees_users(house: PlatformUserScene) -> None:
 
 
 async def test_an_application_that_a_platform_owner_is_signed_in_to_does_not_govern_in_their_name(house: PlatformUserScene) -> None:
-    """Its tenant may be anybody."""
+    """The application's tenant may be anybody."""
     service = house.tenants.service(house.tenants.add("acme"), "shop")
     token = await house.tenants.token_in(house.grace, service)
     assert (await house.client.get("/api/user", token=token)).status == 200

@@ -1,4 +1,4 @@
-"""The audit log over HTTP: what its readers see, in what order, and how far; and which entries of others they never see."""
+"""The audit log over HTTP: the entries that readers see, their order and pages; and other tenants' entries, which stay hidden."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ LIST: Final = "/api/organizations/acme/audit-log"
 
 
 class AuditScene(Neighbours):
-    """And a log of what is done in them, which acme's admin reads."""
+    """The organizations have an audit log, and acme's admin reads it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,7 +218,7 @@ async def test_a_span_of_time_has_its_beginning_and_not_its_end(house: AuditScen
     assert await house.listed(f"?since={times[second]}") == [fourth, third, second]
     assert await house.listed(f"?until={times[third]}") == [second, first]
     assert await house.listed(f"?since={times[second]}&until={times[fourth]}") == [third, second]
-    # The same moment, elsewhere.
+    # The same moment in another time zone.
     elsewhere = (datetime.fromisoformat(times[second]) + timedelta(hours=5)).isoformat().replace("+00:00", "+05:00")
     assert await house.listed(f"?since={quote(elsewhere)}") == [fourth, third, second]
     assert await house.listed("?since=0001-01-01T00:00:00%2B14:00&until=9999-12-31T23:59:59-14:00") == recorded[::-1]
@@ -245,7 +245,7 @@ async def test_a_filtered_list_ends_where_counting_ends(house: AuditScene, monke
     beyond = await house.ask("?action=user.invited&limit=10&page=3")
     assert (beyond.status, beyond.error_code) == (400, "BAD_REQUEST")
     assert "since and until" in beyond.json()["error"]
-    # Without a filter there is no such end.
+    # Without a filter the list has no such end.
     assert (await house.page("?limit=10&page=3"))["pagination"]["total"] == 25
     assert len(await house.listed("?limit=10&page=3")) == 5
 
@@ -316,7 +316,7 @@ async def test_hostile_filters_find_just_what_they_say(house: AuditScene, text: 
     (entry,) = (await house.page(f"?target_type=user&target_id={quote(text)}"))["logs"]
     assert entry["id"] == recorded[0]
     assert (entry["target_id"], entry["user_agent"], entry["details"]) == (text, text, {text: text})
-    # No event has such a name, so that none is found.
+    # No event has such a name, so the list is empty.
     assert (await house.page(f"?action={quote(text)}"))["logs"] == []
 
 
@@ -380,7 +380,7 @@ OF_THE_INTERFACE: Final = {
 }
 
 
-# With the caller's own question.
+# The caller's own look-up included.
 ROUND_TRIPS: Final = {"": 2, "?page=3&limit=2": 2, "?action=role.created": 2, "/event-types": 1}
 
 

@@ -1,4 +1,4 @@
-"""Which log has what: acts of API keys, under the name of the key, and what happened to an account, in all organizations of its person."""
+"""Each entry is in the right log: acts of API keys under the key's name, and acts on an account in all organizations of the person."""
 
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ async def test_what_a_key_does_stands_in_the_log_under_its_name(market: Market) 
         "api_key_id": str(key["id"]),
     }
     assert entries[0]["target_id"] == subscription["id"]
-    # It is found as any other actor is; a person has no key about them.
+    # A filter finds the key like any other actor. A person as actor has no key.
     assert len(await logged(market, market.acme, market.admin, f"?actor_id={key['id']}")) == 2
     assert (await logged(market, market.acme, market.admin, f"?actor_id={market.admin.user}")) == []
 
@@ -101,9 +101,9 @@ async def test_a_changed_password_stands_in_the_log_of_every_organization_whose_
         (entry,) = await logged(market, tenant, readers[tenant.slug])
         assert (entry["action"], entry["target_id"], entry["details"]) == ("security.password.changed", str(ada.user), {"how": "changed"})
         assert entry["actor"]["id"] == str(ada.user)
-        # They were not there when it happened.
+        # The person did not belong to these at that time.
         assert (entry["ip_address"], entry["user_agent"]) == (None, None)
-    # A person who only uses its application is not one of its members.
+    # A person who only uses the organization's application is no member.
     assert await logged(market, market.globex, readers["globex"]) == []
 
 

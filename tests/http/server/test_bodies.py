@@ -1,4 +1,4 @@
-"""Where heads and bodies end, in pieces of every kind."""
+"""The ends of heads and bodies, in pieces of every kind."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Clients that leave: in the middle of their request, of their wait, of their answer. The work for them ends, the server goes on."""
+"""Clients that leave in the middle of their request, of their wait, or of their answer. Their work is cancelled, and the server goes on."""
 
 import socket
 import struct
@@ -29,7 +29,7 @@ async def reset(client: WireClient) -> None:
 
 
 class Waiting:
-    """Handlers that wait for ever, and tell when they begin and when they are cancelled."""
+    """A handler that waits for ever, and tells when it begins and when it is cancelled."""
 
     def __init__(self) -> None:
         self.begun = trio.Event()
@@ -201,7 +201,7 @@ async def test_h2load_clients_that_leave_in_the_middle_do_not_end_the_server(tmp
 
     async with running(quart, settings, trusted=made.trusted() if secure else None) as server:
         for version in ("h2", "http/1.1") * 5:
-            # A client that has more on its way than it will live to read.
+            # A client that leaves with unread answers under way.
             address = f"{'https' if secure else 'http'}://127.0.0.1:{server.port}/"
             command = [h2load, "-n", "100000", "-c", "8", "-m", "10", *(["--h1"] if version == "http/1.1" else []), address]
             with trio.move_on_after(0.15):

@@ -1,4 +1,4 @@
-"""The orderly end: nobody new is let in, and nobody who is in is thrown out before being answered."""
+"""The orderly end: no new client gets in, and every client that is in gets its answer."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -60,7 +60,7 @@ async def test_a_request_that_was_on_its_way_to_an_idle_connection_is_served() -
 
 @asynccontextmanager
 async def one_connection(served: Application) -> AsyncIterator[tuple[ClientConnection, socket.socket]]:
-    """A connection without its server, to be wound up at an exact instant; and the client's end."""
+    """A connection without its server, which a test can end at an exact instant; and the client's side of it."""
     worker = Worker(served, ServerSettings(), Config())
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
         accepted, _ = listener.accept()
@@ -96,7 +96,7 @@ async def test_a_request_that_has_arrived_on_an_idle_connection_is_served() -> N
 
 
 async def test_a_pipelined_request_is_served() -> None:
-    # Whether the winding up falls between the two requests is up to the scheduler; in one attempt of two it does.
+    # In about half of the attempts the scheduler lets the end fall between the two requests.
     for _ in range(6):
         async with trio.open_nursery() as nursery:
 
@@ -189,7 +189,7 @@ async def test_under_load_no_accepted_request_fails() -> None:
 
 
 async def _keep_asking(server: RunningServer, failures: list[str], reuse: bool) -> None:
-    """A client as a proxy is one: what it may try again without harm is no failure, anything else is."""
+    """A client that behaves like a proxy: an outcome after which it may safely try again is no failure; any other is."""
     client: WireClient | None = None
     fresh = True
     while True:

@@ -1,4 +1,4 @@
-"""Who gives way when somebody takes too much room, and where one address ends and the next begins."""
+"""The clients that are turned away when one client takes too much room, and the networks that count as one address."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from entrypoints.http.server.guests import Guests
 
-# A /48 of 65536 networks, each of them one customer's or all of them one.
+# A /48 has 65536 networks. Each may be another customer's, or all may be one customer's.
 NETWORK = "2001:db8:0:{:x}::1"
 
 
@@ -18,7 +18,7 @@ def guests_of(*entering: tuple[int, str | None], most: int = 10) -> Guests[int]:
 
 
 def fill(guests: Guests[int], addresses: list[str]) -> int:
-    """How many of them found room."""
+    """The number of clients that found room."""
     came = 0
     for address in addresses:
         if guests.has_room(address):
@@ -31,7 +31,7 @@ def test_an_address_has_so_much_room_and_others_have_their_own() -> None:
     guests: Guests[int] = Guests(10)
     assert fill(guests, ["192.0.2.1"] * 30) == 10
     assert fill(guests, ["192.0.2.2"] * 30) == 10
-    # The same host, as a socket for both families names it.
+    # The same host, as a socket for both address families names it.
     assert not guests.has_room("::ffff:192.0.2.1")
 
 

@@ -1,4 +1,4 @@
-"""Clients that are slow, idle, large or many: each is bounded, and the others do not notice."""
+"""Slow, idle, large or many clients: each is bounded, and other clients do not notice."""
 
 import json
 import subprocess
@@ -201,7 +201,7 @@ async def test_a_crowd_of_idle_and_slow_clients_does_not_keep_others_waiting() -
 
 
 def test_running_out_of_descriptors_is_survived() -> None:
-    """In a process of its own, whose limit it is."""
+    """Runs in a process of its own, since the limit counts for the process."""
     script = textwrap.dedent("""
         import resource, socket, trio
         from tests.http.running_server import GET, application, greet, running

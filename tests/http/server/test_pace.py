@@ -1,4 +1,4 @@
-"""How long a client may keep us waiting."""
+"""The time that a client may keep us waiting."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is read of a request's head, beside what h11 reads of the same bytes: nothing is accepted that h11 refuses, or reads otherwise."""
+"""Our reading of a request's head, compared with h11's: we accept nothing that h11 refuses or reads otherwise."""
 
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ READ_BY_US = st.sampled_from(
     ]
 )
 FIELD = st.tuples(TOKEN, VALUE).filter(lambda field: field[0].lower() != b"host") | READ_BY_US
-# What a head is made of, and what it must not be made of.
+# Parts of a head, good and bad.
 PIECES = [
     *(b"GET", b"POST", b" ", b"/", b"*", b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"\r\n", b"\r\n", b"\r\n", b"\r", b"\n", b"\t", b"\0"),
     *(b"Host: a", b"host:a", b"Host : a", b":", b"a", b"x: 1", b"x:", b"x:\x7f", b"x: \x80", b"x: \x0b1", b"\xff: 1", b"(: 1"),
@@ -37,7 +37,7 @@ PIECES = [
 
 
 def read(sent: bytes) -> tuple[RequestHead, bytes]:
-    """As the server does: lines first, then the head. Raises `MalformedBody`."""
+    """Reads as the server does: lines first, then the head. Raises `MalformedBody`."""
     if not is_complete(sent, 100):
         raise MalformedBody(400, "There is more to come")
     section, _, rest = sent.partition(SECTION_END)
@@ -57,13 +57,13 @@ def alike(sent: bytes) -> None:
     request, rest_by_h11 = read_by_h11(sent)
     target, expected = request.target, list(request.headers)
     if not target.startswith((b"/", b"*")):
-        # h11 leaves this form as it is.
+        # h11 does not change this form.
         parts = urlsplit(target)
         target = (parts.path or b"/") + (b"?" + parts.query if parts.query else b"")
         expected = [(b"host", parts.netloc), *((name, value) for name, value in expected if name != b"host")]
     assert (head.method, head.target, rest) == (request.method.decode(), target, rest_by_h11)
     assert head.old == (request.http_version == b"1.0")
-    # h11 writes the one coding that there is in small letters.
+    # h11 writes the only coding in lower-case letters.
     assert [(name, value.lower() if name == b"transfer-encoding" else value) for name, value in head.headers] == expected
     lengths = [int(value) for name, value in request.headers if name == b"content-length"]
     chunked = any(name == b"transfer-encoding" for name, _ in request.headers)
@@ -104,7 +104,7 @@ def test_a_head_by_the_grammar_is_read_unless_its_length_is_said_twice(
     "line",
     [
         *(b"x: \x01", b"x: \x7f", b"x: a\x0bb"),
-        # One length, said twice.
+        # One length, given twice.
         *(b"Content-Length: 4, 4", b"Content-Length: 4\r\nContent-Length: 4", b"Content-Length: " + b"0" * 20),
         *(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"Transfer-Encoding:"),
         *(b"Content-Length:", b"Content-Length: 4\r\nTransfer-Encoding: chunked", b"Upgrade: WebSocket"),

@@ -1,4 +1,4 @@
-"""What goes over one connection: requests in every shape that HTTP/1.1 has, and in some that it has not."""
+"""Requests over one connection, in every shape that HTTP/1.1 allows, and in some that it forbids."""
 
 import json
 from collections.abc import Callable
@@ -94,7 +94,7 @@ async def test_a_large_body_is_read_only_as_fast_as_the_application_asks() -> No
 
         nursery.start_soon(push)
         await trio.sleep(0.2)
-        # What the kernel's two buffers take, and no more.
+        # As much as the kernel's two buffers take, and no more.
         assert sent < size // 2
         go_on.set()
         assert (await client.answer(b"POST")).body == b"%d" % size
@@ -246,7 +246,7 @@ async def test_a_half_closed_client_gets_its_answer() -> None:
         pytest.param(b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 3_900, 431, id="header lines without end"),
         pytest.param(CHUNKED + b"0\r\n" + b"a: 1\r\n" * 101 + b"\r\n", 431, id="a trailer too many"),
         pytest.param(CHUNKED + b"0\r\na: " + b"a" * 40_000 + b"\r\n\r\n", 431, id="a large trailer"),
-        # Ways to smuggle one request inside of another.
+        # Ways to smuggle one request inside another.
         pytest.param(b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400, id="folded coding"),
         pytest.param(b"GET / HTTP/1.1\r\n" + HOST + b"x: 1\r\n\tContent-Length: 5\r\n\r\n", 400, id="a folded header"),
         pytest.param(b"GET / HTTP/1.1\r\n " + HOST + b"\r\n", 400, id="a fold before all headers"),
@@ -339,7 +339,7 @@ async def test_a_method_in_small_letters_is_another_one() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 7])
 async def test_a_request_may_come_in_pieces_of_any_length(length: int) -> None:
-    """Wherever a piece ends: between CR and LF too."""
+    """A piece may end anywhere, also between CR and LF."""
     whole = CHUNKED + b"3;x=1\r\nfoo\r\n4\r\nbars\r\n0\r\na: 1\r\nb:\r\n\r\n" + GET
     async with running(application(echo)) as server:
         client = await server.connect()

@@ -1,4 +1,4 @@
-"""TLS: what is offered, and what happens to clients that do not manage it."""
+"""TLS: the offered protocols, and clients that fail the handshake."""
 
 import ssl
 from collections.abc import AsyncIterator

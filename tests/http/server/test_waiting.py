@@ -1,5 +1,5 @@
-"""Clients that make the server wait, and crowds of them: waiting is not work, it has a bound of its own, and the first to come is the first
-to go.
+"""Many clients that make the server wait. Waiting requests do not count as work and have a bound of their own; beyond the bound, the client
+that came first is closed first.
 """
 
 import socket
@@ -32,7 +32,7 @@ from tests.http.running_server import (
 
 HOST = b"Host: postern.test\r\n"
 SLOW = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\n\r\n"
-# More than the kernel keeps for a client that does not read.
+# More bytes than the kernel keeps for a client that does not read.
 LARGE = bytes(20_000_000)
 OTHER = "127.0.0.2"
 THIRD = "127.0.0.3"
@@ -46,7 +46,7 @@ async def connected(server: RunningServer, count: int, source: str | None = None
 
 
 class Counted:
-    """An application that says how many requests have begun: they are waited for in the order in which they come."""
+    """An application that counts the requests that have begun, so that a test can begin them in order."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -75,7 +75,7 @@ async def send_large(scope: Any, _receive: Receive, send: Send) -> None:
 
 
 async def open_ones(clients: Sequence[WireClient]) -> list[int]:
-    """Which of them the server has not closed, in their order."""
+    """The clients that the server has not closed, in their order."""
     opened = []
     for number, client in enumerate(clients):
         with trio.move_on_after(0.05) as waiting:
@@ -92,7 +92,7 @@ async def test_an_address_that_is_full_of_idle_connections_gives_up_its_oldest_f
             assert (await client.ask()).status == 200
         assert (await guests[0].ask()).status == 200
         assert (await server.ask()).status == 200
-        # The first had asked once more since.
+        # The first client has sent one more request since.
         assert await open_ones(guests) == [0, 2]
         assert server.closed == ["made_room"]
 

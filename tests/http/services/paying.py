@@ -1,4 +1,4 @@
-"""People who buy from Acme's shop, and the provider that they pay."""
+"""People who buy from acme's shop, and the payment provider."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -29,7 +29,7 @@ OTHER_SECRET: Final = "whsec_the_next_one"
 
 
 class Counter(Market):
-    """The market, with a provider. Plans have prices there."""
+    """The market, with a payment provider that knows prices for the plans."""
 
     provider: PaymentProvider
     environment: Mapping[str, str]
@@ -53,7 +53,7 @@ class Counter(Market):
         return await self.request("POST", CHECKOUT, body, by=by or self.member)
 
     def customer(self, name: str = "cus_acme") -> str:
-        """Acme's, without a checkout."""
+        """A customer of acme's, made without a checkout."""
         self.people.change(
             "insert into billing_customers (id, org_id, external_id, created_at) values (gen_random_uuid(), %s, %s, now())",
             self.acme.id,
@@ -113,7 +113,7 @@ async def send(client: Client, event: dict[str, Any], *, signature: str | None =
 
 @asynccontextmanager
 async def counter_on(database_url: str, directory: Path, log: CapturedLog, **settings: str) -> AsyncIterator[Counter]:
-    """A whole Postern that sells, and the provider."""
+    """A whole Postern with billing, and the payment provider."""
     async with providing() as provider:
         environment = {
             "POSTERN_DATABASE_URL": database_url,

@@ -1,5 +1,5 @@
-"""API keys over HTTP, as members of an organization make, see and delete them: shown once, for a while or for ever, and never with more
-than their maker may do.
+"""API keys over HTTP: members of an organization make, list and delete them. A key is shown once, may expire, and never may do more than
+its maker.
 """
 
 import re
@@ -31,7 +31,7 @@ from tests.http.signing_in import unlimited
 ORGANIZATION: Final = "/api/organizations/acme"
 CREATED: Final = {"id", "service_id", "name", "prefix", "key", "permissions", "expires_at", "created_at", "created_by"}
 LISTED: Final = (CREATED - {"key"}) | {"last_used_at"}
-# What the specification asks of the person who gives a permission to a key (its decisions 3 and 4), word for word.
+# The capabilities that a person needs to give a permission to a key, as the specification has it (decisions 3 and 4).
 NEEDED: Final = {
     "read:users": "end_users.view",
     "write:users": "end_users.manage",
@@ -85,7 +85,7 @@ class ApiKeyScene(Shops):
         return (await self.ask("GET", query, of=of, by=by)).ok()
 
     async def use(self, key: str) -> int:
-        """The service interface, where reading subscriptions is what this key may do, or not."""
+        """Calls the service interface with the key, which may read subscriptions or not."""
         return (await self.client.get("/api/service/subscriptions", headers=[("x-api-key", key)])).status
 
     def count(self) -> int:
@@ -203,7 +203,7 @@ async def test_what_cannot_be_is_refused(house: ApiKeyScene) -> None:
         answer = await house.ask("POST", body={name: value for name, value in whole.items() if name != missing})
         assert refused(answer) == (400, "BAD_REQUEST"), missing
     assert house.count() == 0
-    # Nothing else was wrong with them.
+    # Otherwise the requests are good.
     assert (await house.make()).status == 201
 
 
@@ -218,8 +218,8 @@ async def test_every_permission_can_be_given_and_takes_what_the_interface_says(h
 
 
 async def test_nobody_gives_a_key_what_they_may_not_do_themselves(house: ApiKeyScene) -> None:
-    """Each permission, given by a person who may manage services and has one further capability: they can give exactly what that one
-    covers.
+    """A person who may manage services and has one further capability tries to give each permission, and can give exactly those that this
+    capability covers.
     """
     for further in sorted({*NEEDED.values(), "webhooks.manage"}):
         held = {"services.manage", further}
@@ -236,7 +236,7 @@ async def test_nobody_gives_a_key_what_they_may_not_do_themselves(house: ApiKeyS
                 assert permission in answer.json()["error"]
                 assert needed in answer.json()["error"]
         assert house.count() == before + len(given)
-        # Nor hidden among those that they may give.
+        # Nor together with permissions that they may give.
         assert (await house.make(NEEDED, by=clerk)).status == 403
         assert (await house.make(given, by=clerk)).status == 201
 
@@ -254,7 +254,7 @@ async def test_making_and_deleting_take_the_capability_to_manage_services_and_se
         role = house.tenants.role(house.acme, capability.value.replace(".", "-"), [capability])
         who = house.tenants.member(house.acme, role)
         seen = [(await house.ask("GET", path, by=who)).status for path in ("", f"/{key['id']}")]
-        # Whoever manages members sees what a plain member sees.
+        # A role that manages members includes the views of a plain member.
         may_see = capability in {Capability.SERVICES_VIEW, Capability.MEMBERS_MANAGE}
         assert seen == ([200, 200] if may_see else [403, 403]), capability
         if capability is not Capability.SERVICES_MANAGE:
@@ -278,7 +278,7 @@ async def test_members_see_keys_and_never_the_secret(house: ApiKeyScene) -> None
 
 @pytest.mark.parametrize(("taken", "permission"), [("end_users.manage", "write:users"), ("services.manage", "write:users")])
 async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_it(house: ApiKeyScene, taken: str, permission: str) -> None:
-    """The request was let in before; what it may give is asked once more while the organization is held."""
+    """The request was let in before. The use case checks the rights once more while it holds the organization's lock."""
     own = house.tenants.role(house.acme, "clerk", [Capability.SERVICES_MANAGE, Capability.END_USERS_MANAGE])
     clerk = house.tenants.member(house.acme, own)
     answers: list[Received] = []
@@ -335,7 +335,7 @@ async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(house: ApiK
 
 async def test_the_list_is_in_pages_the_youngest_first(house: ApiKeyScene) -> None:
     ids = [(await house.made(name=f"Key {number}"))["id"] for number in range(5)]
-    # Made in the same moment, their ids say which is younger.
+    # For keys made at the same moment, the ids decide the order.
     house.people.change("update api_keys set created_at = '2026-01-01'")
     youngest = ids[::-1]
     assert [one["id"] for one in (await house.listed())["api_keys"]] == youngest
@@ -439,7 +439,7 @@ async def test_the_keys_of_a_deleted_service_are_nowhere(house: ApiKeyScene) -> 
     for method, path in (("GET", ""), ("GET", f"/{key['id']}"), ("DELETE", f"/{key['id']}")):
         assert refused(await house.ask(method, path)) == (404, "NOT_FOUND")
     assert refused(await house.make()) == (404, "NOT_FOUND")
-    # Its slug is free. The next owner of the slug gets nothing of what was there.
+    # The slug is free again, and its next owner gets nothing of the deleted organization.
     house.tenants.service(house.acme, "shop")
     assert await house.listed() == {"api_keys": [], "total": 0}
     assert refused(await house.ask("DELETE", f"/{key['id']}")) == (404, "NOT_FOUND")
@@ -496,7 +496,7 @@ async def test_a_prefix_that_is_taken_is_drawn_again(house: ApiKeyScene, postern
     drawn = [f"{taken['prefix']}_{secret}", taken["key"], free]
 
     class Draws:
-        """The system's secrets, but for what it draws keys from."""
+        """The system's source of secrets, except for keys, which are drawn from a list."""
 
         def key(self, kind: str) -> Token:
             assert kind == "sk"
@@ -525,7 +525,7 @@ async def test_a_prefix_that_is_taken_is_drawn_again(house: ApiKeyScene, postern
 
 
 async def test_a_key_outlives_the_account_of_its_maker(house: ApiKeyScene) -> None:
-    """It is the service's. The list says who it was, whom the audit log may have forgotten."""
+    """The key belongs to the service. The list still names the maker, whom the audit log may have forgotten."""
     maker = house.tenants.member(house.acme, "admin")
     key = await house.made(["read:subscriptions"], by=maker)
     house.people.change("delete from users where id = %s", maker.user)
@@ -535,7 +535,7 @@ async def test_a_key_outlives_the_account_of_its_maker(house: ApiKeyScene) -> No
 
 
 def test_views_are_what_members_hold() -> None:
-    """So that the lines above that name them cannot drift from the roles themselves."""
+    """Keeps the capabilities that are named above equal to those of the roles."""
     assert Capability.SERVICES_VIEW in BuiltInRole.MEMBER.capabilities
     assert Capability.SERVICES_MANAGE not in BuiltInRole.MEMBER.capabilities
 
@@ -559,7 +559,7 @@ async def test_round_trips(house: ApiKeyScene) -> None:
 
 
 async def test_keys_and_secrets_of_one_address_count_together_and_are_deleted_without_end(house: ApiKeyScene, client: Client) -> None:
-    """`client` stands under the limits."""
+    """`client` is subject to the limits."""
     token = await house.people.token(house.tenants.member(house.acme, "owner"))
     statuses = Counter[int]()
     for _ in range(CREDENTIALS.burst // 2):

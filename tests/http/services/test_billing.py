@@ -1,4 +1,4 @@
-"""News of the payment provider: taken by their signature, and adding up to the same in any order."""
+"""Events of the payment provider: accepted by their signature, with the same result in any order."""
 
 import json
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ async def test_a_subscription_begins_is_renewed_fails_and_ends(counter: Counter,
     await counter.tell(CREATED, bought, now - 60)
     own = await counter.own(ada)
     assert (own["plan"], own["status"], own["current_period_end"]) == ("Pro", "active", at(now - 60 + MONTH))
-    # Renewed: the period follows from the invoice alone, and then from the subscription as well.
+    # A renewal: the period comes from the invoice alone, and then from the subscription as well.
     await counter.tell(PAID, counter.provider.invoice(bought, now + 2 * MONTH), now - 50)
     assert (await counter.own(ada))["current_period_end"] == at(now + 2 * MONTH)
     counter.provider.until(bought, now + 2 * MONTH)
@@ -56,7 +56,7 @@ async def test_a_subscription_begins_is_renewed_fails_and_ends(counter: Counter,
     await counter.tell(DELETED, bought, now - 20)
     own = await counter.own(ada)
     assert (own["status"], own["current_period_end"]) == ("cancelled", at(now - 20))
-    # Once for each change of state, by nobody.
+    # One event for each change of state, without an actor.
     assert [(event["name"], event["actor_id"]) for event in counter.told()] == [
         ("subscription.created", None),
         ("subscription.updated", None),
@@ -102,7 +102,7 @@ async def test_what_was_kept_alive_by_hand_makes_room_for_what_is_paid_for(count
     await counter.tell(UPDATED, paid_for, now - 5)
     assert [(row["name"], row["status"]) for row in counter.records(ada)] == [("Pro", "cancelled"), ("Team", "active")]
     assert len(counter.told_about("subscription.created")) == 2
-    # Until the provider says otherwise, what is then set by hand holds, also beside another one.
+    # A state that is set by hand holds until the provider says otherwise, also beside another subscription.
     assert (await counter.ask("PATCH", f"/{ada.user}", {"status": "expired"})).status == 200
     await counter.tell(UPDATED, over, now - 49)
     assert [row["status"] for row in counter.records(ada)] == ["cancelled", "expired"]
@@ -157,7 +157,7 @@ async def test_who_signs_and_when_decides(counter: Counter) -> None:
     assert await status(both) == 200
     spaced = signed(body).replace(",", ", ")
     assert await status(spaced) == 200
-    # The provider's own name for the header.
+    # The provider's own header name.
     headers = [("content-type", "application/json"), ("stripe-signature", signed(body))]
     assert (await counter.client.request("POST", RECEIVER, body=body, headers=headers)).status == 200
     assert len(counter.told_about("subscription.created")) == 1
@@ -192,11 +192,11 @@ async def test_what_does_not_concern_us_is_taken_and_changes_nothing(counter: Co
     await counter.tell("charge.succeeded", {"id": "ch_1", "amount": 5})
     await counter.tell("payment_method.attached", {"id": "pm_1", "customer": "cus_acme"})
     await counter.tell(PAID, {"id": "in_1", "customer": "cus_acme", "lines": {"data": []}})
-    # Sold in the other mode of the same account: our key says that it is a test key.
+    # An event of the account's other mode: our key is a test key.
     live = counter.provider.event(CREATED, bought, livemode=True)
     assert (await counter.send(live)).status == 200
     assert set(counter.outcomes().values()) == {"ignored"}
-    # Another product's, in the same account.
+    # An event of another product in the same account.
     await counter.tell(CREATED, counter.provider.subscribe("cus_of_another", "price_x", {"their": "own"}))
     assert counter.records(ada) == []
     assert counter.log.events("billing_event_refused") == []
@@ -212,7 +212,7 @@ async def test_forged_metadata_has_no_effect_and_is_on_record(counter: Counter) 
         ("cus_acme", counter.metadata(ada, theirs, service_id=str(counter.theirs.id))),
         ("cus_acme", counter.metadata(ada, theirs, service_id=str(counter.theirs.id), **globex)),
         ("cus_acme", counter.metadata(ada, **globex)),
-        # Somebody who has nothing to do with the shop.
+        # A person who has nothing to do with the shop.
         ("cus_acme", counter.metadata(eve)),
         ("cus_acme", counter.metadata(ada, user_id="00000000-0000-7000-8000-000000000000")),
         ("cus_acme", counter.metadata(ada, user_id="'; drop table users; --")),
@@ -224,7 +224,7 @@ async def test_forged_metadata_has_no_effect_and_is_on_record(counter: Counter) 
     assert len(counter.log.events("billing_event_refused")) == len(forged)
     assert counter.people.rows("select id from subscriptions") == []
     assert counter.told() == []
-    # Nor has it on what somebody has bought.
+    # The event has no effect on bought subscriptions either.
     bought = counter.bought(ada)
     await counter.tell(CREATED, bought, int(time()) - 30)
     for customer, metadata in forged:
@@ -246,7 +246,7 @@ def customers(counter: Counter) -> list[tuple[str, str | None]]:
 
 
 async def test_subscriptions_are_brought_along_with_the_customer_that_comes_first(counter: Counter) -> None:
-    """Made at the provider, with its key, by whoever sold there before Postern did."""
+    """Subscriptions that were made directly at the provider, by an earlier shop system."""
     nobody_is_customer(counter)
     ada, grace = counter.user(), counter.user()
     event = await counter.tell(CREATED, counter.provider.subscribe("cus_before", "price_pro", counter.metadata(ada)))
@@ -255,7 +255,7 @@ async def test_subscriptions_are_brought_along_with_the_customer_that_comes_firs
     assert customers(counter) == [(str(counter.acme.id), "cus_before")]
     (told,) = counter.log.events("billing_customer_kept")
     assert (told["organization"], told["customer"]) == (str(counter.acme.id), "cus_before")
-    # The same customer's others come along; another customer is refused, and stays so when the first is gone.
+    # The same customer's other subscriptions come along. Another customer is refused, also after the first is deleted.
     event = await counter.tell(CREATED, counter.provider.subscribe("cus_before", "price_pro", counter.metadata(grace)))
     assert counter.outcomes()[event["id"]] == "applied"
     third = counter.user()
@@ -315,7 +315,7 @@ async def test_of_two_customers_at_once_one_is_kept(counter: Counter) -> None:
 
 
 async def test_copies_of_one_event_count_once(counter: Counter, database_url: str, tmp_path: Path) -> None:
-    """Two installations' worth of processes on the same database."""
+    """Several processes on the same database get the event."""
     ada = counter.user()
     event = counter.provider.event(CREATED, counter.bought(ada))
     async with beside(database_url, tmp_path) as other:
@@ -331,7 +331,7 @@ async def test_a_move_to_another_plan_is_told_once(counter: Counter) -> None:
     bought = counter.bought(ada)
     await counter.tell(CREATED, bought, now - 20)
     bought["items"]["data"][0]["price"]["id"] = "price_team"
-    # The metadata still names the first plan: what is paid for decides.
+    # The metadata still name the first plan, but the paid price decides.
     await counter.tell(UPDATED, bought, now - 10)
     assert (await counter.own(ada))["plan"] == "Team"
     assert [event["name"] for event in counter.told()] == ["subscription.created", "subscription.updated"]
@@ -459,7 +459,7 @@ async def test_what_fails_is_kept_and_tried_again(counter: Counter, monkeypatch:
 
 
 async def test_the_provider_does_not_wait_for_others_news(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all turns are taken, what has been taken is left to the reconciler."""
+    """If all slots are busy, the accepted event is left to the reconciler."""
     billing, released, begun = counter.postern.services.billing, trio.Event(), trio.Event()
     applied = billing.apply
 
@@ -495,7 +495,7 @@ async def test_round_trips(counter: Counter) -> None:
 
 
 async def test_a_buyer_who_goes_at_this_moment_gets_nothing(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service removes them after they were found, and before their records are held."""
+    """The service removes the buyer after the buyer was found, and before the rows are locked."""
     ada = counter.user()
     candidate = BillingRows.candidate
 

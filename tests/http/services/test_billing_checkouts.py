@@ -1,4 +1,4 @@
-"""Checkout and the portal, against a provider that answers as the documents say, and against one that does not."""
+"""Checkout and the portal, against a provider that answers as documented, and against one that does not."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -98,7 +98,7 @@ async def test_people_come_back_only_to_where_the_service_is(counter: Counter) -
         for hostile in (*ALWAYS, "https://app.example.com.evil.example/", "http://app.example.com/", "https://app.example.com:444/", ""):
             answer = await counter.checkout(more={field: hostile})
             assert (answer.status, answer.json()["error"].startswith(field)) == (400, True), hostile
-    # The placeholder is the provider's, and only after paying.
+    # The provider fills the placeholder in, and only after the payment.
     assert (await counter.checkout(more={"cancel_url": f"{APP}/{{CHECKOUT_SESSION_ID}}"})).status == 400
     assert (await counter.checkout(more={"success_url": f"{APP}:443/welcome"})).status == 200
 
@@ -107,11 +107,11 @@ async def test_a_repeated_request_is_the_same_checkout(counter: Counter) -> None
     first = (await counter.checkout()).ok()
     assert (await counter.checkout()).ok() == first
     assert len(counter.provider.sessions) == 1
-    # Another wish closes it: nobody pays for both.
+    # A checkout for another plan closes the first one, so that nobody pays for both.
     second = (await counter.checkout(counter.team)).ok()
     assert [session["status"] for session in counter.provider.sessions.values()] == ["expired", "open"]
     assert second["session_id"] != first["session_id"]
-    # Paid, and the news are on their way.
+    # The person has paid, and the event is under way.
     counter.provider.sessions[second["session_id"]]["status"] = "complete"
     answer = await counter.checkout()
     assert (answer.status, "completed" in answer.json()["error"]) == (400, True)
@@ -144,7 +144,7 @@ async def test_who_has_a_subscription_is_sent_to_the_portal(counter: Counter) ->
 async def test_whatever_the_provider_does_there_is_one_customer_and_one_checkout(
     counter: Counter, trouble: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As many tries as ever, without the seconds between them.
+    # The usual number of tries, without the seconds in between.
     monkeypatch.setattr(hosted_checkout, "_PAUSES", (0.001,) * len(hosted_checkout._PAUSES))
     left = [8]
 
@@ -168,7 +168,7 @@ async def test_whatever_the_provider_does_there_is_one_customer_and_one_checkout
 
 
 async def test_a_customer_whose_making_failed_half_way_is_found_again(counter: Counter) -> None:
-    """The provider made it, failed afterwards, and would say so again to the same key."""
+    """The provider made the customer, then failed, and would repeat the failure for the same idempotency key."""
     counter.provider.trouble = lambda _method, path: "fail" if path.endswith("customers") else None
     assert (await counter.checkout()).status == 500
     (row,) = counter.people.rows("select id from billing_customers")
@@ -180,7 +180,7 @@ async def test_a_customer_whose_making_failed_half_way_is_found_again(counter: C
 
 
 async def test_a_customer_is_linked_by_its_news(counter: Counter) -> None:
-    """Nobody heard the answer, and the key is forgotten by now."""
+    """The answer was lost, and the idempotency key is forgotten by now."""
     counter.provider.trouble = lambda _method, path: "lose" if path.endswith("customers") else None
     assert (await counter.checkout()).status == 500
     (made,) = counter.provider.customers.values()
@@ -204,7 +204,7 @@ async def test_a_customer_that_was_deleted_at_the_provider_is_made_anew(counter:
 async def test_refusals_are_told_in_our_words(counter: Counter) -> None:
     answer = await counter.checkout(counter.priced("price_unknown"))
     assert (answer.status, answer.error_code, "billing_price_id" in answer.json()["error"]) == (500, "BILLING_ERROR", True)
-    # The next try is a new one.
+    # The next try uses a new idempotency key.
     assert (await counter.checkout(counter.pro)).status == 200
 
 
@@ -247,7 +247,7 @@ async def test_a_key_that_the_provider_does_not_accept(database_url: str, tmp_pa
 
 
 async def test_a_checkout_that_cannot_be_closed_is_in_the_way(database_url: str, tmp_path: Path, log: CapturedLog) -> None:
-    """Both could be paid."""
+    """Otherwise both checkouts could be paid."""
     async with counter_on(database_url, tmp_path, log) as counter:
         assert (await counter.checkout()).status == 200
         counter.provider.trouble = lambda _method, path: "fail" if path.endswith("expire") else None
@@ -307,7 +307,7 @@ def open_sessions(counter: Counter) -> list[str]:
 
 
 async def test_two_wishes_at_once_leave_one_checkout_open(counter: Counter) -> None:
-    """Each person pays once, however late the provider answers the first."""
+    """Each person pays once, even if the provider answers the first request late."""
     assert (await counter.checkout(by=counter.admin)).status == 200
     counter.provider.trouble = lambda _method, path: "late" if path.endswith("sessions") else None
     answers = await all_at_once(lambda: counter.checkout(counter.pro), lambda: counter.checkout(counter.team))
@@ -317,7 +317,7 @@ async def test_two_wishes_at_once_leave_one_checkout_open(counter: Counter) -> N
 
 
 async def test_whoever_is_overtaken_begins_again(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another checkout of the same person begins right after it was looked whether there is one."""
+    """Another checkout of the same person begins right after the look for an open one."""
     meanwhile(monkeypatch, BillingRows, "offer", lambda: begin_another(counter))
     opened = (await counter.checkout()).ok()
     assert open_sessions(counter) == [opened["session_id"]]
@@ -341,7 +341,7 @@ async def test_a_checkout_that_nobody_learns_of_may_stay_open(counter: Counter) 
 
 
 async def test_another_wish_sent_twice_is_one_checkout(counter: Counter) -> None:
-    """Whoever comes second finds the last checkout closed, which does not mean that it was paid."""
+    """The second request finds the last checkout closed, which does not mean that it was paid."""
     assert (await counter.checkout()).status == 200
     counter.provider.trouble = lambda _method, path: "late" if path.endswith("expire") else None
     answers = await all_at_once(*[lambda: counter.checkout(counter.team)] * 3)
@@ -402,7 +402,7 @@ async def test_a_portal_that_is_refused_is_told_in_our_words(database_url: str, 
 
 
 async def test_an_organization_that_is_suspended_meanwhile_sells_nothing(counter: Counter) -> None:
-    """Since the caller was let in."""
+    """The suspension comes after the caller was let in."""
     counter.people.change("update all_organizations set status = 'suspended' where id = %s", counter.acme.id)
     wish = Wish("acme", "shop", counter.pro, UserId(counter.member.user), f"{APP}/welcome", f"{APP}/pricing")
     with pytest.raises(OrganizationNotActive):

@@ -1,4 +1,4 @@
-"""`postern billing`, and what `postern doctor` says about billing, with a payment provider that answers, refuses, or is away."""
+"""`postern billing`, and the checks of `postern doctor` for billing, with a payment provider that answers, refuses, or is away."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def settings_of(counter: Counter, **changes: str | None) -> Settings:
 
 
 def breaks(counter: Counter) -> None:
-    """Nothing can be written about a subscription."""
+    """Makes every write about a subscription fail."""
     counter.log.allow("billing_event_failed")
     counter.people.change("alter table billing_subscriptions add constraint broken check (facets = '1') not valid")
 

@@ -1,4 +1,4 @@
-"""`kill -9` between taking and applying: nothing is lost, and nothing happens twice."""
+"""`kill -9` between accepting an event and applying it: no event is lost, and none is applied twice."""
 
 import json
 import os
@@ -19,9 +19,9 @@ from tests.conftest import CapturedLog
 from tests.http.services.paying import Counter, counter_on
 from tests.payment_provider import signed
 
-# How often. `POSTERN_TEST_KILLS=50` asks as often as it was once promised.
+# The number of kills. `POSTERN_TEST_KILLS=50` is the number of the original promise.
 KILLS: Final = int(os.environ.get("POSTERN_TEST_KILLS", "2"))
-# A process of its own, which dies where it would begin, or where it would commit, what it applies.
+# A process of its own, which dies where it would begin to apply the event, or where it would commit.
 PROGRAM: Final = """
 import json, os, signal, sys
 import trio
@@ -75,7 +75,7 @@ async def test_nothing_is_lost_and_nothing_happens_twice(counter: Counter, datab
         done = await trio.to_thread.run_sync(run)
         assert done.returncode == -signal.SIGKILL
     assert len(counter.outcomes()) == KILLS
-    # The provider had no answer, and sends them again, while the reconciler finds what waits.
+    # The provider got no answer and sends the events again, while the reconciler finds the waiting ones.
     services = counter.postern.services
     reconciler = BillingReconciler(
         services.billing,

@@ -1,4 +1,6 @@
-"""What nobody told us, we ask: lost news, late news, and subscriptions whose person or service is gone."""
+"""Reconciliation asks the provider for states that no event told: lost events, late events, and subscriptions whose person or service is
+gone.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -52,7 +54,7 @@ def asked(counter: Counter) -> list[str]:
 
 
 async def test_what_was_sold_before_comes_along_with_the_daily_look(counter: Counter) -> None:
-    """Also where its news were refused once, as they all were by an earlier release."""
+    """This also holds for subscriptions whose events were refused once, as an earlier release refused them all."""
     counter.people.change("delete from billing_customers")
     ada = counter.people.add()
     sold = counter.provider.subscribe("cus_before", "price_pro", counter.metadata(ada))
@@ -81,7 +83,7 @@ async def test_news_that_were_lost_are_found_by_the_daily_look(counter: Counter)
     await reconciler(counter).ask_all()
     assert [row["status"] for row in counter.records(people[0])] == ["cancelled"]
     assert len(counter.log.events("billing_drift")) == 6
-    # Nothing else was written, or told again.
+    # Nothing else was written, and no event was sent again.
     assert len(counter.told()) == 6
 
 
@@ -138,7 +140,7 @@ async def test_a_provider_that_does_not_know_it_ends_nothing(counter: Counter) -
 
 
 async def test_a_look_that_finds_nothing_new_is_no_news(counter: Counter) -> None:
-    """So what somebody set through the API stays."""
+    """A state that somebody set through the API stays."""
     ada, now = counter.user(), int(time())
     bought = counter.bought(ada, created=now - 100)
     await counter.tell(CREATED, bought, now - 100)
@@ -151,7 +153,7 @@ async def test_a_look_that_finds_nothing_new_is_no_news(counter: Counter) -> Non
 async def test_what_somebody_changed_past_us_is_put_right(counter: Counter) -> None:
     ada = counter.user()
     await counter.tell(CREATED, counter.bought(ada), int(time()) - 10)
-    # As an older release would have done it, by our clock.
+    # As an older release would have written it, by our clock.
     counter.people.change("update subscriptions set status = 'expired'")
     assert (await counter.postern.services.billing_reconciliation.reconcile()).changed == 1
     assert (await counter.own(ada))["status"] == "active"
@@ -166,7 +168,7 @@ async def test_whoever_is_deleted_pays_no_longer(counter: Counter) -> None:
     assert (await counter.ask("DELETE", f"/{by_api.user}")).status == 204
     counter.people.change("delete from service_users where user_id = %s", by_leaving.user)
     counter.people.change("delete from users where id = %s", by_account.user)
-    # Late news do not bring it back.
+    # Late events do not revive the subscription.
     await counter.tell(UPDATED, bought[0], int(time()) + 1)
     assert counter.records(by_api) == []
     counter.people.change("update billing_sweeps set due_at = now() + interval '1 day'")
@@ -180,7 +182,7 @@ async def test_whoever_is_deleted_pays_no_longer(counter: Counter) -> None:
     assert [one["status"] for one in bought] == ["canceled"] * 3 + ["active"]
     assert counter.people.rows("select user_id from billing_subscriptions where released_at is not null and user_id is not null") == []
     assert (await counter.own(stays))["status"] == "active"
-    # What the provider says of its end concerns nobody.
+    # The provider's event about its end has no effect.
     await counter.tell("customer.subscription.deleted", bought[0], int(time()) + 2)
     assert counter.records(by_api) == []
 
@@ -197,13 +199,13 @@ async def test_nobody_pays_for_a_person_who_was_forgotten(counter: Counter) -> N
     assert await Purge(foundation.unit_of_work, remains, forget_job).run(request.id, trio.lowlevel.checkpoint)
     await reconciler(counter).ask_all()
     assert [one["status"] for one in bought] == ["canceled", "active"]
-    # The provider's word ends it here, as ever.
+    # The provider's event ends it here, as usual.
     await counter.tell("customer.subscription.deleted", bought[0], int(time()) + 1)
     assert [row["status"] for row in counter.records(people[0])] == ["cancelled"]
 
 
 async def test_what_a_forgotten_person_had_begun_to_buy_is_cancelled(counter: Counter) -> None:
-    """The page of the provider was open, and somebody paid there afterwards."""
+    """The provider's page was still open, and somebody paid there afterwards."""
     ada = counter.user()
     foundation, privacy = counter.postern.foundation, counter.postern.identity.privacy
     request = await privacy.forget(UserId(ada.user), PrivacyRequester(operator="root"), SYSTEM)
@@ -219,7 +221,7 @@ async def test_what_a_forgotten_person_had_begun_to_buy_is_cancelled(counter: Co
 
 
 async def test_a_cancellation_that_came_to_nothing_is_made_up_for(counter: Counter) -> None:
-    """With a key of another account, the provider knows nothing of it."""
+    """With the key of another account, the provider did not know the subscription."""
     ada = counter.user()
     bought = counter.bought(ada)
     await counter.tell(CREATED, bought)
@@ -244,7 +246,7 @@ async def test_a_deleted_service_ends_what_was_bought_there(counter: Counter) ->
         await counter.tell(CREATED, one)
     path = "/api/organizations/acme/services/shop"
     assert (await counter.request("DELETE", path, by=counter.owner)).status == 204
-    # News of these moments are taken, and concern nobody.
+    # Events at these moments are accepted, without effect.
     await counter.tell(UPDATED, bought, int(time()) + 1)
     remains = PostgresDeletedServices(counter.postern.foundation.pool)
     for part in remains.parts:
@@ -267,7 +269,7 @@ async def test_a_key_that_the_provider_does_not_accept_changes_nothing(database_
             1,
             1,
         ]
-        # Each of them comes up again.
+        # Each of these is looked at again.
         assert len(counter.people.rows("select external_id from billing_subscriptions where cancel_at > now() or check_at > now()")) == 2
 
 
@@ -289,7 +291,7 @@ async def test_the_actor_applies_asks_and_rests(counter: Counter) -> None:
         await nursery.start(reconciler(counter).run)
         await _until(lambda: bool(counter.log.events("billing_provider_away")))
         counter.provider.trouble = no_trouble
-        # Taken by a process that died before it applied them.
+        # Events accepted by a process that died before it applied them.
         assert (await counter.postern.services.billing_inbox.waiting()).events == 0
         counter.people.change("delete from billing_events")
         await _taken_only(counter, event)

@@ -21,7 +21,7 @@ ORGANIZATION: Final = "/api/organizations/acme"
 
 
 class ClientSecretScene(Shops):
-    """And a service of acme's that cannot keep secrets."""
+    """Adds a service of acme's that cannot keep secrets."""
 
     their_slug = "shop"
 
@@ -63,7 +63,7 @@ async def test_a_secret_is_shown_once_and_kept_as_a_digest(house: ClientSecretSc
     assert answer.header("cache-control") == "no-store"
     (kept,) = house.people.rows("select service_id, digest from client_secrets")
     assert kept == {"service_id": house.shop.id, "digest": sha256(secret["client_secret"].encode()).digest()}
-    # Nowhere else either: not in the audit log, not in what is published.
+    # The secret is nowhere else: neither in the audit log nor in events.
     told = house.people.rows("select details::text from audit_log union all select details::text from events")
     assert not any(secret["client_secret"] in one["details"] for one in told)
 
@@ -123,7 +123,7 @@ async def test_of_those_who_delete_one_at_once_one_does(house: ClientSecretScene
 
 
 async def test_who_becomes_public_and_who_makes_a_secret_do_not_pass_each_other(house: ClientSecretScene) -> None:
-    """In either order: never a public service with a secret."""
+    """In either order, no public service ends up with a secret."""
     token = await house.tenants.token(house.admin)
     for _ in range(5):
         async with trio.open_nursery() as nursery:
@@ -175,7 +175,7 @@ async def test_members_see_them_and_whoever_manages_services_makes_and_deletes_t
     for capability, role in roles.items():
         if capability is not Capability.SERVICES_MANAGE:
             who = house.tenants.member(house.acme, role)
-            # Managing members includes what a plain member sees.
+            # A role that manages members includes the views of a plain member.
             sees = capability in {Capability.SERVICES_VIEW, Capability.MEMBERS_MANAGE}
             assert (await house.ask("GET", by=who)).status == (200 if sees else 403), capability
             answers = [await house.ask("POST", by=who), await house.ask("DELETE", f"/{secret['id']}", by=who)]

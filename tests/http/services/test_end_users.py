@@ -1,4 +1,4 @@
-"""End users over HTTP: what an organization sees of those who use its services, and what it sees nothing of."""
+"""End users over HTTP: the data that an organization sees about users of its services, and the data that it does not see."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -50,7 +50,7 @@ def house(postern: Postern, people: People, client: Client, log: CapturedLog) ->
 async def test_the_list_has_everybody_once_with_the_organizations_own_services(house: EndUserScene) -> None:
     ada = house.user(house.shop, house.app, email="ada@example.org", first=house.now - 5 * HOUR, last=house.now - 2 * HOUR)
     house.people.change("update service_users set last_login_at = %s where service_id = %s", house.now - HOUR, house.app.id)
-    # What she does elsewhere is nobody's business here.
+    # Her acts elsewhere are not shown here.
     house.tenants.uses(ada, house.theirs, first=house.now, last=house.now)
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now())", ada.user)
     bob = house.user(house.shop, email="Bob@Example.org")
@@ -93,7 +93,7 @@ async def test_pages_hang_together(house: EndUserScene) -> None:
     assert await house.listed(f"?search=U&service_id={house.app.id}&limit=2&page=2") == everybody[2:4]
 
 
-# Cases in one test where setting the house up takes longer than they do.
+# Several cases in one test, since the set-up takes longer than the cases.
 async def test_what_is_no_page_is_refused(house: EndUserScene) -> None:
     for query in ("page=0", "page=-1", "page=x", f"page={10**30}", "limit=0", f"limit={LARGEST_LIMIT + 1}", "service_id=x"):
         answer = await house.ask(f"?{query}")
@@ -127,7 +127,7 @@ async def test_an_expensive_caller_leaves_connections_to_others(
         statuses.append((await house.client.get(f"{LIST}?{query}", token=token)).status)
 
     async with trio.open_nursery() as nursery:
-        # Lists take as long as this is held, as if there were end users without end.
+        # While this lock is held, lists wait, as if there were endless end users.
         with psycopg.connect(database_url) as connection:
             connection.execute("lock table service_users")
             for _ in range(2 * most):
@@ -233,7 +233,7 @@ async def test_strangers_and_other_organizations_users_do_not_exist_here(house: 
         for method, path in (("GET", f"/{who}"), ("DELETE", f"/{who}/sessions")):
             answer = await house.ask(path, method=method)
             assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
-    # Their own people, named by a service of theirs: as if there were none.
+    # The other organization's people, named with its own service: not found.
     for service in (house.theirs.id, uuid4()):
         answer = await house.ask(f"?service_id={service}")
         assert (answer.status, answer.json()["error"]) == (404, "The organization has no such service")
@@ -264,7 +264,7 @@ async def test_revoking_ends_the_sessions_in_the_organizations_services_and_no_o
     assert answer.json() == {"message": "The end user is signed out of the organization's services", "sessions_revoked": 2}
     assert await statuses(ended) == [401] * 2
     assert await statuses(others) == [200] * 4
-    # Again: nothing is left to end, and nothing more is said of it.
+    # The second time nothing is left to end, and no event is sent.
     assert (await house.ask(f"/{ada.user}/sessions", method="DELETE")).json()["sessions_revoked"] == 0
     (entry,) = house.people.rows("select organization_id, actor_id, action, target_type, target_id, details, host(address) from audit_log")
     assert entry == {
@@ -293,7 +293,7 @@ async def test_a_service_that_is_being_deleted_has_no_users_and_no_sessions(hous
     for method, path in (("GET", f"/{gone.user}"), ("DELETE", f"/{gone.user}/sessions"), ("GET", f"?service_id={house.shop.id}")):
         answer = await house.ask(path, method=method)
         assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), (method, path)
-    # Those in it are over already.
+    # Sessions in that service have ended already.
     assert (await house.ask(f"/{both.user}")).json()["sessions"]["active_count"] == 1
     assert (await house.ask(f"/{both.user}/sessions", method="DELETE")).json()["sessions_revoked"] == 1
     # Another organization loses nobody by it.

@@ -1,5 +1,5 @@
-"""The walk over every route with an API key: of every permission, of this service and of another, good and no longer good. The routes and
-what they ask for come from the declarations.
+"""The walk over every route with API keys: of every permission, of this service and of another, valid and no longer valid. The routes and
+their rules come from the declarations.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -56,7 +56,7 @@ async def arrive(_call: Call, _postern: Postern) -> Nothing:
 
 
 def door(one: Endpoint) -> Endpoint:
-    """The endpoint with nothing behind its caller rule: a caller who is let in arrives, and changes nothing for those who come after."""
+    """The endpoint without the work behind its caller rule, so that a caller who is let in changes nothing for later callers."""
     behind: dict[str, Any] = {"handler": arrive, "answer_type": Nothing}
     if one.caller in KEY_RULES:
         behind = {"handler": arrive_with_key, "answer_type": Arrived}
@@ -137,7 +137,7 @@ async def test_each_permission_opens_what_asks_for_it_and_nothing_else(street: K
         others = [one for one in Permission if one is not permission]
         await street.walk(street.make(others).text, with_permissions(*others), f"all but {permission}")
     await street.walk(street.make([]).text, FORBIDDEN, "none")
-    # Words of a later version, or of somebody who got at the table.
+    # Permissions of a later version, or written into the table by somebody.
     await street.walk(street.make(["*", "read:everything", "READ:USERS", ""]).text, FORBIDDEN, "words that are none")
     await street.walk(street.make(["*", "read:users"]).text, with_permissions(Permission.READ_USERS), "one of them a word")
 
@@ -145,7 +145,7 @@ async def test_each_permission_opens_what_asks_for_it_and_nothing_else(street: K
 async def test_a_key_opens_the_service_interface_alone(street: KeyAuthorizationScene) -> None:
     mightiest = street.make().text
     expected: dict[CallerRule, Answer] = {one.caller: UNAUTHORIZED for one in DOORS}
-    # They ask nobody, or read later who it is: clients say so in their forms.
+    # These routes have no caller rule, or read the caller later, from a client's form.
     expected |= dict.fromkeys((ANYONE, PREAUTHENTICATED, CLIENT), ADMITTED) | dict.fromkeys(KEY_RULES, ADMITTED)
     expected |= {DIRECTORY: (401, "")}
     # A form may carry the token of the person.
@@ -202,7 +202,7 @@ async def test_what_is_no_key_of_ours_opens_nothing(street: KeyAuthorizationScen
 
 
 async def test_a_key_in_the_address_is_none(street: KeyAuthorizationScene) -> None:
-    """It would stand in every log on the way."""
+    """A key in an address would get into every log on the way."""
     text = street.make().text
     for one in KEY_DOORS:
         path = one.path.replace("{user_id}", SOME_ID)
@@ -211,7 +211,7 @@ async def test_a_key_in_the_address_is_none(street: KeyAuthorizationScene) -> No
 
 
 async def test_what_ends_a_key_is_seen_by_the_next_request(street: KeyAuthorizationScene) -> None:
-    """Each is good, is ended, is refused, and the key beside it is good all the while."""
+    """Each key works, is ended, and is refused, while another key keeps working."""
     other = street.make().text
     everything = f"{{{','.join(Permission)}}}"
     ends: dict[str, tuple[str, str, Answer]] = {

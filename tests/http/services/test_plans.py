@@ -105,7 +105,7 @@ async def test_terms_that_cannot_be_are_refused(market: Market) -> None:
         answer = await market.manage("POST", body={name: value for name, value in PRO.items() if name != missing})
         assert refused(answer) == (400, "BAD_REQUEST"), missing
         assert missing in answer.json()["error"]
-    # Neither half of a pair, nor what PostgreSQL cannot store.
+    # Neither half of a surrogate pair, nor characters that PostgreSQL cannot store.
     for text in (b"a\\u0000b", b"\\ud800"):
         assert refused(await market.manage("POST", body=b'{"name":"%s","price_cents":1,"currency":"eur"}' % text)) == (400, "BAD_REQUEST")
     assert await listed(market) == [body]
@@ -225,7 +225,7 @@ async def test_another_services_plans_are_not_there(market: Market) -> None:
 
 
 async def test_another_organizations_service_is_not_there(market: Market) -> None:
-    """Under its own organization, whose member the caller is not; and under the caller's, where there is none of that slug."""
+    """Once under its own organization, of which the caller is no member; once under the caller's, which has no service of that slug."""
     lonely = market.tenants.service(market.globex, "lonely")
     plan = market.plan(lonely)
     for organization, status in (("globex", 403), ("acme", 404)):
@@ -241,7 +241,7 @@ async def test_another_organizations_service_is_not_there(market: Market) -> Non
 
 
 async def test_two_services_of_one_slug_have_each_their_own(market: Market) -> None:
-    """Acme's app and globex's, by somebody who is at home in both."""
+    """Acme's app and globex's app, called by a member of both."""
     person = market.tenants.join(market.admin, market.globex, "admin")
     ours, theirs = (f"/api/organizations/{slug}/services/app/plans" for slug in ("acme", "globex"))
     one = (await market.manage("POST", body=PRO, by=person, plans=ours)).json()
@@ -298,7 +298,7 @@ async def test_changes_at_once_are_one_after_the_other(market: Market) -> None:
         for number in range(20):
             nursery.start_soon(change, number)
     last: dict[str, Any] = {"name": "Pro", "price_cents": PRO["price_cents"]}
-    # Each told what it found: told in order, they join to one story.
+    # Each event has the old and the new value, so in order the events join.
     for event in market.told()[1:]:
         for term in ("name", "price_cents"):
             if f"new_{term}" in event["details"]:
@@ -318,7 +318,7 @@ async def test_ids_and_slugs_are_themselves_and_nothing_else(market: Market) -> 
         assert answer.status in {400, 404}, slug
 
 
-# With the caller's own question. An empty list looks whether there is such a service at all.
+# The caller's own look-up included. For an empty list, one more query checks that the service exists.
 ROUND_TRIPS: Final = {"empty": 3, "create": 5, "list": 2, "change": 4, "delete": 4}
 
 

@@ -1,4 +1,4 @@
-"""Deleting a service over HTTP: gone at once for everyone, and only by the present owner of the organization."""
+"""Deleting a service over HTTP: the service is gone at once for everyone, and only the present owner of the organization may delete it."""
 
 from collections import Counter
 from typing import Any, Final
@@ -20,7 +20,7 @@ SERVICES: Final = "/api/organizations/acme/services"
 
 
 class ServiceDeletionScene(Shops):
-    """And somebody who uses both of acme's."""
+    """Adds a person who uses both services of acme."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,7 +52,7 @@ async def test_it_is_gone_at_once(house: ServiceDeletionScene) -> None:
         assert (await house.ask(method, path, body)).status == 404, (method, path)
     assert (await house.client.get("/api/user", token=in_shop)).status == 401
     assert (await house.client.get("/api/user", token=in_app)).status == 200
-    # Accounts are their people's.
+    # Accounts stay, since they belong to their people.
     assert (await house.client.get("/api/user", token=await house.tenants.token(house.end_user))).status == 200
 
 
@@ -62,7 +62,7 @@ async def test_its_slug_and_its_place_are_free_again(house: ServiceDeletionScene
     assert (await house.ask("DELETE", "/shop")).status == 204
     answer = await house.ask("POST", body={"slug": "shop", "name": "Shop", "service_type": "web"})
     assert answer.status == 200
-    # Another one: what belonged to the old one is not found in it.
+    # A new service of the same slug has none of the old one's data.
     assert UUID(answer.json()["service"]["id"]) != house.shop.id
     assert (await house.ask("GET")).json()["services"][1]["subscription_count"] == 0
 
@@ -105,7 +105,7 @@ async def test_of_those_who_delete_it_at_once_one_does(house: ServiceDeletionSce
 
 
 async def test_who_has_just_handed_the_organization_over_deletes_nothing(house: ServiceDeletionScene, postern: Postern) -> None:
-    """The request came in before; by the time that it is done, somebody else owns it."""
+    """The request came in before the transfer, and is carried out after it."""
     other = house.tenants.member(house.acme, "admin")
     member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)
     house.people.change("update memberships set role = case user_id when %s then 'owner' else 'admin' end", other.user)

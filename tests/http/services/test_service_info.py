@@ -1,4 +1,4 @@
-"""The service itself and how much it is used, over the service API."""
+"""The service itself and its usage, over the service API."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -146,7 +146,7 @@ async def test_each_endpoint_asks_for_its_own_permission(market: Market, shop: B
 
 
 async def test_a_service_that_goes_at_this_moment_is_gone(market: Market) -> None:
-    """The key was good when the request came in. Then another service has the slug."""
+    """The key was valid when the request came in. Then another service gets the slug."""
     (key,) = market.people.rows("select id from api_keys")
     shop_id, acme_id = ServiceId(market.shop.id), OrganizationId(market.acme.id)
     holder = KeyHolder(ApiKeyId(key["id"]), shop_id, "shop", acme_id, "acme", frozenset(Permission), "backend", "sk_abc123", PROFILE)

@@ -1,4 +1,4 @@
-"""The subscriptions of a service over the service API: the current one, its changes, and who is told of them."""
+"""The subscriptions of a service over the service API: the current one, its changes, and its events."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -159,7 +159,7 @@ async def test_what_is_over_is_history_and_the_one_that_lives_is_shown(market: M
     older = await market.subscribed(ada, pro, status="cancelled", current_period_end="2019-01-01T00:00:00Z")
     assert await market.get(ada) == older
     living = await market.subscribed(ada, pro)
-    # History may be told later than it happened.
+    # Past subscriptions may be added later.
     told_later = await market.subscribed(ada, pro, status="expired", current_period_end="2018-01-01T00:00:00Z")
     assert await market.get(ada) == living
     listed = (await market.ask("GET")).json()
@@ -180,7 +180,7 @@ async def test_one_user_has_one_in_each_service(market: Market) -> None:
 
 
 async def test_of_fifty_at_once_one_is_subscribed(market: Market) -> None:
-    """The first subscription ever, so that there is no row yet for them to meet at."""
+    """There is no subscription yet, so the requests have no row to lock."""
     ada, plans = market.user(), [market.plan(name=f"Plan {number}") for number in range(3)]
     answers: list[Received] = []
 
@@ -260,7 +260,7 @@ async def test_a_plan_that_goes_at_the_same_time_keeps_nobody_or_stays(market: M
 
 
 async def lapsed(market: Market, plan: UUID) -> Person:
-    """Somebody whose period has ended, and nobody has come by."""
+    """A person whose period has ended, without the expirer having run."""
     person = market.user()
     await market.subscribed(person, plan)
     market.people.change("update subscriptions set current_period_end = now() - interval '1 second' where user_id = %s", person.user)
@@ -268,8 +268,8 @@ async def lapsed(market: Market, plan: UUID) -> Person:
 
 
 async def test_many_who_change_places_between_plans_at_once_are_in_nobodys_way(market: Market) -> None:
-    """Each leaves a plan on which their period has ended for one that others are leaving, while the expirer comes by, plans change, and all
-    that some ever had goes, of every plan, with their place in the service and without.
+    """Each person leaves a plan on which their period has ended, for a plan that others are leaving. Meanwhile the expirer runs, plans
+    change, and all subscriptions of some people are deleted, with their place in the service or without.
     """
     plans = [market.plan(name=f"Plan {number}") for number in range(3)]
     deleting = [market.user() for _ in range(6)]
@@ -280,7 +280,7 @@ async def test_many_who_change_places_between_plans_at_once_are_in_nobodys_way(m
     statuses: list[int] = []
 
     async def move(number: int) -> None:
-        # To the next plan or to the one before, so that each pair of them is changed in both directions.
+        # To the next plan or to the one before, so that each pair of plans is changed in both directions.
         statuses.append((await market.subscribe(moving[number], plans[(number + 1 + number // 3 % 2) % 3])).status)
 
     async def delete(number: int) -> None:
@@ -306,7 +306,7 @@ async def test_many_who_change_places_between_plans_at_once_are_in_nobodys_way(m
 
 @pytest.mark.parametrize("leaving", [0, 1])
 async def test_of_two_plans_the_one_with_the_lower_id_is_held_first(market: Market, database_url: str, leaving: int) -> None:
-    """As the counting trigger comes to them: one that waits for the first has not taken the second."""
+    """The counting trigger locks plans in this order: a statement that waits for the first plan has not locked the second."""
     plans = [market.plan(), market.plan()]
     ada = await lapsed(market, plans[leaving])
     # A scan of the table in its physical order finds the second first.
@@ -345,7 +345,7 @@ async def test_one_whose_period_has_ended_is_expired_everywhere_before_anybody_c
     assert [one["status"] for one in listed["subscriptions"]] == ["expired"]
     token = await market.tenants.token_in(ada, market.shop)
     assert (await market.client.get("/api/subscription", token=token)).json()["status"] == "expired"
-    # Its place is free: the next one lives, and what happened to this one is told.
+    # The place is free, so the next subscription is live, and this one's history stays.
     new = await market.subscribed(ada, pro)
     assert await market.get(ada) == new
     assert [row["status"] for row in market.people.rows("select status from subscriptions order by created_at")] == ["expired", "active"]
@@ -413,7 +413,7 @@ async def test_one_that_is_over_may_live_again_unless_its_plan_is_gone(market: M
     ada, pro = market.user(), market.plan()
     await market.subscribed(ada, pro, status="expired", current_period_end="2020-01-01T00:00:00Z")
     path = f"/{ada.user}"
-    # Its period has ended: to be active alone is not enough.
+    # Its period has ended, so the status `active` alone is not enough.
     assert (await market.ask("PATCH", path, {"status": "active"})).json()["status"] == "expired"
     renewed = {"status": "active", "current_period_end": "2031-01-01T00:00:00Z"}
     assert (await market.ask("PATCH", path, renewed)).json()["status"] == "active"
@@ -458,7 +458,7 @@ async def test_deleting_takes_all_of_it_and_is_told(market: Market) -> None:
 
 
 async def test_another_services_users_and_subscriptions_are_not_there(market: Market) -> None:
-    """Somebody who uses both, and is subscribed to the other alone."""
+    """The person uses both services, and is subscribed only to the other."""
     ada = market.user(market.shop, market.theirs)
     theirs = market.key_of(market.theirs)
     body = (await market.subscribe(ada, market.plan(market.theirs), key=theirs)).json()
@@ -541,7 +541,7 @@ async def until_somebody_waits(connection: Connection) -> None:
 
 
 async def test_an_account_that_goes_at_the_same_time_takes_its_subscription_along(market: Market, database_url: str) -> None:
-    """A deletion holds the account first and comes to its place in the service later; so does a subscription."""
+    """A deletion locks the account first and the place in the service later, and so does a subscription."""
     ada, pro = market.user(), market.plan()
     answers: list[Received] = []
 

@@ -73,13 +73,13 @@ async def test_a_known_address_is_answered_with_its_account_which_stays_as_it_is
     before = account(market, ada.user)
     answer = await shop.ask("POST", body={"email": "ADA@example.ORG"})
     assert (answer.status, answer.json()["id"], answer.json()["email"]) == (200, str(ada.user), "Ada@Example.org")
-    # When she became a user of the shop: of her account it learns nothing.
+    # The time at which she became a user of the shop, which learns nothing of her account.
     (joined,) = market.people.rows("select created_at from service_users where user_id = %s", ada.user)
     assert datetime.fromisoformat(answer.json()["created_at"]) == joined["created_at"] > before["created_at"]
     assert account(market, ada.user) == before
     assert before["origin_service_id"] is None
     assert [event["name"] for event in market.told()] == ["user.joined"]
-    # Said twice it changes nothing, and nothing is told.
+    # A repeated request changes nothing, and sends no event.
     assert (await shop.ask("POST", body={"email": ADA})).json() == answer.json()
     assert len(market.told()) == len(market.told("audit_log")) == 1
     assert await users_of(shop) == ([str(ada.user)], 1)
@@ -288,7 +288,7 @@ async def test_a_deleted_user_is_gone_with_everything(market: Market, shop: Back
     answer = await shop.delete(ada)
     assert (answer.status, answer.body) == (204, b"")
     assert (await market.client.get("/api/user", token=token)).status == 401
-    # Of the deletion itself there is the address of the caller who asked for it.
+    # The deletion's own entry has the address of the caller.
     assert traces(market, ada) == {"audit_personal": 1}
     assert traces(market, grace) == left
     kept = market.people.rows("select id from audit_entries")
@@ -306,7 +306,7 @@ async def test_a_deleted_user_is_gone_with_everything(market: Market, shop: Back
 
 async def test_what_the_log_says_of_an_acceptance_by_link_is_forgotten_with_the_account(market: Market, shop: Backend) -> None:
     ada = await shop.create(ADA)
-    # Of an account whose address nobody has proved, an acceptance takes the service's say away.
+    # An accepted invitation takes the service's say about an unproved account away.
     market.people.change("update users set email_verified_at = now() where id = %s", ada.user)
     token = await market.tenants.token(market.tenants.member(market.globex, "owner"))
     invited = await market.client.post("/api/organizations/globex/invitations", {"email": ADA, "role": "member"}, token=token)
@@ -319,7 +319,7 @@ async def test_what_the_log_says_of_an_acceptance_by_link_is_forgotten_with_the_
     joined = {"action": "user.joined", "actor_id": None, "email": None, "address": "192.0.2.1"}
     accepted = {**joined, "action": "invitation.accepted", "email": ADA}
     assert market.people.rows(joining) == [joined, accepted]
-    # Who has proved it holds the account.
+    # The person who has proved the address holds the account.
     market.people.change("update users set email_verified_at = null where id = %s", ada.user)
     assert (await shop.delete(ada)).status == 204
     assert market.people.rows(joining) == [{**one, "email": None, "address": None} for one in (joined, accepted)]
@@ -349,7 +349,7 @@ async def test_the_audit_chains_hold_after_somebody_was_forgotten(market: Market
 
 
 async def test_a_person_with_other_ties_loses_only_what_is_the_services(market: Market, shop: Backend) -> None:
-    """Made through the shop, and a user of another organization's app by now."""
+    """The account was made through the shop, and is a user of another organization's app by now."""
     ada = await shop.create(ADA)
     market.tenants.uses(ada, market.theirs)
     leave_traces(market, ada, market.shop, market.theirs)
@@ -360,7 +360,7 @@ async def test_a_person_with_other_ties_loses_only_what_is_the_services(market: 
     (theirs,) = market.people.rows("select * from subscriptions where plan_id = %s", other)
     assert (await shop.delete(ada)).status == 204
     gone = before - traces(market, ada)
-    # Of the audit log two entries were acme's: that she came, and what its administrator did; that she went has come.
+    # Acme had two entries in the audit log: her arrival and the administrator's act. Her departure has been added.
     assert gone == {"sessions": 1, "refresh_tokens": 1, "preauthentications": 1, "login_events": 1, "service_users": 1, "subscriptions": 1,
                     "audit_personal": 1}  # fmt: skip
     for table in ("sessions", "preauthentications", "login_events", "service_users"):
@@ -369,7 +369,7 @@ async def test_a_person_with_other_ties_loses_only_what_is_the_services(market: 
     assert market.people.rows("select * from subscriptions") == [theirs]
     assert (await users_of(shop), (await users_of(Backend(market, market.theirs)))[1]) == (([], 0), 1)
     assert market.told()[-1]["details"]["account"] == "kept"
-    # It has given up the account, whatever becomes of it elsewhere.
+    # The shop has given up the account, whatever happens to the account elsewhere.
     assert account(market, ada.user)["origin_service_id"] is None
     assert (await shop.create(ADA)).user == ada.user
     market.people.change("delete from service_users where service_id = %s", market.theirs.id)
@@ -379,7 +379,7 @@ async def test_a_person_with_other_ties_loses_only_what_is_the_services(market: 
 
 
 async def test_a_key_does_not_reach_what_the_log_says_of_members(market: Market, shop: Backend) -> None:
-    """A member of the organization who uses its shop: deleting the user must not cover up who did what to the member."""
+    """A member of the organization also uses its shop. Deleting the user must not remove entries about acts on the member."""
     mallory = market.tenants.member(market.acme, "admin")
     market.tenants.uses(mallory, market.shop)
     leave_traces(market, mallory, market.shop)
@@ -433,7 +433,7 @@ async def test_sessions_in_the_service_end_on_the_next_request_and_others_go_on(
 async def test_a_deletion_waits_for_whoever_takes_the_same_rows_in_their_order(
     market: Market, shop: Backend, database_url: str, first: str, then: str
 ) -> None:
-    """Two that take the same rows in different orders would wait for each other, and one of them be refused."""
+    """Two transactions that lock the same rows in different orders would wait for each other, and one would fail."""
     ada = await shop.create(ADA)
     leave_traces(market, ada, market.shop)
     statuses = []
@@ -453,7 +453,7 @@ async def test_a_deletion_waits_for_whoever_takes_the_same_rows_in_their_order(
 
 
 async def test_an_account_that_is_deleted_while_others_come_to_hold_it_goes_whole_or_stays(market: Market, shop: Backend) -> None:
-    """Signing up elsewhere, subscribing and deleting, all at once: nothing hangs in the air, and no server error."""
+    """Signing up elsewhere, subscribing and deleting, all at once, leave no orphaned rows and cause no server error."""
     app, plan, statuses = Backend(market, market.theirs), market.plan(), Counter[tuple[str, int]]()
 
     async def one(name: str, answer: Any) -> None:
@@ -526,7 +526,7 @@ async def test_neither_key_nor_address_shows_in_the_log(market: Market, shop: Ba
 
 
 async def test_a_service_that_goes_at_this_moment_makes_no_account(market: Market, shop: Backend) -> None:
-    """The key was good when the request came in."""
+    """The key was valid when the request came in."""
     (key,) = market.people.rows("select id from api_keys")
     shop_id, acme_id = ServiceId(market.shop.id), OrganizationId(market.acme.id)
     holder = KeyHolder(ApiKeyId(key["id"]), shop_id, "shop", acme_id, "acme", frozenset(Permission), "backend", "sk_abc123", PROFILE)

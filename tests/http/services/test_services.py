@@ -1,4 +1,4 @@
-"""Services over HTTP: created within the tier, listed, changed, and everything that is refused on the way."""
+"""Services over HTTP: created within the tier, listed, changed, and every refusal."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -182,7 +182,7 @@ async def test_what_a_service_needs(house: ServiceScene) -> None:
 
 
 async def test_a_slug_is_taken_once_in_an_organization(house: ServiceScene) -> None:
-    # Of globex's service of this slug nobody here learns anything.
+    # Nobody here learns of globex's service of this slug.
     assert (await house.create("app")).status == 200
     again = await house.create("app", name="Other")
     assert (again.status, again.error_code) == (409, "CONFLICT")
@@ -194,12 +194,12 @@ async def test_the_tier_says_how_many(house: ServiceScene) -> None:
         assert (await house.create(slug)).status == 200
     full = await house.create("four")
     assert (full.status, full.error_code) == (400, "SERVICE_LIMIT_EXCEEDED")
-    # It names the limit, where that comes from, and what helps.
+    # The text names the limit, its source, and a remedy.
     told = full.json()["error"]
     assert "limit of services: 3, on the tier Free. A platform owner can raise it" in told
     assert "PATCH /api/platform/organizations/{org_id}/tier" in told
     assert "postern organization tier" in told
-    # Its own number counts before the tier's, also when it is smaller; and what is there stays.
+    # The organization's own number comes before the tier's, also if it is smaller. Existing services stay.
     house.allow(2)
     assert (await house.create("four")).error_code == "SERVICE_LIMIT_EXCEEDED"
     house.allow(4)
@@ -272,7 +272,7 @@ async def test_the_list_counts_what_each_has(house: ServiceScene) -> None:
         ("c", 0, 0),
     ]
     assert answer.json()["usage"] == {"current_services": 3, "max_services": 10, "tier": "Free"}
-    # But for the counts, a service is the same in the list as alone.
+    # Except for the counts, a service looks the same in the list as alone.
     listed = answer.json()["services"][1]
     assert {**services[1], "plan_count": 1, "subscription_count": 0} == listed
     assert (await house.ask("GET", "/a")).json() == services[1]
@@ -332,7 +332,7 @@ async def test_a_change_is_audited_with_what_changed(house: ServiceScene) -> Non
     service = await house.created(name="App", redirect_uris=["https://a.example/", "https://b.example/"], codehost_scopes=["a"])
     await house.change(name="Shop", redirect_uris=["https://b.example/", "https://c.example/"], codehost_scopes=["a"])
     await house.change(service_type="desktop", device_activation_uri="https://c.example/activate", officesuite_scopes=["x"])
-    # Nothing is said of a change that changes nothing.
+    # A change to equal values sends no event.
     updated = await house.ask("GET", "/app")
     assert (await house.change(name=" Shop ", service_type="desktop")).json() == updated.json()
     first, second = house.audited()[2:]
@@ -364,7 +364,7 @@ async def test_a_change_is_audited_with_what_changed(house: ServiceScene) -> Non
 async def test_slug_and_client_id_cannot_change(house: ServiceScene) -> None:
     service = await house.created()
     answer = await house.ask("PATCH", "/app", {"slug": "other", "client_id": str(uuid4())})
-    # Unknown fields are no fields.
+    # Unknown fields are ignored.
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
     assert answer.json()["error"] == "Send at least one field"
     assert (await house.ask("PATCH", "/app", {"slug": "other", "name": "Other"})).json() == {**service, "name": "Other"}
@@ -400,7 +400,7 @@ async def test_what_a_service_has_must_suit_its_new_type(house: ServiceScene) ->
     assert (await house.ask("POST", "/app/client-secrets")).status == 201
     answer = await house.change(service_type="mobile")
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "service_type")
-    # From one that keeps secrets to the other that does.
+    # From one type that keeps secrets to the other.
     assert (await house.change(service_type="api")).status == 200
 
 
@@ -434,7 +434,7 @@ async def test_services_of_others_are_unknown_here(house: ServiceScene) -> None:
         for method in ("GET", "PATCH", "DELETE"):
             answer = await house.ask(method, f"/{slug}", {"name": "Taken over"} if method == "PATCH" else None)
             assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), (method, slug)
-    # Nor is the other organization theirs to look into.
+    # They cannot read the other organization either.
     theirs = "/api/organizations/globex/services"
     for method, path, body in (("GET", "", None), ("GET", "/app", None), ("PATCH", "/app", {"name": "X"}), ("DELETE", "/app", None)):
         answer = await house.ask(method, path, body, base=theirs)
@@ -482,7 +482,7 @@ async def test_an_organization_that_is_not_active_has_no_services(house: Service
 
 
 async def test_what_became_of_the_organization_meanwhile_is_seen(house: ServiceScene, postern: Postern) -> None:
-    """The request came in when it was active; by the time that it is done, somebody has decided otherwise."""
+    """The request came in while the organization was active, and is carried out after a platform owner has decided otherwise."""
     await house.created()
     member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)
     wanted = NewService(slug="new", name="New", service_type=ServiceType.WEB)
@@ -646,7 +646,7 @@ async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(house: Servi
         assert await tried(**lasting) == 403, lasting
     answer = await house.client.post(SERVICES, {"slug": "mine", "name": "Mine", "service_type": "web"}, token=acting)
     assert refused(answer) == (403, "FORBIDDEN")
-    # What takes away, and what is of the day, they may.
+    # Deletions and everyday changes are allowed.
     taking: tuple[dict[str, Any], ...] = ({"name": "Ours"}, {"jwks": None}, {"trusted": False}, {"redirect_uris": []})
     for passing in taking:
         assert await tried(**passing) == 200, passing

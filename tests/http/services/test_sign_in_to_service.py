@@ -1,4 +1,4 @@
-"""Signing in to a service over HTTP: what its tokens say, who becomes its user and when, what is refused, and who is told of it."""
+"""Signing in to a service over HTTP: the claims of its tokens, the people who become its users, the refusals, and the events."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,7 @@ FAR_AHEAD = datetime(2099, 1, 1, tzinfo=UTC)
 
 
 class ServiceSignInScene(Shops):
-    """Ada has a password, and has been nowhere."""
+    """Ada has a password, and has used no service."""
 
     async def move_in(self) -> None:
         self.browser = Browser(self.client)
@@ -42,7 +42,7 @@ class ServiceSignInScene(Shops):
         return await self.browser.verify(preauth, code, **more)
 
     def came(self, person: Person) -> None:
-        """To the shop, once."""
+        """Ada has signed in to the shop once."""
         now = self.postern.foundation.clock.now()
         self.tenants.uses(person, self.shop, first=now, last=now)
 
@@ -114,7 +114,7 @@ async def test_the_tokens_are_for_the_service(house: ServiceSignInScene) -> None
     profile = await house.client.get("/api/user", token=tokens["access_token"])
     assert profile.json() == {"id": str(house.ada.user), "email": house.ada.email, "org": "acme", "service": "shop"}
     assert house.sessions() == [{"user_id": house.ada.user, "organization_id": house.acme.id, "service_id": house.shop.id}]
-    # No door to the organization, nor to its other services.
+    # The session opens neither the organization nor its other services.
     for path in ("/api/organizations/acme", "/api/organizations/acme/services"):
         assert (await house.client.get(path, token=tokens["access_token"])).status == 403
 
@@ -164,12 +164,12 @@ async def test_the_token_says_what_was_paid_for_and_so_does_the_next_one(house: 
     house.subscribe(house.ada, "Pro", features="{export,api}")
     tokens = await house.browser.tokens(house.ada, **SHOP)
     assert paid(tokens["access_token"]) == ("Pro", ["export", "api"], "active")
-    # What she pays for here counts nowhere else.
+    # Her subscription here counts in no other service.
     assert paid((await house.browser.tokens(house.ada, org_slug="acme", service_slug="app"))["access_token"]) == ("free", [], "active")
     house.people.change("update subscriptions set status = 'past_due'")
     tokens = (await house.browser.refresh(tokens["refresh_token"])).json()
     assert paid(tokens["access_token"]) == ("Pro", ["export", "api"], "past_due")
-    # An active one that has run out counts as expired before anybody came by to write it down.
+    # An active subscription whose period has ended counts as expired even before the expirer has written that.
     house.people.change("update subscriptions set status = 'active', current_period_end = now() - interval '1 second'")
     tokens = (await house.browser.refresh(tokens["refresh_token"])).json()
     assert paid(tokens["access_token"]) == ("Pro", ["export", "api"], "expired")
@@ -223,7 +223,7 @@ class TestSecondFactorOfService:
         house.subscribe(house.ada, "Pro")
         awaiting = (await house.browser.login(house.ada, **SHOP)).json()
         assert awaiting["mfa_required"] is True
-        # Nobody has got in yet.
+        # Nobody has signed in yet.
         assert house.users() == []
         assert not {"org", "service"} & set(claims_of(awaiting["access_token"]))
         assert house.people.rows("select organization_id, service_id from preauthentications") == [
@@ -369,12 +369,14 @@ class TestWhoHears:
         assert house.login_events() == [(house.ada.user, None, None, True)]
 
     async def test_the_organization_of_tries_that_failed_for_those_alone_who_have_been_there(self, house: ServiceSignInScene) -> None:
-        """It could try any address at its own door, and would be told whose it is and how they sign in elsewhere."""
+        """Otherwise an organization could try any address at its own service, and learn whether the address has an account and how it signs
+        in.
+        """
         user = await house.people.with_password(PASSWORD)
         house.came(user)
         await house.browser.login(user, "a wrong one", **SHOP)
         await house.browser.login(user, "a wrong one", org_slug="acme", service_slug="app")
-        # Made a user by a key of the service's, unasked.
+        # A person whom the service's key has made a user, without consent.
         house.tenants.uses(house.ada, house.shop)
         await house.browser.login(house.ada, "a wrong one", **SHOP)
         await house.browser.login(replace(house.ada, email="nobody@example.org"), **SHOP)
@@ -439,7 +441,7 @@ class TestRegistration:
         assert (event["organization_id"], event["details"]) == (None, {"provider": "password"})
 
     async def test_a_stranger_who_registers_an_address_gives_no_service_a_hold_on_its_owner(self, house: ServiceSignInScene) -> None:
-        """What a service may do with accounts that came through it must not reach somebody who never came."""
+        """A service's rights over accounts that came through it must not extend to a person who never came."""
         await house.register(**SHOP)
         postbox = Postbox(house.postern)
         await postbox.empty()
@@ -543,7 +545,7 @@ class TestMeanwhile:
                 return await Browser(house.client, SAFARI).login(one, org_slug="acme", service_slug="fleeting")
 
             async def delete(service: UsedService = service) -> Received:
-                # Past a few of them, and the rows right after the deletion, as a quick purger does it.
+                # After a few requests, and then with the rows purged right after the deletion.
                 await trio.sleep(0.05)
                 for statement in ("update all_services set deleted_at = now() where id = %s", "delete from all_services where id = %s"):
                     await trio.to_thread.run_sync(house.people.change, statement, service.id)
@@ -579,7 +581,7 @@ class TestAfterwards:
         elsewhere = await house.browser.tokens(house.ada, org_slug="globex", service_slug="app")
         tokens = await house.browser.tokens(house.ada, **SHOP)
         house.people.change(change)
-        # Twice: the first must not have brought it back to life.
+        # Twice: the first request must not have revived the session.
         for _ in range(2):
             profile = await house.client.get("/api/user", token=tokens["access_token"])
             refreshed = await house.browser.refresh(tokens["refresh_token"])
@@ -611,7 +613,7 @@ class TestAfterwards:
 
 
 def test_an_account_knows_nothing_of_services() -> None:
-    """The stored origin of the account is only for its deletion; it goes into no token and no answer."""
+    """The stored origin of the account is only used for its deletion, and appears in no token and no answer."""
     assert not [name for name in names_of(Account) if "service" in name]
 
 

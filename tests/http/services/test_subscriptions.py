@@ -1,4 +1,4 @@
-"""A user's own subscription: what the endpoint says, and that the tokens of the service say the same."""
+"""A user's own subscription: the endpoint and the tokens of the service say the same."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -20,7 +20,7 @@ async def own(market: Market, person: Person, service: UsedService | None = None
     answer = await market.client.get("/api/subscription", token=token)
     assert answer.status == 200, answer.body
     body: dict[str, Any] = answer.json()
-    # What tokens say comes from the same part of their statements.
+    # The claims of tokens come from the same SQL fragment.
     (row,) = market.people.rows(
         f"select {SUBSCRIPTION_STATE} as state from users, services where users.id = %s and services.id = %s",
         person.user,
@@ -41,7 +41,7 @@ async def refreshed(market: Market, person: Person, service: UsedService) -> dic
     answer = await market.client.post("/api/auth/refresh", {"refresh_token": secret.reveal()})
     assert answer.status == 200, answer.body
     token = answer.json()["access_token"]
-    # With all that it carries, it is one that we take.
+    # We accept the token, with all its claims.
     assert (await market.client.get("/api/subscription", token=token)).status == 200
     claims = await market.postern.foundation.token_verifier.verify_access(token)
     features = claims["features"]
@@ -51,7 +51,7 @@ async def refreshed(market: Market, person: Person, service: UsedService) -> dic
 
 async def test_a_person_who_never_subscribed_is_on_the_free_plan(market: Market) -> None:
     ada = market.user(market.shop, market.app)
-    # A plan that is called so is another thing.
+    # A plan of that name is another thing.
     market.plan(name="Free", features=["export"])
     assert await own(market, ada) == FREE
     claims = await refreshed(market, ada, market.shop)

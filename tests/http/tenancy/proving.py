@@ -1,4 +1,4 @@
-"""Acme and globex, where the proofs of their domains are published: on a name server and a web server of ours."""
+"""Acme and globex, with our name server and our web server, which publish the proofs of their domains."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -46,7 +46,7 @@ class Provers(Neighbours):
     network: LoopbackNetwork
 
     def publish(self, *told: Mapping[str, Any]) -> None:
-        """As TXT records."""
+        """Publishes these texts as TXT records."""
         for one in told:
             name = (one["txt_name"], "TXT")
             self.records[name] = [*self.records.get(name, ()), f'"{one["txt_value"]}"']
@@ -62,7 +62,7 @@ ProvingScene = TypeVar("ProvingScene", bound=Provers)
 async def proving(
     kind: type[ProvingScene], postern: Postern, people: People, log: CapturedLog, tmp_path: Path, *names: str
 ) -> AsyncIterator[ProvingScene]:
-    """A house in which these names lead to a public address."""
+    """An installation in which these names lead to a public address."""
     records: dict[tuple[str, str], Sequence[str]] = {(name, "A"): [PUBLIC] for name in names}
     failing: set[str] = set()
     network = LoopbackNetwork()

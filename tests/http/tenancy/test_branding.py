@@ -164,7 +164,7 @@ async def test_a_wrong_colour_is_told_before_anything_is_fetched(house: Branding
 
 
 async def test_no_address_leads_inside(house: BrandingScene) -> None:
-    """Postern is allowed 127.0.0.1 here, and nothing else of ours."""
+    """Postern may call 127.0.0.1 here, and no other internal address."""
     hosts = [f"[{one}]" if ":" in one else one for one in HOSTILE_ADDRESSES]
     allowed = {"127.0.0.1", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"}
     for there in (*(f"http://{host}/" for host in hosts if host not in allowed), *HOSTILE_URLS):

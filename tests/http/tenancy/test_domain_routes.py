@@ -1,4 +1,4 @@
-"""Domain routes: made over HTTP, proved as domains are, and looked at again every week. What they do is told in `test_realms`."""
+"""Domain routes: made over HTTP, proved like domains, and checked again every week. `test_realms` covers their effect."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -74,7 +74,7 @@ class DomainRouteScene(Provers):
         return routes
 
     async def check(self) -> int:
-        """As if its time had come."""
+        """Runs the check, as if it were due."""
         self.people.change("update domain_routes set next_check_at = now() - interval '1 s' where next_check_at is not null")
         return await domain_checker(
             "domain_route_checker", self.postern.tenancy.domain_routes, metrics=self.postern.foundation.metrics, spread=lambda: 0.0
@@ -158,7 +158,7 @@ async def test_a_route_is_made_listed_changed_and_deleted(house: DomainRouteScen
         ({"domain": NAME, "login_policy": "password_fallback_if_provider_unavailable"}, "login_policy"),
         ({"domain": NAME, "upstream_provider_id": "facepage"}, "upstream_provider_id"),
         ({"domain": NAME, "upstream_provider_id": NOWHERE}, "upstream_provider_id"),
-        # Neither the organization nor the installation has a client there.
+        # Neither the organization nor the installation has a client at this provider.
         ({"domain": NAME, "upstream_provider_id": "codehost"}, "upstream_provider_id"),
         ({}, "domain"),
     ],
@@ -239,7 +239,7 @@ async def test_one_proof_is_enough_for_the_domain_and_its_route(house: DomainRou
 
 async def test_a_route_does_not_get_the_token_of_another_organizations_domain(house: DomainRouteScene) -> None:
     token = uuid4().hex
-    # Whoever publishes it has proved the domain for that organization, and for no other.
+    # The published token proves the domain for that organization only.
     house.people.change(
         """
         insert into domains (id, org_id, domain, token, created_at, updated_at)
@@ -260,7 +260,7 @@ async def test_of_two_who_prove_it_one_has_it(house: DomainRouteScene) -> None:
     won = (await house.shown())[0]["verified"]
     keeper, waiting = (("acme", ours), ("globex", theirs)) if won else (("globex", theirs), ("acme", ours))
     assert not (await house.verify(waiting[1], of=waiting[0]))["verified"]
-    # Once the other lets go of it, it is free.
+    # Once the other organization gives the domain up, it is free.
     assert (await house.ask("DELETE", f"/{keeper[1]['id']}", of=keeper[0])).status == 204
     assert (await house.verify(waiting[1], of=waiting[0]))["verified"]
 
@@ -407,7 +407,7 @@ async def test_others_neither_see_nor_change_it(house: DomainRouteScene) -> None
 
 
 async def test_whoever_lets_people_become_members_may_invite_them(house: DomainRouteScene) -> None:
-    """Otherwise a second account of theirs would see what the first may not."""
+    """Otherwise they could let in a second account of theirs, which would see more than the first."""
     settings = house.resident(house.acme, house.tenants.role(house.acme, "settings", [Capability.SETTINGS_MANAGE]))
     both = house.tenants.role(house.acme, "managing", [Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE])
     managing = house.resident(house.acme, both)
@@ -423,7 +423,7 @@ async def test_whoever_lets_people_become_members_may_invite_them(house: DomainR
         for join, wanted in (("ask", may), ("on", may), ("ask", may)):
             answer = await house.ask("PATCH", f"/{route['id']}", {"join_policy": join}, by=person)
             assert answer.status == (200 if wanted else 403), join
-        # What is so already stays so, and anybody who manages the settings ends it.
+        # An existing rule stays, and anybody who manages the settings can end it.
         assert (await house.change(route, join_policy="on")).status == 200
         for body in ({"login_policy": "password_allowed", "upstream_provider_id": "websuite", "join_policy": "on"}, {"join_policy": "off"}):
             assert (await house.ask("PATCH", f"/{route['id']}", body, by=person)).status == 200

@@ -65,7 +65,7 @@ class DomainScene(Provers):
         return told
 
     async def check(self) -> int:
-        """As if its time had come."""
+        """Runs the check, as if it were due."""
         self.people.change("update domains set next_check_at = now() - interval '1 s' where next_check_at is not null")
         return await domain_checker("domain_checker", self.domains, metrics=self.postern.foundation.metrics, spread=lambda: 0.0).sweep()
 
@@ -179,7 +179,7 @@ async def test_of_two_who_prove_it_one_has_it(house: DomainScene) -> None:
     assert len(house.people.rows("select from domains where verified_at is not null")) == 1
     assert len(house.audited("domain.verified")) == 1
     assert not (await house.verify(of="globex" if (await house.ask("GET")).ok(200)["verified"] else "acme"))["verified"]
-    # Once the other lets go of it, it is free.
+    # Once the other organization gives the domain up, it is free.
     keeper, waiting = ("acme", "globex") if (await house.ask("GET")).ok(200)["verified"] else ("globex", "acme")
     assert (await house.ask("DELETE", of=keeper)).status == 204
     assert (await house.verify(of=waiting))["verified"]
@@ -239,7 +239,7 @@ async def test_a_missing_proof_is_told_once_and_lost_after_three_days(house: Dom
 
 
 async def test_a_name_server_that_fails_for_days_costs_no_proof(house: DomainScene, postern: Postern, log: CapturedLog) -> None:
-    """Ours may be the one that fails, and then no domain of any organization could be looked for."""
+    """Our own name server may be the failing one, and then all organizations would lose their proofs."""
     told = await house.verified()
     house.failing.add(told["txt_name"])
     for _ in range(MOST_MISSES):

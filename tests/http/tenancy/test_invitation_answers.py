@@ -1,4 +1,6 @@
-"""Answering an invitation over HTTP: by the mailed link, from a person's own list, or in their place; and by fifty at once."""
+"""Answering an invitation over HTTP: by the mailed link, from the person's own list, or by an administrator in their place; and by fifty at
+once.
+"""
 
 import base64
 from datetime import timedelta
@@ -44,7 +46,7 @@ async def test_somebody_with_an_account_becomes_a_member(house: Inviting) -> Non
     assert house.people.rows("select id, password_hash, email_verified_at is not null as verified from users where id = %s", bob.user) == [
         {"id": bob.user, "password_hash": None, "verified": True}
     ]
-    # They are in at once, with what the role permits.
+    # The person has the role's rights at once.
     answer = await house.client.get("/api/organizations/acme/members", token=await house.people.token(bob))
     assert answer.status == 200
     assert [mail.to for mail in await house.postbox.empty()] == ["BOB@example.org"]  # the invitation alone
@@ -56,7 +58,7 @@ async def test_joining_is_on_record(house: Inviting) -> None:
     await house.accept(issued["token"])
     _, joined, accepted = house.events()
     invitation = issued["invitation"]["id"]
-    # The inviter has the link, too: the record says who joined, and not who did it.
+    # The inviter has the link, too, so the entry says who joined, but not who acted.
     by_link = {"actor_id": None, "impersonator_id": None, "organization_id": house.acme.id, "success": True, "address": "192.0.2.1"}
     assert joined == {
         **by_link,
@@ -341,7 +343,7 @@ async def test_who_may_see_their_own_list(house: Inviting) -> None:
     assert (await house.client.get(OWN)).status == 401
     away = house.tenants.add("away", status="suspended")
     house.tenants.join(bob, away)
-    # A token for an organization that is suspended opens it still; one for a service does not, since the application would accept with it.
+    # A token for a suspended organization can still answer. A token for a service cannot, since the application could accept with it.
     token = await house.tenants.token_in(bob, away)
     answer = await house.client.get(OWN, token=token)
     assert (answer.status, len(answer.json())) == (200, 1)
@@ -401,7 +403,7 @@ async def test_what_is_answered_while_impersonating_names_the_impersonator(house
 
 
 async def test_a_listed_token_ends_with_the_session_that_it_was_given_to(house: Inviting) -> None:
-    """After a sign-out, and after the end of an impersonation, the tokens and links that are left answer no invitation."""
+    """After a sign-out, and after the end of an impersonation, the listed tokens and links no longer answer an invitation."""
     root = house.people.add("root@example.org", platform_owner=True)
     bob = house.verified("bob@example.org")
     await house.invite()
@@ -476,7 +478,7 @@ async def test_of_fifty_for_the_last_seat_one_gets_it(house: Inviting) -> None:
         assert len(house.members()) == before + 1
         assert house.statuses().count("accepted") == turn + 1
     assert house.happened().count("user.joined") == ROUNDS
-    # Nobody who did not get in was left an account.
+    # People who did not get in have no account either.
     (made,) = house.people.rows("select count(*) as n from users where email like 'p%%'")
     assert made["n"] == ROUNDS
 
@@ -533,7 +535,7 @@ async def test_one_new_person_accepts_everywhere_at_once(house: Inviting) -> Non
 
 @pytest.mark.parametrize("by_manager", [False, True])
 async def test_who_registers_at_the_same_moment_is_found_at_the_second_look(by_manager: bool, house: Inviting, database_url: str) -> None:
-    """The registration is not committed yet when acceptance looks, and is when it adds the account."""
+    """The registration is uncommitted when the acceptance looks for the account, and committed when the acceptance adds it."""
     issued = await house.invite("new@example.org")
     answers: list[int] = []
 
@@ -576,7 +578,7 @@ async def test_an_account_that_is_deleted_at_the_same_moment_is_made_anew(house:
 async def test_a_membership_that_appears_past_everybody_is_seen_at_the_second_look(
     house: Inviting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody adds a member without holding the organization; should somebody, nothing is said twice."""
+    """Every statement that adds a member locks the organization first. Should one not, no event is sent twice."""
     bob = house.verified("bob@example.org")
     issued = await house.invite()
 
@@ -593,7 +595,7 @@ async def test_a_membership_that_appears_past_everybody_is_seen_at_the_second_lo
 async def test_the_mailed_link_leads_to_the_frontend(house: Inviting) -> None:
     issued = await house.invite()
     ((_, token),) = await house.mailed()
-    # The inviter is given another one, which says nothing about who has read the mail.
+    # The inviter gets another token, which is no proof of reading the mail.
     assert token != issued["token"]
     for _ in range(3):
         answer = await house.client.get(f"/invitations/accept?token={token}")
@@ -634,7 +636,7 @@ async def test_without_a_database_there_is_an_answer(lonely_client: Client) -> N
 
 
 async def test_nobody_answers_without_end(client: Client) -> None:
-    """Accepting and declining count together."""
+    """Accepting and declining share one limit."""
     for _ in range(INVITATION_ANSWERS.burst // 2):
         for path in (ACCEPT, DECLINE):
             assert (await client.post(path, {"token": "guess"})).status == 400

@@ -1,4 +1,4 @@
-"""An organization's invitations over HTTP: made, listed, cancelled; by whom, to whom, in which role; and what is told about them."""
+"""An organization's invitations over HTTP: made, listed, cancelled; their makers, receivers and roles; and their events."""
 
 from hashlib import sha256
 from typing import Any
@@ -158,7 +158,7 @@ async def test_who_is_a_member_is_not_invited(house: Inviting) -> None:
         answer = await house.ask("POST", "", {"email": email, "role": "member"})
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
         assert "already a member" in answer.json()["error"]
-    # Of another organization, or with an account and no more, they can be.
+    # Members of another organization, and people with only an account, can be invited.
     house.tenants.member(house.tenants.add("other"), "member", "eve@example.org")
     house.people.add("joe@example.org")
     await house.invite("eve@example.org")
@@ -369,7 +369,7 @@ async def test_an_organization_that_is_not_active_invites_nobody(status: str, ho
 
 
 async def test_what_an_inviter_may_is_asked_once_more_when_it_counts(house: Inviting) -> None:
-    """They were admitted, and then lost their role: the request that took it was first."""
+    """The inviter was admitted, and then lost their role to a request that came first."""
     admin = house.tenants.member(house.acme, "admin")
     member = await house.postern.tenancy.callers.resolve_member(await house.people.token(admin), "acme")
     house.people.change("update relations set relation = 'member' where user_id = %s", admin.user)

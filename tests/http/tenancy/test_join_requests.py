@@ -1,4 +1,4 @@
-"""Becoming a member by the domain of one's address: at the end of a sign-in, at once or by asking."""
+"""Membership by the domain of a person's address: at the end of a sign-in, at once or by a request."""
 
 from functools import partial
 from typing import Any, Final, LiteralString
@@ -62,7 +62,7 @@ class JoinRequestScene(Shops):
         return requests
 
     async def asked(self, name: str = "ada") -> tuple[Person, dict[str, Any]]:
-        """Somebody who has asked, and the request."""
+        """A person who has asked, and the request."""
         person = await self.newcomer(name)
         await self.sign_in(person)
         (request,) = [one for one in await self.listed() if one["user_id"] == str(person.user)]
@@ -311,7 +311,7 @@ async def test_nobody_lets_in_whoever_is_gone(house: JoinRequestScene, database_
 
 
 async def test_a_membership_that_appears_past_everybody_is_not_told_of(house: JoinRequestScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody adds a member without holding the organization, or takes an account away that is held; should somebody, nothing is said."""
+    """Every statement that adds a member or removes an account takes the lock first. Should one not, no event is sent."""
     house.route("ask")
     _, request = await house.asked()
     before = house.recorded()
@@ -351,7 +351,7 @@ async def test_whoever_was_removed_does_not_come_back_by_the_domain(house: JoinR
 
 
 class Turned(JoinRequestScene):
-    """Ada was removed or declined, and has her address in another account now."""
+    """Ada was removed or declined, and another account has her address now."""
 
     async def away(self, how: str, *, moves: str = "afterwards") -> tuple[Person, Person]:
         first = await self.newcomer()
@@ -394,7 +394,7 @@ async def test_whoever_was_turned_away_does_not_come_back_as_somebody_else(turne
     change_route(turned.people, NAME, join_policy=join)
     before = turned.recorded(), await turned.listed()
     await turned.sign_in(second)
-    # Nor by a provider, whose sign-in has not looked before.
+    # Nor by a provider, whose sign-in has not checked this before.
     await turned.postern.identity.joining.join_at_sign_in(UserId(second.user), Email(second.email))
     assert turned.belongs(second) is None
     assert (turned.recorded(), await turned.listed()) == before
@@ -540,7 +540,7 @@ async def test_nobody_joins_by_an_address_that_is_not_that_of_the_account(house:
 
 @pytest.mark.parametrize("why", ["removed", "declined", "asked", "member", "platform owner"])
 async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_is_held(house: JoinRequestScene, why: str) -> None:
-    """A sign-in through a provider has not looked before."""
+    """A sign-in through a provider has not checked this before."""
     house.route("ask" if why == "asked" else "on")
     person = await house.newcomer()
     if why in {"removed", "member"}:
@@ -583,7 +583,7 @@ async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: Join
 
 
 async def test_a_request_of_somebody_who_owns_the_platform_by_now_cannot_be_approved(house: JoinRequestScene) -> None:
-    """They would come under the rules of a tenant, and nobody has asked them."""
+    """A platform owner would come under a tenant's rules without being asked."""
     house.route("ask")
     person, request = await house.asked()
     house.people.change("update users set is_platform_owner = true where id = %s", person.user)
@@ -685,7 +685,7 @@ async def test_whoever_left_by_any_other_way_stays_out_too(house: JoinRequestSce
     house.people.change("delete from memberships where user_id = %s", person.user)
     await house.sign_in(person)
     assert (house.belongs(person), await house.listed()) == (None, [])
-    # In another organization that is nothing.
+    # The other organization is not affected.
     house.people.change("update domain_routes set org_id = %s", house.globex.id)
     await house.sign_in(person)
     assert len(house.people.rows("select from memberships where user_id = %s", person.user)) == (join == "on")

@@ -1,4 +1,4 @@
-"""The mail server of an organization: set over HTTP, and what its mails do while it works and while it does not."""
+"""The mail server of an organization: set over HTTP, and its mails, while the server works and while it fails."""
 
 import socket
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ class MailServerScene(Neighbours):
         await self.postern.foundation.jobs.complete(job)
 
     def files(self) -> list[str]:
-        """What has gone through the installation's server: here, into files."""
+        """The mails that went through the installation's server, which writes files here."""
         return [one.read_text() for one in sorted(self.directory.glob("*.eml"))]
 
     def row(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ async def test_a_test_that_fails_says_why_in_words(house: MailServerScene, serve
 
 
 async def test_invitations_go_through_it_and_account_mails_do_not(house: MailServerScene, server: MailServer, postern: Postern) -> None:
-    """Who runs a mail server reads what goes through it, and the link in a mail about an account opens that."""
+    """The operator of a mail server can read its mails, and the link in a mail about an account opens the account."""
     await house.set(server.port)
     await house.invite()
     await house.deliver()
@@ -211,7 +211,7 @@ async def test_invitations_go_through_it_and_account_mails_do_not(house: MailSer
 
 
 async def test_without_one_the_installations_does_the_work(house: MailServerScene, server: MailServer, postern: Postern) -> None:
-    """Even if it is set up before the mail leaves: who reads its link can show that they are the person."""
+    """This holds even if a server is set up before the mail leaves, since the link in the mail proves the person."""
     await house.invite()
     await house.set(server.port)
     assert {row["kind"] for row in house.people.rows("select kind from jobs where kind in ('mail', 'mail.organization')")} == {MAIL_JOB}
@@ -245,7 +245,7 @@ async def test_while_it_fails_mails_wait_and_nothing_is_tried_for_a_moment(house
 
 
 async def dead_for_an_hour(house: MailServerScene, server: MailServer) -> None:
-    """Up to the attempt that finds it so."""
+    """Lets the server be dead for an hour, up to the attempt that detects it."""
     await house.set(server.port)
     server.answer("MAIL", "451 4.3.0 later", times=2)
     await house.invite()
@@ -267,12 +267,12 @@ async def test_after_an_hour_the_installations_server_does_its_work_and_the_owne
     (notice,) = await Postbox(postern).empty()
     assert notice.to == house.owner.email
     assert "127.0.0.1" in notice.text
-    # The next ones go by ours at once, without asking theirs, for a while.
+    # For a while, the next mails go by our server at once, without a try at the organization's.
     tried = len(server.commands)
     await house.invite("second@acme.example")
     await house.deliver()
     assert (len(server.commands), len(house.files())) == (tried, 2)
-    # It is tried again now and then; a failure tells nobody again.
+    # The server is tried again now and then. Another failure sends no second notice.
     server.answer("MAIL", "451 4.3.0 later", times=1)
     house.people.change("update mail_servers set rests_until = now() - interval '1 s'")
     await house.invite("third@acme.example")
@@ -368,7 +368,7 @@ def hanging(connection: socket.socket) -> None:
 
 
 async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: MailServerScene) -> None:
-    """A server that hangs is asked by two mails at once; the third waits without a hand, and mails of others go out."""
+    """Two mails at once wait for a hanging server. The third waits without a worker, and mails of others are sent."""
     with scripted_server(hanging) as port:
         await house.set(port)
         for number in range(AT_ONCE_OF_ONE):
@@ -384,7 +384,7 @@ async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: Mai
                 await house.deliver()
             assert delayed.value.after is not None
             assert not (await house.ask("POST", "/test")).ok(200)["success"]
-            # If ours does its work already, it does this one's, too.
+            # If our server stands in already, it sends this mail, too.
             house.people.change("update mail_servers set failing_since = now(), fallen_back_at = now()")
             await house.deliver()
             assert len(house.files()) == 1

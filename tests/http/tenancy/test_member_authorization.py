@@ -1,5 +1,5 @@
-"""The walk over every route of an organization, as every kind of member and of outsider: of it and of another, with every kind of token,
-while it is active and while it is not. The routes and what they ask for come from the declarations; what follows is said once, below.
+"""The walk over every route of an organization, as every kind of member and of outsider, with every kind of token, while the organization
+is active and while it is not. The routes and their rules come from the declarations; the expected answers are written down once, below.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ async def arrive(_call: Call, _postern: Postern) -> Nothing:
 
 
 def door(one: Endpoint) -> Endpoint:
-    """The endpoint with nothing behind its caller rule: a caller who is let in arrives, and changes nothing for those who come after."""
+    """The endpoint without the work behind its caller rule, so that a caller who is let in changes nothing for later callers."""
     return replace(one, handler=arrive, body_type=None, query_type=None, answer_type=Nothing, status=200, limits=(), sends={})
 
 
@@ -45,7 +45,7 @@ DOORS = [door(one) for one in (*ROUTES, *STAND_INS) if one.caller in MEMBER_RULE
 
 @dataclass(frozen=True)
 class Standing:
-    """Somebody, as they stand to one organization."""
+    """A person's relation to one organization."""
 
     role: str
     capabilities: frozenset[str]
@@ -61,13 +61,13 @@ BUILT_IN: Mapping[str, Standing] = {
 OWN_ROLES: Mapping[str, Standing] = {
     "none": Standing("none", frozenset()),
     **{capability.value: Standing("own", frozenset({capability.value})) for capability in Capability},
-    # Whoever manages members sees what a plain one sees.
+    # A person who manages members has the views of a plain member.
     "org.members.manage": Standing("own", frozenset({"org.members.manage"}) | VIEWS),
 }
 
 
 def refusal(rule: CallerRule, standing: Standing, *, active: bool, impersonated: bool) -> Answer:
-    """What somebody gets whose token opens the organization. By the rule's name, which is what the interface knows of it."""
+    """The refusal for a caller whose token opens the organization, by the name of the caller rule."""
     if not standing.role:
         return FORBIDDEN
     if not active and not rule.name.endswith("_of_inactive"):
@@ -126,7 +126,7 @@ async def test_each_role_opens_what_it_should_in_its_own_organization_and_nothin
 async def test_two_roles_in_two_organizations_are_two_things(town: EachKindOfMember) -> None:
     acme, globex = town.tenants.add("acme"), town.tenants.add("globex")
     person = town.tenants.join(town.tenants.member(acme, "owner"), globex, "member")
-    # Nobody holds it: a role is nothing by itself.
+    # Nobody has this role, and a role alone gives no right.
     town.tenants.role(globex, "owner-like", list(Capability))
     token = await town.tenants.token(person)
     await town.walk(token, "acme", by_rule(BUILT_IN["owner"]), "owner of acme")
@@ -159,7 +159,7 @@ async def test_an_organization_that_is_not_active_answers_its_members_so_and_str
             await town.walk(await town.tenants.token_in(person, tenant), tenant.slug, expected, f"{name} in {status}")
         stranger = town.tenants.member(home, "owner")
         await town.walk(await town.tenants.token(stranger), tenant.slug, FORBIDDEN, f"stranger at {status}")
-        # One's own is suspended, the other is not: a token for the one is still none for the other.
+        # The caller's organization is suspended, the other is active. A token for the one does not open the other.
         member = town.tenants.join(town.tenants.member(tenant, "owner"), home, "owner")
         await town.walk(await town.tenants.token(member), "home", by_rule(BUILT_IN["owner"]), f"owner of {status}, at home")
         await town.walk(await town.tenants.token_in(member, tenant), "home", FORBIDDEN, f"owner in {status}, at home")
@@ -219,7 +219,7 @@ async def test_an_impersonator_may_do_what_the_member_may_here_but_gives_nobody_
 
 
 async def test_no_other_spelling_is_the_organization(town: EachKindOfMember) -> None:
-    """Of its own members, too: their token says how it is spelt."""
+    """Not even for its own members, whose token has the exact spelling."""
     token = await town.tenants.token(town.tenants.member(town.tenants.add("acme"), "owner"))
     for slug in ("ACME", "acme%00", "acme%20", "%61cme%2F", "acm%C3%A9", "acme'--", "%25", "_cme", "acme%EF%BF%BF"):
         for one in DOORS:
@@ -237,7 +237,7 @@ def test_the_built_in_roles_hold_what_the_interface_says() -> None:
 
 
 def test_nobody_but_members_has_a_door_in_an_organization() -> None:
-    # Service providers read the metadata with whom nothing is agreed yet.
+    # Service providers read the metadata before anything is agreed with them.
     public = ["GET /saml/{org_slug}/{service_slug}/metadata"]
     assert [str(one) for one in ROUTES if "org_slug" in parameters(one.path) and one.caller is ANYONE] == public
     assert {one.caller for one in DOORS} == set(MEMBER_RULES)

@@ -1,4 +1,4 @@
-"""Members over HTTP: who sees them, who changes them, what that does to their sessions, and what nobody may."""
+"""Members over HTTP: listed and changed, the effect on their sessions, and changes that nobody may make."""
 
 from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
@@ -53,7 +53,7 @@ class MemberScene(Neighbours):
         return await self.request("POST", f"/api/organizations/{slug}/select", by=by or self.member)
 
     async def resolved(self, who: Person) -> Member:
-        """As the way to a handler resolves them, some time before the handler is through."""
+        """The rights as they are resolved before the handler runs, some time before the handler ends."""
         return await self.postern.tenancy.callers.resolve_member(await self.tenants.token(who), "acme")
 
     def roles(self) -> dict[str, str]:
@@ -374,7 +374,7 @@ async def test_a_crowd_of_changes_leaves_one_role_and_one_relation(house: Member
 
 
 async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(house: MemberScene) -> None:
-    """As when two changes cross: the second caller was let in before the first change was there."""
+    """Two changes cross: the second caller was let in before the first change was committed."""
     owner, admin = await house.resolved(house.owner), await house.resolved(house.admin)
     members, target = house.postern.tenancy.members, UserId(house.member.user)
     assert (await house.transfer(house.admin)).status == 200
@@ -387,7 +387,7 @@ async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(hous
     assert (await house.remove(house.owner, by=house.admin)).status == 200
     with pytest.raises(Forbidden):
         await members.remove(owner, target, Actor())
-    # And once the organization is on its way out, nobody is a member.
+    # Once the organization is being deleted, nobody is a member.
     house.people.change("update all_organizations set deleted_at = now() where id = %s", house.acme.id)
     with pytest.raises(Forbidden):
         await members.remove(admin, target, Actor())
@@ -522,7 +522,7 @@ async def test_who_was_removed_gets_403_until_the_session_itself_ends(house: Mem
 async def test_a_removal_refuses_what_is_selected_at_the_same_time(house: MemberScene) -> None:
     for _ in range(5):
         leaver = house.tenants.member(house.acme)
-        # From the organization itself too: their session and their membership are wanted by both.
+        # Also from the organization itself: both requests need the session and the membership.
         token = await house.tenants.token_in(leaver, house.acme)
         calls = [partial(house.select, by=leaver), partial(house.client.post, f"{ACME}/select", token=token)] * 6
         answers = await all_at_once(*calls[:6], partial(house.remove, leaver), *calls[6:])

@@ -1,5 +1,5 @@
-"""Two that take the same rows take them in one order: docs/architecture.md says in which. Whoever deletes or forgets an account has it
-first, and then comes to what hangs on it. Each of these requests waits for the account, and has nothing yet that they come to.
+"""Requests lock the same rows in one order, which docs/architecture.md gives. A request that deletes or forgets an account locks the
+account first, and then the rows that depend on it. Each request here waits for the account, and must not hold a lock on those rows yet.
 """
 
 from collections.abc import Awaitable, Callable
@@ -83,7 +83,7 @@ async def test_selecting_an_organization(house: LockOrderScene, database_url: st
 
 
 async def test_selecting_beside_a_removal(house: LockOrderScene, database_url: str) -> None:
-    """Whoever removes has the membership, and comes to sessions next."""
+    """The removal has locked the membership, and locks sessions next."""
     bob = house.joined()
 
     async def select() -> Received:
@@ -121,7 +121,7 @@ async def test_handing_the_organization_over(house: LockOrderScene, database_url
 
 
 async def test_inviting_where_an_earlier_invitation_has_lapsed(house: LockOrderScene, database_url: str) -> None:
-    """It may have been sent to an address that was the inviter's."""
+    """The lapsed invitation may have gone to an earlier address of the inviter."""
     issued = await house.invite("carol@example.org")
     house.overdue()
 
@@ -136,7 +136,7 @@ async def test_inviting_where_an_earlier_invitation_has_lapsed(house: LockOrderS
 
 
 async def test_moving_an_account_by_the_mailed_link(house: LockOrderScene, database_url: str) -> None:
-    """Whoever has added a row that names the account may come to change the account, and to what hangs on it."""
+    """A transaction that has added a row with a reference to the account may go on to change the account and its rows."""
     bob = house.bob
     (await house.request("PATCH", "/api/user", {"email": "new@example.org"}, by=bob)).ok()
     link = next(link_in(mail) for mail in await house.postbox.empty() if mail.to == "new@example.org")

@@ -1,4 +1,4 @@
-"""Organizations over HTTP: founded, seen, renamed, deleted; by whom, and what everybody else is told."""
+"""Organizations over HTTP: founded, shown, renamed, deleted; the callers who may, and the answers to all others."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +52,7 @@ def at(slug: str) -> str:
 
 
 async def insist(client: Client, method: str, target: str, body: Any = None, *, token: str) -> Received:
-    """Of a crowd on a machine that has more to do, some are told to come again."""
+    """Repeats the request while the busy server asks to come back."""
     while True:
         answer = await client.request(method, target, body=body, token=token)
         if answer.status != 503:
@@ -129,7 +129,7 @@ async def test_whoever_founds_an_organization_owns_it_and_is_signed_in_to_it(cli
         "own_since": organization["created_at"],
     }
     assert (body["owner"]["id"], body["owner"]["email"], body["owner"]["is_platform_owner"]) == (str(ada.user), "Ada@example.org", False)
-    # Pending: with these tokens one sees it, and little else.
+    # While it is pending, these tokens show the organization, and little else.
     seen = await client.get(at("acme-co"), token=body["access_token"])
     assert seen.status == 200
     assert seen.json() == {
@@ -159,7 +159,7 @@ async def test_what_a_platform_owner_founds_has_the_largest_tier_also_when_appro
         assert (tier_of(founded), await approved(founded, {})) == (tier, tier)
     founded = (await found(client, token, "other", "Name")).ok()["organization"]
     assert await approved(founded, {"tier_id": str(FREE)}) == "free"
-    # Whoever is one no more founds as everybody does.
+    # A former platform owner founds organizations like everybody else.
     people.change("update users set is_platform_owner = false where id = %s", owner.user)
     assert tier_of((await found(client, token, "later", "Name")).ok()["organization"]) == "free"
 
@@ -265,7 +265,7 @@ async def test_a_taken_slug_is_a_conflict_whoever_has_it(client: Client, people:
     tenants.add("acme", status="suspended")
     answer = await found(client, await people.token(ada))
     assert (answer.status, answer.error_code) == (409, "CONFLICT")
-    # Nothing of the try stays: no session, no membership, no entry.
+    # The failed try leaves no session, no membership and no entry.
     assert [len(people.rows(f"select from {table}")) for table in ("memberships", "sessions", "audit_entries", "events")] == [0, 1, 0, 0]
 
 
@@ -312,7 +312,7 @@ async def test_nobody_has_more_than_a_hundred_organizations_waiting_even_at_once
     people.change("update organizations set status = 'active' where slug = 'waiting-1'")
     assert (await found(client, token, "approved-meanwhile")).status == 200
     assert (await found(client, token, "once-more")).status == 400
-    # Other people's organizations do not get in anyone's way.
+    # Other people's organizations do not count.
     assert (await found(client, await people.token(people.add()), "somebody-elses")).status == 200
 
 
@@ -348,7 +348,7 @@ async def test_whose_session_ends_meanwhile_founds_nothing(postern: Postern, peo
 async def test_who_may_found(client: Client, people: People, tenants: Tenants, ada: Person) -> None:
     house = tenants.add("house", status="suspended")
     tenants.join(ada, house)
-    # In another organization of theirs, even one that is suspended: it is the person who founds.
+    # The session may be in another organization of theirs, even a suspended one, since the person founds.
     assert (await found(client, await tenants.token_in(ada, house))).status == 200
     active = tenants.add("active")
     service = tenants.service(active, "shop")
