@@ -1,4 +1,4 @@
-"""Members who have lost their second factor, and who may help them."""
+"""Members who have lost their second factor, and the people who may help them."""
 
 from typing import Final
 
@@ -55,12 +55,12 @@ async def test_whoever_manages_members_helps_one_of_the_organizations_own(house:
     assert house.log.events("request")[-1]["db_round_trips"] <= 6
     assert [mail.to for mail in await Postbox(house.postern).empty()] == [house.member.email]
     entries = house.audited("security.mfa.disabled")
-    # On record in the organization and on the platform.
+    # Recorded in the organization and on the platform.
     assert {one["organization_id"] for one in entries} == {None, house.acme.id}
     assert {(one["actor_id"], one["target_id"], one["details"]["forced"]) for one in entries} == {
         (house.admin.user, str(house.member.user), True)
     }
-    # Again: nothing is left to do, and nothing more is told.
+    # The second request has nothing left to do, and sends no event.
     answer = await house.reset(house.member)
     assert (answer.status, answer.json()["message"]) == (200, "MFA was not enabled")
     assert len(house.audited("security.mfa.disabled")) == 2

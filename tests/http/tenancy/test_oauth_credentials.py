@@ -89,7 +89,7 @@ async def test_what_is_wrong_is_refused(house: OAuthCredentialScene, field: str,
 
 
 async def test_a_former_admin_changes_nothing_more(house: OAuthCredentialScene) -> None:
-    """The right is asked for again when the organization is held."""
+    """The use case checks the right again once it holds the organization's lock."""
     token = await house.tenants.token(house.speaker)
     house.people.change("update organizations set status = 'suspended'")
     answer = await house.client.request("POST", "/api/organizations/acme/oauth-credentials/codehost", body=BODY, token=token)

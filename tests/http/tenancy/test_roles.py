@@ -1,4 +1,4 @@
-"""Roles over HTTP: what an organization adds to the built-in ones, and that nobody gains through them what they do not hold."""
+"""Roles over HTTP: an organization's own roles beside the built-in ones. Nobody gains rights through a role that they do not have."""
 
 from collections.abc import Awaitable, Collection
 from datetime import datetime
@@ -26,7 +26,7 @@ NEW: Final = {"slug": "auditor", "name": "Auditor", "permissions": ["audit_logs.
 
 
 class RoleScene(Neighbours):
-    """Acme with an owner, a member, and somebody who manages roles and sees the audit log; and globex with a role of the same slug."""
+    """Acme with an owner, a member, and a person who manages roles and reads the audit log; and globex with a role of the same slug."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,7 +56,7 @@ class RoleScene(Neighbours):
         return [one["slug"] for one in answer.json()]
 
     async def resolved(self, who: Person) -> Member:
-        """As the way to a handler resolves them, some time before the handler is through."""
+        """The rights as they are resolved before the handler runs, some time before the handler ends."""
         return await self.postern.tenancy.callers.resolve_member(await self.tenants.token(who), "acme")
 
 
@@ -187,7 +187,7 @@ async def test_a_change_to_what_it_is_already_changes_nothing(house: RoleScene) 
 
 
 async def test_managing_members_shows_what_a_member_sees_and_is_kept_as_it_was_said(house: RoleScene) -> None:
-    """So that whoever manages members can make one. It is not written into the role, which may lose it again."""
+    """A role that manages members includes the views of a member. The views are not written into the role, which may lose them again."""
     role = await house.made(permissions=["org.members.manage"])
     holder = house.tenants.member(house.acme, OwnRole(UUID(role), "auditor"))
     paths = ("members", "services", "users")
@@ -232,7 +232,7 @@ async def test_a_role_in_use_or_on_offer_is_not_deleted(house: RoleScene) -> Non
     assert (answer.status, answer.body) == (204, b"")
     assert await house.slugs() == ["role-manager"]
     assert house.people.rows("select from relations where role_id = %s", UUID(role)) == []
-    # What was offered once stays on record.
+    # The records of earlier offers stay.
     assert house.people.rows("select role, role_id from invitations") == [{"role": "auditor", "role_id": None}]
     assert [entry["action"] for entry in house.audited()] == ["role.created", "role.deleted"]
     for method in ("GET", "DELETE"):
@@ -304,7 +304,7 @@ async def test_nobody_touches_a_role_that_permits_more_than_they_hold(house: Rol
 
 
 async def test_what_was_allowed_when_the_request_came_in_is_asked_once_more(house: RoleScene) -> None:
-    """As when two changes cross: the second caller was let in before the first change was there."""
+    """Two changes cross: the second caller was let in before the first change was committed."""
     late, roles = await house.resolved(house.manager), house.postern.tenancy.roles
     own = RoleId(house.manages.id)
     assert (await house.change(house.manages.id, permissions=["org.roles.manage"])).status == 200

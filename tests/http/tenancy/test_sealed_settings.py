@@ -1,4 +1,4 @@
-"""What the settings of an organization keep secret is sealed again when the ring has a new first key, and works on."""
+"""Secrets in the settings of an organization are sealed again when the key ring has a new first key, and still work."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ async def test_a_rotation_of_the_ring_reaches_them(postern: Postern, people: Peo
 
 
 async def test_a_dump_shows_neither(postern: Postern, people: People, log: CapturedLog) -> None:
-    """Not in any column of any table, the queue and the audit log included."""
+    """Looks in every column of every table, the queue and the audit log included."""
     await test_a_rotation_of_the_ring_reaches_them(postern, people, log)
     tables = people.rows("select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'")
     for table in tables:

@@ -1,4 +1,4 @@
-"""The SIEM configuration over HTTP: made, changed, tried, removed; and what the forwarder sends by it to receivers on loopback."""
+"""The SIEM configuration over HTTP: made, changed, tried, removed; and the entries that the forwarder sends to receivers on loopback."""
 
 import json
 import re
@@ -66,7 +66,7 @@ class SiemScene(Neighbours):
         return told
 
     async def happens(self, count: int = 1, *, to: Tenant | None = None, **personal: str) -> None:
-        """Entries of the audit log, in their chain."""
+        """Adds entries to the audit log, linked in their chain."""
         async with self.postern.foundation.unit_of_work() as uow:
             for number in range(count):
                 actor = Actor(UserId(self.admin.user), address="192.0.2.7", user_agent="Ünïcode/1.0 😀")
@@ -81,7 +81,7 @@ class SiemScene(Neighbours):
             pass
 
     def signs_in(self, *, to: Tenant | None = None, count: int = 1, of: Person | None = None) -> None:
-        """As a sign-in logs it, in the statements of its own transaction."""
+        """Logs a sign-in, in the statements of its own transaction."""
         self.people.change(
             """
             with logged as (
@@ -118,7 +118,7 @@ class SiemScene(Neighbours):
                 await trio.sleep(0.02)
 
     async def done(self) -> None:
-        """Everything was received."""
+        """Whether everything was received."""
 
         async def is_done() -> bool:
             waiting = self.people.rows("select 1 from sign_in_pending join siem_configurations on id = export_id")
@@ -155,7 +155,7 @@ def sequences(records: Sequence[dict[str, Any]], stream: str = "audit") -> list[
 
 
 async def verified(house: SiemScene, records: Sequence[dict[str, Any]], directory: Path) -> tuple[int, str]:
-    """By the program in the guide, word for word, which knows nothing of Postern but the key that anybody may load."""
+    """Verified by the program in the guide, word for word. Of Postern the program knows only the public key."""
     (program,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     (directory / "verify.py").write_text(program)
     keys = (await house.client.get("/.well-known/audit-export-keys.json")).ok(200)
@@ -196,7 +196,7 @@ async def test_it_is_made_shown_changed_and_removed(house: SiemScene) -> None:
     assert (await house.ask("GET")).status == 404
     entries = house.audited("siem.%")
     assert [entry["action"] for entry in entries] == ["siem.configured", "siem.configured", "siem.removed"]
-    # A URL may hold a token of the receiver's.
+    # A URL may contain a secret of the receiver.
     assert entries[0]["details"] == {
         "name": "Ours",
         "provider_type": "splunk_hec",
@@ -247,7 +247,7 @@ async def test_members_and_neighbours_may_not(house: SiemScene) -> None:
     for method, path, sent in (("POST", "", body), ("GET", "", None), ("DELETE", "", None), ("POST", "/test", None)):
         assert (await house.ask(method, path, sent, by=member)).status == 403
         assert (await house.ask(method, path, sent, by=house.stranger)).status in {403, 404}
-    # Whoever has the audit log sent somewhere reads it there.
+    # A person who has the audit log sent to an address of theirs can read it there.
     assert (await house.ask("POST", "", body, by=clerk)).status == 403
     assert (await house.ask("POST", "/test", by=clerk)).status == 403
     assert (await house.ask("GET", by=clerk)).ok(200) == made
@@ -303,7 +303,7 @@ async def test_the_receiver_is_tried(house: SiemScene) -> None:
     house.log.allow("siem_credentials_unreadable")
     assert not (await house.ask("POST", "/test")).ok(200)["success"]
     assert len(house.audited("siem.tested")) == 4
-    # It is no entry, and moves nothing.
+    # The test batch is no entry, and does not move the position.
     assert (await house.health())["last_delivered_at"] is None
 
 
@@ -333,7 +333,7 @@ async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(house: SiemSc
         async with house.forwarding(processes=3):
             await house.done()
         records = lines(receiver.calls)
-    # Three, the configuration, and four.
+    # Three entries, the entry of the configuration, and four.
     assert sequences(records) == list(range(1, 9))
     assert sequences(records, "sign_in") == [1, 2, 3, 4, 5]
     assert {one["organization_id"] for one in records} == {str(house.acme.id)}
@@ -363,7 +363,7 @@ def altered(records: list[dict[str, Any]]) -> None:
 
 
 def altered_and_hashed(records: list[dict[str, Any]]) -> None:
-    """By somebody who can compute digests, as anybody can, and rewrites the chain from there on."""
+    """Altered by somebody who computes digests, as anybody can, and rewrites the chain from there on."""
     records[1]["entry"]["details"] = {"n": 4711}
     previous = records[1]["previous"]
     for one in records[1:]:
@@ -387,7 +387,7 @@ def removed(records: list[dict[str, Any]]) -> None:
 
 
 def cut_off(records: list[dict[str, Any]]) -> None:
-    """The signed head says that there was more."""
+    """Entries are cut off at the end. The signed head shows that there were more."""
     records[:] = [one for one in records if "head" in one or one["sequence"] < 4]
 
 
@@ -460,7 +460,7 @@ async def test_of_people_who_were_forgotten_only_commitments_leave(house: SiemSc
             while await house.postern.tenancy.siem_export.number():
                 pass
         if job == "under way":
-            # The job has not reached them.
+            # The job has not reached these entries.
             house.people.change(
                 "insert into privacy_requests (id, user_id, requested_at, email_keys) values (gen_random_uuid(), %s, now(), '{}')",
                 member.user,
@@ -479,7 +479,7 @@ async def test_of_people_who_were_forgotten_only_commitments_leave(house: SiemSc
 
 
 async def test_errors_repeat_a_batch_and_lose_nothing(house: SiemScene, tmp_path: Path) -> None:
-    """The receiver fails, hangs up, has got a batch and says otherwise; forwarders are killed meanwhile and others go on."""
+    """The receiver fails, hangs up, or takes a batch and denies it. Meanwhile forwarders are killed and others go on."""
     await house.happens(120)
     turns = iter(range(10_000))
     taken: list[Call] = []
@@ -535,7 +535,7 @@ async def test_a_dead_receiver_is_nobody_elses_problem(house: SiemScene) -> None
 
 @pytest.mark.parametrize("provider", ["generic", "elastic"])
 async def test_what_a_receiver_may_answer_ends_nothing(house: SiemScene, provider: str) -> None:
-    """Neither a date beyond all dates, nor half of a character where a word of its own should be."""
+    """Neither a date out of range nor half of a character in the answer stops the forwarder."""
     await house.happens()
     item = b'{"errors":true,"items":[{"create":{"status":400,"error":{"type":"\\ud800\\u0000\\u001b[31mbad"}}}]}'
     answers = {
@@ -595,7 +595,7 @@ async def test_pauses_grow_and_a_receiver_may_ask_for_more(house: SiemScene) -> 
         async with house.forwarding():
             assert (await house.failed())["last_error"] == "answered 429"
         assert 2900 < pause() <= 3000
-        # A change is a new beginning.
+        # A change starts anew.
         await house.configured(url(receiver))
         assert (await house.health())["last_error"] is None
         receiver.answer = answering(200)
@@ -631,7 +631,7 @@ async def test_disabled_suspended_and_deleted_means_silent_at_once(house: SiemSc
 async def test_what_was_read_before_a_change_does_not_leave_after_it(
     house: SiemScene, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch is made, and then a member changes their mind."""
+    """The batch is ready, and then a member changes the configuration."""
     await house.happens(3)
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver))
@@ -648,7 +648,7 @@ async def test_what_was_read_before_a_change_does_not_leave_after_it(
                 case "redirect":
                     await house.configured(url(receiver, "/other"))
                 case "operator":
-                    # As the runbook says, past the endpoint.
+                    # As the runbook says, without the endpoint.
                     house.people.change("update siem_configurations set is_active = false")
                 case _:
                     house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
@@ -719,7 +719,7 @@ async def test_a_bulk_answer_is_read_item_by_item(house: SiemScene) -> None:
         async with house.forwarding():
             health = await house.failed()
         assert health["last_error"] == "1 entries refused, the first with 400 document_parsing_exception"
-        # What was there already counts as received.
+        # Entries that existed already count as received.
         receiver.answer = answering(200, b'{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":201}}]}')
         house.due_again()
         async with house.forwarding():
@@ -729,7 +729,7 @@ async def test_a_bulk_answer_is_read_item_by_item(house: SiemScene) -> None:
 async def test_an_entry_that_somebody_removed_or_moved_is_told_as_missing(house: SiemScene, tmp_path: Path) -> None:
     await house.happens(3)
     await house.happens(1, to=house.globex)
-    # Somebody points a link of acme's at an entry of globex's.
+    # Somebody with the database points a link of acme's at an entry of globex's.
     house.people.change("alter table audit_links drop constraint audit_links_entry_id_key")
     house.people.change(
         "update audit_links set entry_id = (select entry_id from audit_links where chain_id = %s and sequence = 1)"
@@ -764,7 +764,7 @@ async def test_credentials_that_cannot_be_opened_are_told(house: SiemScene) -> N
 async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: SiemScene, database_url: str) -> None:
     made = await house.configured(is_active=False)
     export = house.postern.tenancy.siem_export
-    # One that never commits, and leaves no number behind.
+    # A transaction that never commits, and leaves no number behind.
     with psycopg.connect(database_url) as late, psycopg.connect(database_url) as lost:
         for connection in (late, lost):
             connection.execute(
@@ -783,7 +783,7 @@ async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: Sie
         pass
     rows = house.people.rows("select sequence, created_at from sign_in_links order by sequence")
     assert [row["sequence"] for row in rows] == [1, 2, 3, 4]
-    # The one that committed late came last, though it began first.
+    # The entry that committed late comes last, although it began first.
     assert rows[3]["created_at"] < rows[0]["created_at"]
 
 
@@ -830,7 +830,7 @@ async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_
         assert [row["sequence"] for row in house.people.rows("select sequence from sign_in_links order by 1")] == [4, 5]
         house.signs_in(count=1)
         await house.ask("DELETE")
-    # Nothing is numbered for an export that is gone, and nothing of it stays.
+    # Entries get no numbers for a removed export, and no rows of the export stay.
     assert await export.number() == 1
     assert await sweep.delete_expired(9) == 2
     assert house.people.rows("select 1 from sign_in_links union all select 1 from sign_in_pending") == []
@@ -848,7 +848,7 @@ async def test_a_rotation_of_the_ring_seals_the_credentials_again(house: SiemSce
 
 
 async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: SiemScene) -> None:
-    """A turn ends, and somebody else's export goes on from there."""
+    """A turn ends, and another worker goes on with the export."""
     await house.happens(30)
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver), batch_size=1)

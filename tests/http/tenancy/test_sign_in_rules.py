@@ -1,4 +1,4 @@
-"""Sign-in rules over HTTP: who changes them, and that they count on the next request, refresh, sign-in and invitation."""
+"""Sign-in rules over HTTP: the callers who may change them. The rules count from the next request, refresh, sign-in and invitation on."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -51,14 +51,14 @@ class SignInRuleScene(Shops):
         return await self.request("PATCH", RULES, rules, by=by)
 
     async def enter(self, person: Person) -> Received:
-        """The least that a member may do in the organization."""
+        """Makes a request that every member may make in the organization."""
         return await self.request("GET", ACME, by=person)
 
     async def gather(self, answers: list[Received], *asking: Callable[[], Awaitable[Received]]) -> None:
         answers += await all_at_once(*asking)
 
     def protect(self, person: Person) -> None:
-        """They have a second factor, and have shown it in this session."""
+        """Gives the person a second factor, shown in this session."""
         self.people.change(
             "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now() - interval '1 day')",
             person.user,
@@ -66,7 +66,7 @@ class SignInRuleScene(Shops):
         self.people.change("update sessions set second_factor_at = now() where user_id = %s", person.user)
 
     def require(self, tenant: Tenant | None = None, *, ago: str = "1 hour", grace_days: int = 0) -> None:
-        """The rule has stood for some time."""
+        """Sets the rule, some time ago."""
         self.people.change(
             "update all_organizations set mfa_required_since = now() - %s::interval, mfa_grace_days = %s where id = %s",
             ago,
@@ -181,7 +181,7 @@ async def test_nobody_requires_a_second_factor_who_has_none(house: SignInRuleSce
     assert refused(answer) == MFA_REQUIRED
     assert answer.json()["error"].startswith("mfa_policy:")
     assert (await house.show()).ok() == DEFAULTS
-    # One that is only begun does not count.
+    # A set-up that is only begun does not count.
     house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at) values (%s, '', now())", house.owner.user)
     assert refused(await house.change(mfa_policy="required")) == MFA_REQUIRED
 
@@ -190,7 +190,7 @@ async def test_of_two_changes_at_once_neither_is_lost(house: SignInRuleScene) ->
     changes = [partial(house.change, mfa_grace_days=21), partial(house.change, by=house.admin, device_trust_days=7)]
     answers: list[Received] = []
     async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
-        # Both have come as far as they can before one of them goes on.
+        # Both requests have come as far as they can before one of them goes on.
         await uow.organizations.hold(OrganizationId(house.acme.id))
         nursery.start_soon(house.gather, answers, *changes)
         await house.people.all_wait(2)
@@ -355,7 +355,7 @@ async def test_a_session_is_over_when_it_has_lasted_as_long_as_the_organization_
             assert answer.status == status
             if status == 401:
                 assert refused(answer) == ENDED
-    # A sign-in that nobody remembers the proof of counts from its beginning.
+    # A session without a recorded proof counts from its beginning.
     house.people.change("update sessions set proved_at = null where id = %s", in_acme.session)
     assert (await house.client.get(ACME, token=await house.tenants.token(in_acme, house.acme))).status == 200
 
@@ -369,7 +369,7 @@ async def test_a_session_elsewhere_goes_on_and_needs_a_new_sign_in_for_this_orga
     assert 'max_age="3600"' in (answer.header("www-authenticate") or "")
     assert refused(await house.request("POST", f"{ACME}/select", by=house.member)) == SIGN_IN_AGAIN
     assert (await house.request("GET", "/api/organizations/globex", by=house.member)).status == 200
-    # A second factor that was set up since proves nothing: a thief can do that.
+    # A second factor that was set up since proves nothing, because a thief can set one up.
     house.people.change("update sessions set second_factor_at = now() where id = %s", house.member.session)
     assert refused(await house.enter(house.member)) == SIGN_IN_AGAIN
     house.signed_in(house.member, "1 minute")
@@ -389,7 +389,7 @@ async def test_invitations_go_to_the_domains_that_the_organization_names(house: 
         answer = await invite(house, email)
         assert refused(answer) == BAD_REQUEST
         assert answer.json()["error"] == "email: this organization invites only addresses of acme.example"
-    # One that was made before is not accepted any more, by anybody.
+    # Nobody can accept an invitation that was made before.
     assert refused(await house.client.post("/api/invitations/accept", {"token": early["token"]})) == BAD_REQUEST
     behalf = f"{ACME}/invitations/{early['invitation']['id']}/accept"
     assert refused(await house.request("POST", behalf)) == BAD_REQUEST

@@ -70,7 +70,7 @@ class WebhookScene(Neighbours):
                 await trio.sleep(0.01)
 
     async def settled(self, webhook: dict[str, Any], attempts: int = 1) -> dict[str, Any]:
-        """Its newest delivery, once it has seen this many attempts."""
+        """The webhook's newest delivery, once it has had this many attempts."""
 
         async def done() -> bool:
             return int((await self.deliveries(webhook))[0]["attempt_count"]) >= attempts
@@ -111,7 +111,7 @@ def url(port: int) -> str:
 
 
 def verified(webhook: dict[str, Any], call: Call) -> Any:
-    """By an implementation that others wrote."""
+    """Verified by another author's implementation."""
     return Webhook(webhook["secret"]).verify(call.body, dict(call.headers))
 
 
@@ -132,7 +132,7 @@ async def test_a_webhook_is_made_and_its_secret_shown_once(house: WebhookScene) 
     assert (await house.ask("GET", f"/{made['id']}")).ok(200) == made
     (entry,) = house.audited("webhook.created")
     assert (entry["target_type"], entry["target_id"], entry["actor_id"]) == ("webhook", made["id"], house.admin.user)
-    # A URL may hold a token of the receiver's.
+    # A URL may contain a secret of the receiver.
     assert entry["details"] == {"name": "CRM", "host": "crm.example.org", "events": ["user.joined", "user.removed"], "is_active": True}
     (kept,) = house.people.rows("select sealed_secret from webhooks")
     assert b"whsec_" not in kept["sealed_secret"]
@@ -220,7 +220,7 @@ async def test_a_change_is_recorded_with_the_earlier_values(house: WebhookScene)
 
 
 async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_other(house: WebhookScene, database_url: str) -> None:
-    """A sign-in publishes, too. What it has queued for a webhook that goes at this moment goes a little later."""
+    """A sign-in publishes events, too. Its delivery to a webhook that is deleted at this moment is deleted a little later."""
     webhook, other = await house.made(), await house.made()
     async with house.postern.foundation.unit_of_work() as uow:
         await uow.record(Event("user.joined", SYSTEM, Target("user", str(uuid4())), organization=OrganizationId(house.acme.id)))
@@ -324,7 +324,7 @@ async def test_a_delivery_says_whom_or_what_it_is_about(house: WebhookScene) -> 
     plan = (await house.request("POST", plans, {"name": "Pro", "price_cents": 100, "currency": "eur"})).ok()
     (await house.request("PATCH", f"{plans}/{plan['id']}", {"name": "Max"})).ok()
     assert (await house.request("DELETE", f"{plans}/{plan['id']}")).status < 300
-    # The service came with a plan of its own, so the newest of each.
+    # The service has a plan of its own from the start, so the newest event of each kind is taken.
     payloads = [one["payload"] for one in reversed(await house.deliveries(webhook))]
     about = {one["event"]: (one["target_type"], one["target_id"]) for one in payloads}
     assert about == {
@@ -600,7 +600,7 @@ async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: We
     for _ in range(2):
         await deliveries.settle(claimed, [outcome])
     assert len(house.audited("webhook.paused")) == 1
-    # Nothing more is due for it, for whoever holds it still.
+    # No delivery is due for it any more, also for a worker that still holds one.
     house.due_again()
     assert await deliveries.due(claimed) == []
 
@@ -617,7 +617,7 @@ async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(house: 
     assert [one.id for one in await deliveries.due(heir)] == [due.id]
     outcome = await deliveries.attempt(heir, due, lambda: 0.0)
     assert outcome.error == "connection_failed"
-    # The dead one writes nothing any more, and the heir only once.
+    # The dead worker writes nothing any more, and its successor writes once.
     await deliveries.settle(dead, [outcome])
     assert (await house.deliveries(webhook))[0]["attempt_count"] == 0
     for _ in range(2):
@@ -666,7 +666,7 @@ async def test_claims_share_out_by_organization(house: WebhookScene) -> None:
             await deliveries.release(receiver)
         return sorted(receiver.organization for receiver in receivers)
 
-    # None has two before another has one.
+    # No webhook gets a second turn before another has its first.
     for _ in range(8):
         assert set(await claimed(2)) == {acme, globex}
         assert await claimed(1, acme) == [globex]

@@ -29,7 +29,7 @@ class UpstreamScene(Arriving):
         self.word = "websuite"
 
     def sits(self, email: str = ADA, *, word: str | None = None, verified: bool = True, **more: Any) -> FakeProvider:
-        """Who is at the provider."""
+        """Sets the person at the provider."""
         word = word or self.word
         fake = self.fakes[word]
         if word == "own":
@@ -39,7 +39,7 @@ class UpstreamScene(Arriving):
         return fake
 
     def direct(self, service: str = "app", **changes: str) -> str:
-        """The address that an application's own page leads to."""
+        """The address to which an application's own page leads."""
         asked = {
             "org": "acme",
             "service": service,
@@ -52,10 +52,10 @@ class UpstreamScene(Arriving):
         return f"?{urlencode({name: value for name, value in asked.items() if value})}"
 
     async def leave(self, tabs: Tabs, query: str = "", *, word: str | None = None) -> str:
-        """The address at the provider."""
+        """Leaves for the provider. Returns the address there."""
         answer = await tabs.request("GET", f"/auth/{word or self.word}{query}")
         if answer.status == 200:
-            # An organization's own is led to by a button alone.
+            # Only a button leads to an organization's own provider.
             answer = await tabs.request("GET", next(link for link in PageReader(answer.body).links if link.startswith("/auth/")))
         assert answer.status == 302, answer.body
         location = answer.header("location")
@@ -63,7 +63,7 @@ class UpstreamScene(Arriving):
         return location
 
     async def go(self, tabs: Tabs, query: str = "", *, word: str | None = None, **person: Any) -> Received:
-        """To the provider and back: what the callback answers."""
+        """Goes to the provider and back. Returns the callback's answer."""
         word = word or self.word
         fake = self.fakes["own" if word not in self.fakes else word]
         return await tabs.request("GET", fake.consent(await self.leave(tabs, query, word=word), **person))
@@ -87,7 +87,7 @@ class UpstreamScene(Arriving):
         return person
 
     async def own_provider(self, fake: FakeProvider | None = None, domain: str = "example.org") -> str:
-        """Acme's own, with the domain proved. Returns its id."""
+        """Acme's own provider, with the domain proved. Returns the provider's id."""
         fake = fake or self.fakes["own"]
         boss = self.resident(self.acme, "owner", "keeper")
         body = {"name": "Acme login", "issuer": fake.issuer, "client_id": fake.client_id, "client_secret": fake.client_secret}
@@ -104,7 +104,7 @@ class UpstreamScene(Arriving):
 
 
 def told_in(location: str | None) -> tuple[str, dict[str, str]]:
-    """Where it leads, and its query."""
+    """The answer's location and its query."""
     assert location is not None
     parts = urlsplit(location)
     return f"{parts.scheme}://{parts.netloc}{parts.path}", dict(parse_qsl(parts.query, strict_parsing=True))

@@ -1,4 +1,4 @@
-"""What must not get through: each of these is an attack on somebody who signs in through a provider."""
+"""Attacks on people who sign in through a provider. All must fail."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ OUT_OF_DATE = "This page is out of date"
 
 
 async def refused(house: UpstreamScene, answer: Received, tabs: Tabs, words: str = AGAIN) -> None:
-    """A page of ours, nobody signed in, nothing connected, and not a word of the provider's."""
+    """Checks that the answer is a page of ours without the provider's texts, that nobody is signed in, and that nothing is connected."""
     is_page(answer, 400, words)
     assert b"secret words" not in answer.body
     assert tabs.session is None
@@ -76,7 +76,7 @@ async def test_an_id_token_without_signature_or_with_the_public_key_as_a_shared_
     await refused(house, await house.go(tabs), tabs)
     fake.algorithm, fake.key = "HS256", "k" * 32
     await refused(house, await house.go(tabs), tabs)
-    # Nor does a key for HMAC count that the provider itself publishes.
+    # An HMAC key that the provider itself publishes does not count either.
     fake.published = [{"kty": "oct", "k": "a2" * 22, "kid": "one", "alg": "HS256"}]
     await refused(house, await house.go(tabs), tabs)
 
@@ -89,7 +89,7 @@ async def test_a_new_key_is_found_once_and_many_unknown_ones_do_not_flood_the_pr
     assert fake.calls.count("/keys") == 1
     await house.go(house.browser())
     assert fake.calls.count("/keys") == 1
-    # Rotated: it is looked up again, but not more often than twice a minute.
+    # After a rotation the keys are fetched again, but at most twice a minute.
     fake.key, fake.kid, fake.published = OTHER_KEY, "two", [public_jwk("two", OTHER_KEY)]
     for _ in range(5):
         await house.go(house.browser())
@@ -117,7 +117,7 @@ async def test_a_new_key_under_the_old_name_is_found_too(house: UpstreamScene, m
     monkeypatch.setattr(keys, "LOOKED_AGAIN_AFTER", 0.0)
     await house.go(tabs)
     assert await house.who(tabs)
-    # A signature that no key verifies is refused, however often we look.
+    # A signature that no key verifies is refused, also after more fetches.
     fake.key = KEY
     tabs = house.browser()
     is_page(await house.go(tabs), 400, AGAIN)
@@ -188,10 +188,10 @@ async def test_a_state_of_nobody_of_another_browser_and_an_old_one(house: Upstre
         await refused(house, await tabs.request("GET", changed), tabs, OUT_OF_DATE)
     stranger = house.browser()
     await refused(house, await stranger.request("GET", place), stranger, OUT_OF_DATE)
-    # Also one that has begun a sign-in of its own.
+    # Also a browser that has begun a sign-in of its own.
     await house.leave(stranger)
     await refused(house, await stranger.request("GET", place), stranger, OUT_OF_DATE)
-    # Nobody else has used it up: it is still this browser's, as long as it lasts.
+    # The others have not used the state up: it still works in this browser.
     states = house.people.rows("select digest from oauth_states")
     house.people.change("update oauth_states set expires_at = now()")
     await refused(house, await tabs.request("GET", place), tabs, OUT_OF_DATE)
@@ -213,7 +213,7 @@ async def test_a_callback_counts_once(house: UpstreamScene) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(10):
             nursery.start_soon(come)
-    # A browser that is sent back twice drops the first answer, and gets another: with a code of its own, in the same session.
+    # A browser that comes back twice drops the first answer, and gets another: with a code of its own, in the same session.
     assert [answer.status for answer in answers] == [302] * 10
     assert len(fake.forms) == 1, "the provider's code is exchanged once"
     assert len({answer.header("location") for answer in answers}) == 10
@@ -225,14 +225,14 @@ async def test_a_callback_counts_once(house: UpstreamScene) -> None:
 
 
 async def test_a_code_of_somebody_elses_sign_in_is_put_in(house: UpstreamScene) -> None:
-    """The thief's own state, and the code of the victim: it was made for another challenge, and its token for another nonce."""
+    """The thief's own state with the victim's code. The code was made for another challenge, and its token for another nonce."""
     fake = house.sits()
     victim, thief = house.browser(), house.browser()
     fake.consent(await house.leave(victim), code="the-victims-code")
     place = fake.consent(await house.leave(thief), code="the-thiefs-code")
     answer = await thief.request("GET", place.replace("the-thiefs-code", "the-victims-code"))
     await refused(house, answer, thief)
-    # A provider that does not check the challenge: the nonce gives it away.
+    # If the provider does not check the challenge, the nonce reveals the attack.
     place = fake.consent(await house.leave(thief))
     fake.codes["the-victims-code"].challenge = fake.asked["code_challenge"]
     answer = await thief.request("GET", f"{place.partition('?')[0]}?code=the-victims-code&state={fake.asked['state']}")
@@ -241,7 +241,7 @@ async def test_a_code_of_somebody_elses_sign_in_is_put_in(house: UpstreamScene) 
 
 @pytest.mark.parametrize("code", ["", "unknown", "x" * 4097, "\x00", "a\nb", "é"])
 async def test_codes_that_are_none(house: UpstreamScene, code: str) -> None:
-    """What no provider gives out is not sent to one: with a 500 for it, a stranger would have the provider taken for away."""
+    """A text that no provider issues as a code is not sent to the provider: its 500 would make us think that the provider is away."""
     fake = house.sits()
     tabs = house.browser()
     fake.consent(await house.leave(tabs))
@@ -335,7 +335,7 @@ async def test_an_error_that_is_no_word(house: UpstreamScene, error: Any) -> Non
 
 @pytest.mark.parametrize("methods", [7, True, {"client_secret_post": 1}, "client_secret_post", None])
 async def test_metadata_that_is_odd_beside_its_endpoints(house: UpstreamScene, methods: Any) -> None:
-    """The header alone is certain then."""
+    """Then we may rely only on the header."""
     fake = house.fakes["own"]
     metadata = fake.metadata()
     fake.metadata = lambda: {**metadata, "token_endpoint_auth_methods_supported": methods}  # type: ignore[method-assign]
@@ -357,10 +357,10 @@ async def test_metadata_that_is_odd_beside_its_endpoints(house: UpstreamScene, m
         {"kty": "RSA", "kid": "one", "n": 5, "e": {}},
         {"kty": "EC", "kid": "one", "crv": [], "x": 1, "y": 2},
         {"kty": "OKP", "kid": "one", "crv": "X25519", "x": "AAAA"},
-        # Each would take long.
+        # Each request would take long.
         {"kty": "RSA", "kid": "one", "n": "A" * 4000, "e": "AQAB"},
         {**public_jwk("one", KEY), "e": "AQAB" * 80},
-        # Not a word of what is published may be kept beside the key.
+        # Nothing of the published document may be kept except the key.
         {"kty": "RSA", "kid": "one", "x5c": ["A" * 1000]},
     ],
 )
@@ -369,7 +369,7 @@ async def test_keys_that_are_none(house: UpstreamScene, key: Any) -> None:
     fake.published = [key, public_jwk("two", OTHER_KEY)]
     tabs = house.browser()
     await refused(house, await house.go(tabs), tabs)
-    # The others count.
+    # The other keys count.
     fake.key, fake.kid = OTHER_KEY, "two"
     await house.go(tabs)
     assert await house.who(tabs)
@@ -391,7 +391,7 @@ async def test_answers_that_would_take_long_to_read(house: UpstreamScene) -> Non
 
 
 async def test_a_provider_that_does_not_stop_talking_of_somebodys_address(house: UpstreamScene) -> None:
-    """An identity that is connected already keeps the address that it is told. It is shown on a page."""
+    """A connected identity keeps the address that the provider sends, and a page shows this address."""
     fake = house.sits()
     tabs = house.browser()
     await house.go(tabs)
@@ -419,7 +419,7 @@ async def test_a_client_that_is_changed_while_somebody_is_there(house: UpstreamS
     place = house.fakes["own"].consent(await house.leave(tabs, "?org=acme", word=provider))
     house.people.change("update upstream_providers set client_id = 'another'")
     await refused(house, await tabs.request("GET", place), tabs)
-    # The code goes to nobody.
+    # The code is sent to no provider.
     assert house.fakes["own"].forms == []
 
 
@@ -433,7 +433,7 @@ async def test_another_organizations_provider_is_no_way_in(house: UpstreamScene)
 
 
 async def test_nothing_in_the_database_can_be_used(house: UpstreamScene, log: Any) -> None:
-    """Neither the state of somebody who is on the way, nor the secrets at providers."""
+    """Neither the state of a person who is under way nor the client secrets can be used."""
     fake = house.sits()
     tabs = house.browser()
     await house.own_provider()

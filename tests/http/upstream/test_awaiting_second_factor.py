@@ -1,4 +1,4 @@
-"""Somebody has come back from a provider and owes the second factor. What ends meanwhile ends their sign-in, from the next request on."""
+"""A person has come back from a provider and must still give the second factor. If their access ends meanwhile, so does the sign-in."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,5 +1,5 @@
-"""Who leaves while a provider is asked takes nothing along that the provider gives only once. Over our own server, which ends what nobody
-waits for any more.
+"""A client that leaves while we call a provider must not lose a token that the provider gives only once. Over our own server, which cancels
+requests whose client has left.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from tests.http.upstream.scene import UpstreamScene
 from tests.http.upstream.test_provider_tokens import TokenHolder
 
 SOON = ServerSettings(watch_interval=0.05)
-# Longer than what the server lets pass before it looks whether its clients are still there.
+# Longer than the server's interval between looks for clients that have left.
 SLOW = 0.7
 
 

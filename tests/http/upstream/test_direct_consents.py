@@ -77,7 +77,7 @@ async def test_another_of_the_three_is_no_consent(house: UpstreamScene) -> None:
 
 @pytest.mark.parametrize("kind", ["one of the three", "another organization's own"])
 async def test_the_provider_of_ones_own_domain_is_no_consent_to_somebody_elses_application(house: UpstreamScene, kind: str) -> None:
-    """There nobody chooses anything, and no page of ours comes before it."""
+    """On that way the person chooses nothing, and no page of ours comes before the provider."""
     await own(house)
     house.verified()
     evil = house.tenants.add("evil")

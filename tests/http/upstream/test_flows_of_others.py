@@ -1,4 +1,4 @@
-"""Whoever leads people to a provider of their own in a flow that they know would have them work in an account of theirs."""
+"""An attacker who leads people to the attacker's own provider in a known flow could make them work in the attacker's account."""
 
 from urllib.parse import urlencode
 
@@ -32,7 +32,7 @@ def _primes_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def begun_elsewhere(house: UpstreamScene) -> str:
-    """A SAML request by the form of another site, which anybody can send from anywhere. Where its answer leads."""
+    """Sends a SAML request by the form of another site, as anybody can. Returns the address that the answer leads to."""
     boss = house.resident(house.acme, "owner", "boss")
     path = "/api/organizations/acme/services/app/saml"
     (await house.request("POST", path, {"enabled": True, "entity_id": SP, "acs_url": ACS}, by=boss)).ok()
@@ -66,7 +66,7 @@ async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: UpstreamS
     login = {"email": "eve@example.org", "password": PASSWORD, "saml_state": flow}
     await house.people.with_password(PASSWORD, "eve@example.org")
     assert refused(await house.unlimited.post("/api/auth/login", login)) == (400, "BAD_REQUEST")
-    # In the browser it goes on, and so it does for whoever comes twice.
+    # The flow goes on in its browser, also for a browser that comes twice.
     again = await tabs.request("GET", place)
     assert (again.status, again.header("location")) == (303, onward)
     assert ((await tabs.request("GET", onward)).header("location") or "").startswith("/ui/saml?flow=")
@@ -75,7 +75,7 @@ async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: UpstreamS
 
 
 async def signed_out_elsewhere(house: UpstreamScene) -> str:
-    """A sign-out of somebody at two service providers, asked for by the form of another site. Where its answer leads."""
+    """Requests a sign-out at two service providers by the form of another site. Returns the address that the answer leads to."""
     boss = house.resident(house.acme, "owner", "boss")
     token = await house.people.token(boss)
     house.tenants.service(house.acme, "wiki")
@@ -104,7 +104,7 @@ async def test_nobody_is_led_to_sign_in_by_a_sign_out_of_somebody_else(house: Up
     place = await signed_out_elsewhere(house)
     ada = house.verified()
     tabs = house.signed_in(house.people.session_of(ada))
-    # Her browser takes the sign-out up, and its id is known to whoever began it.
+    # Her browser continues the sign-out, and the person who began it knows its id.
     assert (await tabs.request("GET", place)).status == 200
     flow = place.rpartition("=")[2]
     links = ("/auth/{provider}?flow={flow}", "/ui/sign-in?flow={flow}", "/ui/sign-in/password?flow={flow}", "/ui/register?flow={flow}")

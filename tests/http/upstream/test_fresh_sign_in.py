@@ -1,4 +1,4 @@
-"""Where somebody has to sign in again, the provider is asked for it; and what it tells of when they did is believed."""
+"""If a person has to sign in again, the provider is asked for a fresh sign-in, and its time of the sign-in counts."""
 
 from time import time
 from typing import Any, Final
@@ -21,7 +21,7 @@ LONG_AGO: Final = 3600.0
 
 
 async def at_provider(house: UpstreamScene, word: str, tabs: Tabs, place: str) -> str:
-    """From a page of ours that asks to sign in."""
+    """Goes to the provider from a page of ours that asks to sign in."""
     provider = await house.own_provider() if word == "own" else word
     tab = await tabs.tab().open(place)
     flow = tab.place.partition("flow=")[2]

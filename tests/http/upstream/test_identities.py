@@ -31,7 +31,7 @@ def ada(house: UpstreamScene) -> Person:
 
 
 class Connecting:
-    """A program of the person's, with cookies as a browser keeps them."""
+    """A program of the person, with cookies as in a browser."""
 
     def __init__(self, house: UpstreamScene, person: Person, tabs: Tabs | None = None) -> None:
         self.house = house
@@ -54,7 +54,7 @@ class Connecting:
         return await self.tabs.request("GET", self.house.fakes[word].consent(url, **person))
 
     async def answer(self, word: str, token: str) -> str:
-        """The person presses the button that a token for a service leads to. Returns the address at the provider."""
+        """The person presses the button on the page to which a token for a service leads. Returns the address at the provider."""
         page = (await self.link(word, token)).ok()["authorization_url"]
         assert page.startswith(f"{BASE_URL}/ui/connect/{word}/")
         tab = await self.tabs.tab().open(page.removeprefix(BASE_URL))
@@ -137,7 +137,7 @@ async def test_the_only_way_in_stays(house: UpstreamScene) -> None:
     assert statuses == [204, 400]
 
 
-# What keeps an organization's own provider from letting somebody in.
+# Changes after which an organization's own provider lets nobody in.
 SHUT = {
     "turned off": "update upstream_providers set enabled = false",
     "suspended": "update organizations set status = 'suspended'",
@@ -148,7 +148,7 @@ SHUT = {
 
 
 async def both_ways(house: UpstreamScene) -> tuple[str, str]:
-    """Ada, who comes in by acme's own provider and by the code host. Returns the provider and a token of hers."""
+    """Ada can sign in by acme's own provider and by the code host. Returns the provider and a token of hers."""
     provider = await house.own_provider()
     for word, way in (("own", provider), ("codehost", "codehost")):
         house.sits(word=word)
@@ -191,7 +191,7 @@ async def test_one_of_the_three_that_is_turned_off_is_no_other_way(
     answer = await house.unlimited.request("DELETE", f"{PATH}/{provider}", token=token)
     assert answer.status == (204 if own_client else 400), answer.body
     if not own_client:
-        # It lets nobody in, and may go.
+        # The identity lets nobody in, so it may be disconnected.
         assert (await house.unlimited.request("DELETE", f"{PATH}/codehost", token=token)).status == 204
 
 
@@ -231,7 +231,7 @@ async def test_an_unknown_provider(house: UpstreamScene, ada: Person, word: str)
 
 
 async def test_a_link_that_a_stranger_sends_connects_nothing(house: UpstreamScene, ada: Person) -> None:
-    """Eve asks for the address with her own account and has Ada open it: Ada's identity must not become Eve's way in."""
+    """Eve requests the address with her own account and makes Ada open it. Ada's identity must not be connected to Eve's account."""
     eve = house.people.add("eve@example.net")
     asked = Connecting(house, eve)
     house.sits()
@@ -267,7 +267,7 @@ async def test_what_ends_meanwhile_connects_nothing(house: UpstreamScene, ada: P
 async def test_a_session_that_ends_while_the_provider_answers_connects_nothing(
     house: UpstreamScene, ada: Person, database_url: str
 ) -> None:
-    """Whoever ends all access must not find an identity afterwards that was under way."""
+    """When all access is ended, an identity that was under way must not be connected afterwards."""
     house.sits()
     asked = Connecting(house, ada)
     place = house.fakes["websuite"].consent((await asked.link()).ok()["authorization_url"])
@@ -288,7 +288,7 @@ async def test_a_session_that_ends_while_the_provider_answers_connects_nothing(
 
 
 async def test_what_an_identity_opened_ends_when_it_is_disconnected(house: UpstreamScene, ada: Person) -> None:
-    """As with a new password: a thief who connected one of theirs is out, and the owner goes on here."""
+    """As with a new password: a thief who connected an identity is out, and the owner's session goes on."""
     house.sits()
     token = await house.people.token(ada)
     await Connecting(house, ada).come_back()
@@ -348,7 +348,7 @@ async def test_an_application_sees_and_changes_what_is_used_in_its_service(house
     ["update all_services set deleted_at = now()", "update all_organizations set status = 'suspended'", "delete from all_services"],
 )
 async def test_an_application_whose_service_ends_meanwhile_disconnects_nothing(house: UpstreamScene, ada: Person, change: str) -> None:
-    """Its request was let in a moment before. An identity that was never used there, and one that came through it."""
+    """Its request was let in a moment before. Tried with an identity that was never used there, and with one that came through it."""
     fake = house.sits()
     identities = house.postern.identity.identities
     in_service = Caller(UserId(ada.user), Email(ada.email), SessionId(ada.session), False, organization="acme", service="app")
@@ -397,7 +397,7 @@ async def test_an_organizations_own_provider_is_not_for_everybody(house: Upstrea
 
 
 async def test_the_client_of_the_organization_that_somebody_looks_after_is_used_there_and_back(house: UpstreamScene, ada: Person) -> None:
-    """On the platform it is the one that they have chosen in their browser; in an organization, that one."""
+    """On the platform, the client of the organization chosen in the browser; in an organization, that organization's client."""
     boss = house.resident(house.acme, "owner", "boss")
     fake = house.sits()
     fake.client_id, fake.client_secret = "acmes-client", "acmes-secret-31337"

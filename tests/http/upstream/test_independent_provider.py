@@ -1,4 +1,4 @@
-"""Sign-in, connecting, renewal and sign-out with a provider that somebody else wrote."""
+"""Sign-in, connecting, token refresh and sign-out with a provider by other authors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +40,7 @@ async def set_up(house: UpstreamScene, provider: IndependentProvider) -> str:
 
 
 async def visited(address: str) -> str:
-    """The person agrees there. Where they are sent back to, as a path of ours."""
+    """The person agrees at the provider. Returns the path of ours to which the provider sends them back."""
     answer: Any = await trio.to_thread.run_sync(lambda: httpx.get(address, trust_env=False))
     assert answer.status_code == 302, answer.text
     location = str(answer.headers["location"])

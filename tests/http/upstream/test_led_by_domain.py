@@ -1,5 +1,5 @@
-"""Where an organization leads the people of its domain to a provider: from wherever they are on the way to something, and with its client
-there; and nobody gets in by another provider where only that one will do.
+"""An organization leads the people of its domain to a provider, from every page on which they may sign in, with the organization's client
+there. Nobody gets in by another provider if only this one is allowed.
 """
 
 from typing import Any, Final
@@ -26,7 +26,7 @@ FALLBACK: Final = "password_fallback_if_provider_unavailable"
 
 @pytest.fixture
 def app(house: UpstreamScene) -> UsedService:
-    """Of another organization than the one that leads its people."""
+    """An application of another organization than the one that leads its people."""
     return house.application(house.tenants.add("globex"), "site", CALLBACK)
 
 
@@ -188,7 +188,7 @@ def outages(house: UpstreamScene) -> list[str]:
 async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy_says_so(
     house: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody comes back from there, so leaving looks. What was seen a minute ago still counts."""
+    """Nobody comes back from such a provider, so we check it before we send people there. A check of a minute ago still counts."""
     person = await house.people.with_password(PASSWORD, ADA)
     provider, query = await lead(house, FALLBACK, by)
     fake = house.fakes[by]
@@ -207,10 +207,10 @@ async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy
     is_page(answer, 400, "did not work")
     assert (outages(house), len(fake.calls) - asked) == ([provider], 1)
     assert (await house.unlimited.post(LOGIN, login)).status == 200
-    # The next one is told the same without a call, as the failure is a moment ago.
+    # The next person gets the same answer without a call, since the failure was a moment ago.
     await tabs.request("GET", f"/auth/{provider}{query}")
     assert len(fake.calls) - asked == 1
-    # Whoever comes back makes an end of it, and nothing else: leaving may rest on what is remembered.
+    # Only a person who comes back proves that the provider works again; people who leave rely on the remembered check.
     fake.fails = False
     monkeypatch.setattr(remembered, "FAILURE_COUNTS_FOR", -1.0)
     leaving = await house.leave(tabs, query, word=provider)
@@ -325,7 +325,7 @@ def connected(house: UpstreamScene, word: str, ada: Person, **person: Any) -> No
 async def test_the_provider_must_know_the_person_by_an_address_of_the_organization_now(
     house: UpstreamScene, word: str, login: str, email: str, *, verified: bool, lets_in: bool
 ) -> None:
-    """Whoever has left has none any more, and anybody can have an account there."""
+    """A person who has left the organization has no such address any more, and anybody can have an account at the provider."""
     ada = house.verified()
     house.sits(email, word=word, verified=verified)
     connected(house, word, ada)
@@ -425,7 +425,7 @@ async def test_whoever_comes_with_another_client_is_led_on_to_the_organizations(
     assert leading.startswith("/auth/websuite?flow=")
     assert leading.endswith("&org=acme")
     assert (house.identities(), house.people.rows("select id, email_verified_at from users order by id")) == before
-    # Whoever is sent back twice is led there, too.
+    # A browser that comes back twice is led there, too.
     assert (await tabs.request("GET", fake.back(fake.asked, code="again"))).header("location") == leading
     fake.client_id, fake.client_secret = "c", "secret"
     onward = await tabs.request("GET", leading)
@@ -448,7 +448,7 @@ async def test_an_application_of_the_organization_leads_there_with_its_client_at
 
 @pytest.mark.parametrize("told", ["ada@home.example", "", "ada@example.com"])
 async def test_the_organizations_account_takes_the_place_of_one_that_does_not_do(house: UpstreamScene, told: str) -> None:
-    """It was connected before the route was there. Otherwise nobody could come in any more."""
+    """The personal account was connected before the route was there. Otherwise nobody could sign in any more."""
     ada = house.verified()
     house.sits(ADA)
     connected(house, "websuite", ada, **personal("websuite", told))

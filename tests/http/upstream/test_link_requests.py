@@ -1,4 +1,4 @@
-"""An application, or an organization's frontend, asks to connect an identity: the person answers, and nobody else."""
+"""An application, or an organization's frontend, asks to connect an identity. Only the person can answer."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -78,7 +78,7 @@ async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_a
     fake = house.sits("mallory@gmail.com", sub="mallory")
     place = await asked(house, given.ok()["access_token"])
     assert states(house) == [], "nothing is on its way before she presses the button"
-    # Neither the application's server nor Mallory gets beyond the page: it is Ada's.
+    # Neither the application's server nor Mallory gets beyond the page, which is Ada's.
     mallory = house.people.add("mallory@gmail.com")
     house.people.change("update users set email_verified_at = now() where id = %s", mallory.user)
     mallorys = house.signed_in(mallory)
@@ -93,7 +93,7 @@ async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_a
     back = fake.consent(tab.page.refresh)
     await house.leave(mallorys)
     is_page(await mallorys.request("GET", back), 400, OUT_OF_DATE)
-    # And Mallory's code in Ada's browser is worth nothing: it was made for another challenge.
+    # Mallory's code does not work in Ada's browser either, since it was made for another challenge.
     state = dict(parse_qsl(urlsplit(back).query))["state"]
     theirs = house.browser()
     fake.consent(await house.leave(theirs), code="mallorys")
@@ -141,7 +141,9 @@ async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(house:
 
 
 async def test_a_session_of_a_service_does_not_leave_at_once_either(house: UpstreamScene, ada: Person) -> None:
-    """By which somebody signed in there. One for an organization does: it is the person's own."""
+    """Not a session by which the person signed in to the service. A session for an organization does leave at once: it is the
+    person's own.
+    """
     fake = house.sits()
     house.tenants.join(ada, house.acme)
     adas = house.signed_in(ada)
@@ -238,7 +240,7 @@ async def test_a_request_ends_with_what_made_it(house: UpstreamScene, ada: Perso
 
 @pytest.mark.parametrize("change", CHANGES[:2])
 async def test_it_also_ends_while_the_provider_is_asked(house: UpstreamScene, ada: Person, change: str) -> None:
-    """Which may take its time."""
+    """The provider may take long to answer."""
     fake = house.sits()
     adas = house.signed_in(house.people.session_of(ada))
     tab = await pressed(adas, await asked(house, await in_application(house, ada)))
@@ -249,7 +251,7 @@ async def test_it_also_ends_while_the_provider_is_asked(house: UpstreamScene, ad
 
 
 async def test_it_also_ends_with_the_session_of_the_browser(house: UpstreamScene, ada: Person) -> None:
-    """Whoever signs out has nothing left on its way that the next one at the same computer could finish."""
+    """After a sign-out, the next person at the computer must not be able to finish the request."""
     fake = house.sits()
     token = await in_application(house, ada)
     adas = house.signed_in(house.people.session_of(ada))

@@ -1,4 +1,4 @@
-"""Whom a provider's word lets in: every kind of account here against every kind of word there."""
+"""The people whom a provider's statement lets in: every kind of account here, with every kind of statement there."""
 
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -12,7 +12,7 @@ from tests.http.upstream.scene import ADA, UpstreamScene
 
 
 class Local(NamedTuple):
-    """Whoever has the address here."""
+    """The account here that has the address."""
 
     verified: bool
     opens: str
@@ -28,16 +28,16 @@ LOCALS: Final = (
         for verified, opens, made in product((True, False), ("password", "passkey", "none"), ("registered", "invited", "provisioned"))
     ),
 )
-# What the provider says of the address.
+# The provider's statement about the address.
 WORDS: Final = ("verified", "unverified", "silent")
-# Whether the account is connected to somebody else already: at the same provider, at another one, or not at all.
+# Whether the account has another identity already: at the same provider, at another one, or none.
 CONNECTED: Final = ("no", "same", "other")
 
 CREATED, SIGNED_IN, CONNECTS, RECLAIMED, REFUSED = "created", "signed in", "connects", "reclaimed", "refused"
 
 
 def expected(local: Local | None, word: str, connected: str) -> str:
-    """As docs/guides/upstream-sign-in.md has it."""
+    """The outcome according to docs/guides/upstream-sign-in.md."""
     if word != "verified":
         return REFUSED
     if local is None:
@@ -98,7 +98,7 @@ async def test_every_account_against_every_word(house: UpstreamScene, local: Loc
     assert account["email_verified_at"] is not None
     if ada is not None and local is not None:
         assert account["id"] == ada.user
-        # Whoever never proved the address keeps nothing of what they put there.
+        # A person who never proved the address loses everything they added to the account.
         stays = outcome != RECLAIMED
         assert account["password"] == (local.opens == "password" and stays)
         assert len(house.people.rows("select from passkeys")) == (local.opens == "passkey" and stays)
@@ -123,7 +123,7 @@ async def test_a_known_identity_is_the_account_whatever_the_addresses_say(house:
         tabs = house.browser()
         await house.go(tabs)
         assert await house.who(tabs) == ada != other.user
-    # The account keeps its own address; what the provider tells stands beside it.
+    # The account keeps its own address; the provider's address is kept with the identity.
     assert house.people.rows("select email from users where id = %s", ada) == [{"email": ADA}]
 
 
@@ -227,7 +227,9 @@ async def test_an_address_that_was_reclaimed_loses_sessions_factors_and_trust(ho
 
 
 async def test_what_the_earlier_holder_has_allowed_an_application_is_asked_again(house: UpstreamScene) -> None:
-    """Its organization could otherwise make an account at its service, allow it everything, and move it to somebody else's address."""
+    """Otherwise an organization could make an account at its service, give all consents, and move the account to another
+    person's address.
+    """
     squatter = house.people.add(ADA)
     house.allow(squatter)
     house.sits()
@@ -269,7 +271,7 @@ async def test_an_organizations_own_provider_never_lets_a_platform_owner_in(hous
     house.sits(word="own")
     tabs = house.browser()
     is_page(await house.go(tabs, "?org=acme", word=provider), 400, "cannot be used with this provider")
-    # Nor one who was connected before they became one.
+    # Nor a person who was connected before becoming a platform owner.
     house.people.change("update users set is_platform_owner = false")
     await house.go(tabs, "?org=acme", word=provider)
     house.people.change("update users set is_platform_owner = true where id = %s", owner.user)

@@ -1,4 +1,4 @@
-"""Where somebody gets back to who has connected an identity, in an installation whose frontend is elsewhere."""
+"""After connecting an identity, a person gets back to the right page in an installation whose frontend is elsewhere."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

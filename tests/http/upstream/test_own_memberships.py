@@ -1,4 +1,4 @@
-"""Whoever signs in through an organization's own provider, with an address of a domain that it has proved, belongs there by that."""
+"""A person who signs in through an organization's own provider, with an address in its proved domain, becomes a member by that."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def ada(house: UpstreamScene) -> Person:
 
 
 async def entered(house: UpstreamScene, provider: str, tabs: Tabs | None = None) -> str:
-    """Where they are led to."""
+    """Signs in through the provider. Returns the place to which the person is led."""
     house.sits(word="own" if provider not in house.fakes else provider)
     answer = await house.go(tabs or house.browser(), "?org=acme", word=provider)
     return answer.header("location") or ""
@@ -38,7 +38,7 @@ async def test_a_listed_membership_becomes_their_own_in_the_same_round_trips(hou
     provider = await house.own_provider()
     tabs = house.browser()
     if again:
-        # Whoever is signed in already goes on in that session, by another way through the code.
+        # A signed-in person goes on in that session, by another branch of the code.
         assert await entered(house, provider, tabs) == "/ui"
     house.tenants.join(ada, house.acme, listed=True)
     assert await entered(house, provider, tabs) == "/ui"

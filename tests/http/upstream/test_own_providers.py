@@ -64,7 +64,7 @@ async def test_another_issuer_is_refused_and_changes_nothing(house: UpstreamScen
     assert refused(answer) == (400, "BAD_REQUEST")
     assert "issuer: it cannot be changed" in answer.json()["error"]
     assert (await house.request("GET", PATH)).json() == [made]
-    # A program may send back what it was told.
+    # A program may send back the object that it got.
     changed = (await house.request("PATCH", path, {**beside, "issuer": made["issuer"]})).ok()
     assert {**changed, "updated_at": made["updated_at"]} == {**made, **beside}
     assert refused(await house.request("PATCH", path, {})) == (400, "BAD_REQUEST")
@@ -77,7 +77,7 @@ async def test_people_sign_in_through_it_and_its_end_is_theirs(house: UpstreamSc
     answer = await house.go(house.browser(), house.direct(), word=provider)
     assert answer.status == 302
     assert house.fakes["own"].asked["scope"] == "openid email profile"
-    # It need not know the words that the three have for choosing an account.
+    # Such a provider need not know the prompt for choosing an account.
     assert "prompt" not in house.fakes["own"].asked
     assert "code=" in (answer.header("location") or "")
     assert {one["provider"] for one in house.people.rows("select provider from login_events")} == {"upstream"}
@@ -192,7 +192,7 @@ async def test_others_may_not(house: UpstreamScene) -> None:
 
 
 async def test_it_takes_a_fresh_proof(house: UpstreamScene) -> None:
-    """Where the domain is proved, the provider can say that it is anybody of the organization, its owner included."""
+    """With a proved domain, the provider can claim that its user is anybody of the organization, the owner included."""
     made = (await house.request("POST", PATH, body(house))).ok(201)
     house.people.change("update sessions set proved_at = now() - interval '1 hour'")
     for method, path, sent in (
@@ -205,7 +205,7 @@ async def test_it_takes_a_fresh_proof(house: UpstreamScene) -> None:
 
 
 async def test_a_link_alone_signs_nobody_in(house: UpstreamScene) -> None:
-    """Whoever runs the provider could otherwise have others work in an account of theirs, and see what they write there."""
+    """Otherwise the provider's operator could make others work in the operator's account, and read their work."""
     provider = await house.own_provider()
     eve = house.verified("eve@example.org")
     house.sits("eve@example.org", word="own")

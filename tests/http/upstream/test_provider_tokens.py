@@ -1,4 +1,4 @@
-"""What a service may do at a provider, and how a token is renewed once."""
+"""The provider's tokens for a service, and the single refresh of an expired token."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -98,7 +98,7 @@ async def test_fifty_requests_in_two_processes_renew_once(house: UpstreamScene, 
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
-    # The others are there before it is renewed.
+    # The other requests arrive before the token is refreshed.
     fake.slow = 0.3
     got: list[str] = []
 
@@ -229,7 +229,7 @@ async def test_who_gets_none(house: UpstreamScene, ada: TokenHolder) -> None:
     assert (await ada.get()).ok()["expires_at"] is None
     ada.expire()
     assert refused(await ada.get()) == (500, "OAUTH_ERROR")
-    # Given to another client than the one of now.
+    # The token was given to another client than the present one.
     house.people.change("update identity_grants set client_id = 'another'")
     assert refused(await ada.get()) == (404, "NOT_FOUND")
     house.people.change("delete from identities")
@@ -237,7 +237,7 @@ async def test_who_gets_none(house: UpstreamScene, ada: TokenHolder) -> None:
 
 
 async def test_a_refresh_token_that_comes_only_once_is_kept(house: UpstreamScene, ada: TokenHolder) -> None:
-    """Some providers give it at the first consent alone."""
+    """Some providers give a refresh token only at the first consent."""
     await ada.come()
     (before,) = house.people.rows("select sealed_refresh_token from identity_grants")
     fake = house.fakes["websuite"]
@@ -264,7 +264,7 @@ async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(ada: TokenHo
     assert sparing.asked["prompt"] == "select_account"
     ada.expire()
     assert (await ada.get()).status == 200
-    # Nor is anybody as long as something is there to renew it with.
+    # Nobody is asked either while a refresh token is kept.
     await ada.come()
     assert (sparing.asked["prompt"], sparing.asked_for_consent) == ("select_account", 1)
     ada.expire()
@@ -301,7 +301,7 @@ async def test_a_second_service_gets_what_renews_its_token(house: UpstreamScene,
     tabs = house.browser()
     again = await house.go(tabs, house.direct("other"))
     assert tabs.session is None, "only once they are back"
-    # Whoever is sent back twice is led there, too.
+    # A browser that comes back twice is led there, too.
     twice = await tabs.request("GET", sparing.back(sparing.asked, code="again"))
     assert twice.header("location") == again.header("location")
     onward = await tabs.request("GET", again.header("location") or "")
@@ -313,7 +313,7 @@ async def test_a_second_service_gets_what_renews_its_token(house: UpstreamScene,
 
 
 async def test_nobody_is_sent_back_twice(house: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite) -> None:
-    """Whatever the provider gives then has to do."""
+    """After the second answer we accept what the provider gives."""
     await ada.come()
     house.people.change("delete from identities")
     tokens = sparing.tokens

@@ -1,4 +1,4 @@
-"""What changes between the look at an account and the moment in which the provider's word is used."""
+"""Changes between the look at an account and the use of the provider's statement."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +26,7 @@ from tests.patience import SOONER
 
 
 class Meanwhile:
-    """The look-up of a use case, and something that happens right after it."""
+    """The look-up of a use case, and a change that happens right after it."""
 
     def __init__(self, lookup: Any, then: Callable[[], None], *, always: bool = False) -> None:
         self._lookup = lookup
@@ -51,7 +51,7 @@ def meanwhile(house: UpstreamScene, then: Callable[[], None], *, always: bool = 
 
 
 def looking_meanwhile(house: UpstreamScene, then: Callable[[], None]) -> None:
-    """The same for whoever connects an identity."""
+    """Like `looking`, for a person who connects an identity."""
     use_case: Any = house.postern.identity.identities
     put(use_case, upstream=Meanwhile(use_case.upstream, then))
 
@@ -111,7 +111,7 @@ async def test_the_account_moves_on(house: UpstreamScene, change: str) -> None:
 
 
 async def test_the_owner_proves_the_address(house: UpstreamScene) -> None:
-    """The account is not taken back from somebody who has just shown that it is theirs: it is connected, and keeps its password."""
+    """The owner has just proved the account, so it is not reset: the identity is connected, and the password stays."""
     ada = house.people.add(ADA)
     house.people.change("update users set password_hash = 'x' where id = %s", ada.user)
     house.sits()
@@ -325,7 +325,7 @@ async def test_whoever_connects_an_identity_that_stays_contended_is_told_to_come
 
 
 async def test_a_provider_is_deleted_while_many_come_in_by_it(house: UpstreamScene) -> None:
-    """Whoever deletes it and whoever comes in wait for each other in one order."""
+    """The deletion and the sign-ins lock rows in one order."""
     provider = await house.own_provider()
     house.speaker = house.resident(house.acme, "owner", "boss")
     fake = house.sits(word="own")
@@ -423,7 +423,7 @@ async def test_who_waits_for_a_token_too_long_is_told_to_come_back(house: Upstre
 
 
 async def test_of_two_that_want_to_renew_one_does(house: UpstreamScene) -> None:
-    """Both have seen that nobody renews it."""
+    """Both requests have seen that no other request is refreshing the token."""
     ada = TokenHolder(house)
     await ada.come()
     ada.expire()
@@ -506,7 +506,7 @@ async def twice_at_once(tabs: Tabs, place: str) -> list[Received]:
 
 
 async def test_whoever_comes_back_twice_at_once_is_signed_in_by_both(house: UpstreamScene) -> None:
-    """The browser drops one of the two answers, whichever is first."""
+    """The browser drops one of the two answers."""
     fake = house.sits()
     tabs = house.browser()
     answers = await twice_at_once(tabs, fake.consent(await house.leave(tabs)))
@@ -541,7 +541,7 @@ async def test_who_cancels_leads_the_application_to_the_same_answer_by_both(hous
 
 
 async def test_neither_waits_for_one_that_failed(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the second goes on where the first has said why: on the way to the application."""
+    """The second request leads to the application, to which the first has reported the error."""
     fake = house.sits()
     tabs = house.browser()
     place = fake.consent(await house.leave(tabs, house.direct()))
@@ -552,7 +552,7 @@ async def test_neither_waits_for_one_that_failed(house: UpstreamScene, monkeypat
     tab = await tabs.tab().open(second.header("location") or "")
     assert tab.place.partition("?")[0] == "/ui/sign-in"
     assert tab.page.forms[0].fields["flow"] == PageReader(first.body).forms[0].fields["flow"]
-    # Nor for one of which nothing is heard any more.
+    # Nor for a request that has died.
     fake.fails = False
     place = fake.consent(await house.leave(tabs))
     meanwhile(house, lambda: house.people.change("update oauth_states set used_at = used_at - interval '19 seconds'"))
@@ -617,7 +617,7 @@ async def test_who_took_too_long_gets_on_at_once_too(house: UpstreamScene, monke
 async def test_who_is_signed_in_when_something_breaks_is_so_once_more(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = house.sits()
     ada = house.verified()
-    # Her session is there before that of somebody else in this browser ends.
+    # Her session exists before another person's session in this browser ends.
     tabs = house.signed_in(house.people.session_of(house.verified("grace@example.org")))
     place = fake.consent(await house.leave(tabs, house.direct()))
     with monkeypatch.context() as patch:
@@ -652,7 +652,7 @@ async def test_who_connects_an_identity_and_is_told_to_try_again_gets_back_to_wh
 async def test_an_account_loses_what_is_connected_before_what_awaits_a_second_factor(
     house: UpstreamScene, database_url: str, how: str
 ) -> None:
-    """As whoever disconnects it, or deletes its provider, takes the two."""
+    """Disconnecting an identity or deleting its provider takes the two locks in this order, too."""
     ada = house.verified()
     governor = house.people.add("governor@example.net", platform_owner=True)
     await enable_mfa(house.unlimited, house.people, ada)

@@ -1,4 +1,4 @@
-"""What a sign-in through a provider asks the database, and that nothing is lost by asking so little."""
+"""The round trips of a sign-in through a provider, and the checks that so few round trips must still make."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.http.upstream.scene import UpstreamScene
 
 
 def trips(house: UpstreamScene, route: str) -> int:
-    """Of the last request."""
+    """The round trips of the last request."""
     line = house.log.events("request")[-1]
     assert line["route"] == route
     return int(line["db_round_trips"])
@@ -114,7 +114,7 @@ async def test_somebody_connects_an_identity_while_their_organization_is_suspend
 
 
 async def test_only_codes_of_devices_are_tried(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A code that nobody has counts, and nothing else that this page refuses does."""
+    """A wrong device code counts as a try, and no other refusal of this page does."""
     # Fewer than the limit of all of `/auth/*` lets through.
     few = RateLimit("user_codes", burst=3, seconds_per_request=1000)
     monkeypatch.setattr(upstream_pages, "USER_CODES", few)

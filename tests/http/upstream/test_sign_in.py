@@ -55,7 +55,7 @@ async def test_an_application_gets_a_code_and_exchanges_it(house: UpstreamScene)
 
 
 async def test_the_organization_learns_through_which_provider_somebody_came_to_an_ordinary_client(house: UpstreamScene) -> None:
-    """By `/oauth/authorize`, and with a code that its server exchanges."""
+    """Tried by `/oauth/authorize`, and with a code that the application's server exchanges."""
     fake, tabs = house.sits(), house.browser()
     tab = await tabs.tab().open(house.asking())
     link = next(link for link in tab.page.links if link.startswith("/auth/websuite"))
@@ -97,7 +97,7 @@ async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_frag
     assert set(told) == {"access_token", "refresh_token", "token_type", "expires_in", "state", "iss"}
     assert (told["token_type"], told["expires_in"], told["state"], told["iss"]) == ("Bearer", "900", "a b&c", BASE_URL)
     assert (await house.unlimited.get("/api/user", token=told["access_token"])).ok()["service"] == "app"
-    # One with a secret gets a code for it instead.
+    # An application with a secret gets a code instead.
     secret = house.secret(house.app)
     told = dict(answer_in((await house.go(house.browser(), query)).header("location")))
     form = {"grant_type": "authorization_code", "code": told["code"], "redirect_uri": CALLBACK}
@@ -149,7 +149,7 @@ async def test_unknown_places_and_providers(house: UpstreamScene) -> None:
 
 
 async def test_who_leaves_for_a_provider_counts_with_all_of_auth(house: UpstreamScene) -> None:
-    """The bucket lets as many through as it holds; while the test takes its time, a few more."""
+    """The bucket lets its capacity through, and a few more as time passes."""
     tabs = Tabs(house.client)
     for left in range(3 * AUTH.burst):
         answer = await tabs.request("GET", "/auth/websuite")
@@ -262,7 +262,7 @@ async def test_pages_offer_only_what_works(house: UpstreamScene) -> None:
 async def test_whoever_gets_in_with_a_password_on_the_way_of_an_applications_own_page_is_asked_for_consent(
     house: UpstreamScene, mode: str
 ) -> None:
-    """Choosing an account at the provider counts as consent. With a client that does not work, nobody could choose one."""
+    """Choosing an account at the provider counts as consent, but here the client does not work, so nobody has chosen one."""
     await house.people.with_password(PASSWORD, ADA)
     fake = house.sits()
     tabs = house.browser()
