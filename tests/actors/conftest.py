@@ -1,4 +1,4 @@
-"""A module here that says `ON_A_JUMPING_CLOCK = True` lets hours pass in an instant: nothing in it may touch the world outside."""
+"""In a module with `ON_A_JUMPING_CLOCK = True`, hours pass in an instant, so its tests may not use the network, files or a database."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from inspect import iscoroutinefunction
@@ -19,7 +19,7 @@ def _run_on_a_jumping_clock(test: Callable[[], Awaitable[None]], *, clock: Clock
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and iscoroutinefunction(item.obj) and getattr(item.module, "ON_A_JUMPING_CLOCK", False):
-            # First, or the runner that trio_mode names for every test wins.
+            # This hook runs first; otherwise the runner that trio_mode names for every test wins.
             item.add_marker(pytest.mark.trio(run=_run_on_a_jumping_clock), append=False)
 
 

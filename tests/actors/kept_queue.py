@@ -1,5 +1,5 @@
-"""A job queue in memory, on Trio's clock: it tests in an instant what a worker does over hours. The guarantees of the queue itself are
-tested on PostgreSQL.
+"""A job queue in memory, on Trio's clock, so that tests see hours of a worker in an instant. Other tests check the guarantees of the queue
+itself on PostgreSQL.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class _Row:
 
 
 class KeptQueue:
-    """Implements `ports.jobs.JobQueue`. `away_until` makes it an outage; `calls` tells what was asked, and when."""
+    """Implements `ports.jobs.JobQueue`. Until `away_until` the queue is away; `calls` lists the calls with their times."""
 
     def __init__(self) -> None:
         self.clock = TrioClock()

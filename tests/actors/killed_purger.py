@@ -1,4 +1,4 @@
-"""A process that has purged an organization as far as its memberships, says so, and gets no further: for the test that kills it."""
+"""A process that purges an organization up to its memberships, prints that, and then waits for the test to kill it."""
 
 import sys
 from datetime import timedelta

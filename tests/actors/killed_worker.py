@@ -1,4 +1,4 @@
-"""A process whose worker says the id of the job that it has begun, and never finishes it: for the test that kills it."""
+"""A process whose worker prints the id of the job that it has begun, never finishes the job, and waits for the test to kill it."""
 
 import sys
 from datetime import timedelta

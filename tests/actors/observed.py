@@ -1,4 +1,4 @@
-"""What the actor tests watch with: metrics that remember, and a spread that is always the same."""
+"""Helpers by which tests watch actors: metrics that remember, and a spread without chance."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The account mailer: a request that names an address becomes a mail, or nothing, and nothing is lost on the way."""
+"""The account mailer: a request that names an address becomes a mail or nothing, and no request is lost."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -59,7 +59,7 @@ async def register(postern: Postern) -> UserId:
 
 @asynccontextmanager
 async def at_work(postern: Postern) -> AsyncIterator[None]:
-    """The two actors that make a mail of a request and send it, in haste."""
+    """Runs the two actors that turn a request into a mail and send the mail, with short pauses."""
     pace = JobPace(poll=timedelta(milliseconds=50))
     foundation = postern.foundation
     workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, foundation.secrets.spread)

@@ -1,4 +1,4 @@
-"""The audit linker: its pace, and an outage. What it does is shown in tests/adapters/postgres/record/test_audit_chains.py."""
+"""The audit linker: its pace, and an outage. tests/adapters/postgres/record/test_audit_chains.py shows its work."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ ON_A_JUMPING_CLOCK = True
 
 
 class CountedEntries:
-    """Implements the ports of `Audit` as far as they are asked, over a number."""
+    """Implements the called methods of the ports of `Audit`, over a number."""
 
     def __init__(self, waiting: int = 0, *, taken_by_another_until: float = 0.0) -> None:
         self.waiting = waiting

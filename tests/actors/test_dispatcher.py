@@ -1,4 +1,4 @@
-"""The dispatcher over receivers that are made up: who gets a slot, and what one receiver's mishap is to the others."""
+"""The dispatcher over made-up receivers: the order in which receivers get slots, and the effect of one receiver's failure on the others."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,7 +25,7 @@ ON_A_JUMPING_CLOCK = True
 
 @dataclass(eq=False)
 class To:
-    """`takes`: the seconds of an attempt. `raises`: what comes out of a step, by its name."""
+    """A receiver. `takes`: the seconds of an attempt. `raises`: the exception of a step, by the step's name."""
 
     organization: OrganizationId
     due: int = 1
@@ -45,7 +45,7 @@ class To:
 
 
 class DeliveryQueue:
-    """As the database shares out: to one organization less the more it has, and to each one before another has two."""
+    """Shares slots out as the database does: an organization gets fewer the more it has, and nobody gets a second before all have one."""
 
     def __init__(self, *receivers: To) -> None:
         self.receivers = list(receivers)
@@ -66,7 +66,7 @@ class DeliveryQueue:
         claimed = [one for _, one in islice(sorted(ready, key=lambda each: each[0]), limit)]
         for one in claimed:
             one.leased = True
-        # Claims go round.
+        # The claims go to the receivers in turn.
         self.receivers = [one for one in self.receivers if one not in claimed] + list(claimed)
         return claimed
 
@@ -171,7 +171,7 @@ async def test_what_could_not_be_tried_is_no_failure() -> None:
 @pytest.mark.parametrize("failing", [False, True])
 @pytest.mark.parametrize("crowds", [1, 3, 12])
 async def test_slow_receivers_of_others_leave_slots(crowds: int, failing: bool) -> None:
-    """Each crowd is one organization's, with fifty receivers that take 9.5 s to say that all is well."""
+    """Each organization has fifty receivers that take 9.5 s to answer with success."""
     slots = SLOTS_OF_FAILING if failing else SLOTS
     slow = [To(one, due=50, takes=9.5, is_failing=failing) for one in [organization() for _ in range(crowds)] for _ in range(50)]
     queue = DeliveryQueue(*slow)

@@ -1,4 +1,4 @@
-"""The domain checker: what comes of one domain is nobody else's problem."""
+"""The domain checker: a failure at one domain does not affect the others."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ ON_A_JUMPING_CLOCK = True
 
 
 class Domains:
-    """Three are due, and the first of them is odd."""
+    """Three domains are due, and the first of them fails."""
 
     def __init__(self, mishap: Exception) -> None:
         self.due = [

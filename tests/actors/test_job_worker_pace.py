@@ -1,4 +1,4 @@
-"""What a job worker does over minutes and hours: pauses, heartbeats, outages, shutdown."""
+"""A job worker over minutes and hours: pauses, heartbeats, outages, shutdown."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -24,7 +24,7 @@ RETRY = Retry(first=timedelta(seconds=10), longest=timedelta(minutes=10), give_u
 
 @dataclass(slots=True)
 class WatchedWorker:
-    """A worker with everything around it in sight."""
+    """A worker, with its queue, metrics and log in view of the test."""
 
     queue: KeptQueue = field(default_factory=KeptQueue)
     doorbell: PostgresDoorbell = field(default_factory=lambda: PostgresDoorbell(""))
@@ -131,7 +131,7 @@ async def test_a_worker_that_heeds_no_bell_asks_at_times_that_nothing_queued_has
         assert bench.state() == ["done"] * (3 if busy else 0)
         return [round(at - began, 3) for at in bench.queue.times("claim")]
 
-    # A quarter of the poll to a whole one apart.
+    # The looks are between a quarter of the poll interval and a whole one apart.
     assert await asked(busy=False) == [0, 1.0, 3.5, 5.1, 8.8]
     assert await asked(busy=True) == [0, 1.0, 3.5, 5.1, 8.8]
 
@@ -395,7 +395,7 @@ async def test_shutdown_ends_in_time_even_when_the_database_is_away(log: Capture
 
 
 async def test_a_handler_that_fails_while_it_is_cut_off_ends_nothing_else() -> None:
-    """Its error and our cancellation come out as one group."""
+    """The handler's error and our cancellation are raised as one group."""
 
     async def fail_on_the_way_out(_job: Job) -> None:
         async with trio.open_nursery() as nursery:

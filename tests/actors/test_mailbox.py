@@ -1,4 +1,4 @@
-"""Mailboxes: a message wakes, waits over a restart, stands for all that come after it, and is never the truth."""
+"""Mailboxes: a message only wakes the actor. It waits over a restart, and one message stands for all that follow."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -151,7 +151,7 @@ async def test_rings_for_one_kind_without_end_leave_another_its_turn_and_are_ans
         asked = len(queue.times("claim")) - asked
         nursery.cancel_scope.cancel()
     assert [at - added < 0.05 for at in handled] == [True]
-    # In a second of rings: one look for all that come within 30 ms.
+    # In a second of messages, the actor looks once for all that come within 30 ms.
     assert asked < 40
 
 

@@ -34,7 +34,7 @@ async def jobs(store: Store) -> Rows:
 
 
 async def settled(store: Store, *, left: int) -> Rows:
-    """The jobs, once each that is still there has been tried."""
+    """The jobs, once each remaining job has been tried."""
     with trio.fail_after(PATIENCE):
         while True:
             rows = await jobs(store)

@@ -1,4 +1,4 @@
-"""The metrics refresher: what it asks for, how often, and what it does while the database is away."""
+"""The metrics refresher: its queries, their pace, and its work while the database is away."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ ON_A_JUMPING_CLOCK = True
 
 
 class CountedDatabase:
-    """Implements `ports.database.Database` as far as it is asked."""
+    """Implements the called methods of `ports.database.Database`."""
 
     def __init__(self) -> None:
         self.away_until = 0.0

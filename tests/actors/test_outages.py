@@ -31,6 +31,6 @@ async def test_it_goes_on_within_two_seconds(
 
     went_on = await Outage("worker", lambda: spread).wait_out(ask)
     assert 0 <= went_on - back_at <= 2
-    # And it does not hammer meanwhile.
+    # The actor does not try too often meanwhile.
     assert tries <= lasting * 2 + 2
     assert len(log.events("actor_waits")) == len(log.events("actor_goes_on")) == 1

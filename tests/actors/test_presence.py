@@ -20,7 +20,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class KeptMarks:
-    """Implements `ports.presence.PresenceStore` for what the actor does over hours."""
+    """Implements `ports.presence.PresenceStore`, for hours of the actor's work."""
 
     def __init__(self) -> None:
         self.batches: list[Mapping[SessionId, datetime]] = []
@@ -107,7 +107,7 @@ async def test_an_outage_keeps_the_newest_marks_of_so_many_sessions(log: Capture
     async with at_work(presence):
         store.away_until = trio.current_time() + 600
         for second in range(0, 590, 2):
-            # Five that keep coming, and one new one that there will be no room for.
+            # Five sessions that keep coming, and a new one that finds no room.
             for number in [0, 1, 2, 3, 4, 5 + second]:
                 presence.seen(session(number), NOON + timedelta(seconds=second))
             await trio.sleep(2)

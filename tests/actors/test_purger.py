@@ -1,4 +1,4 @@
-"""The purgers on the real store: what is deleted goes, even when the purger dies or is held up."""
+"""The purgers on the real store: deleted data are removed, even if the purger dies or is blocked."""
 
 import signal
 import subprocess
@@ -139,7 +139,7 @@ async def test_a_process_killed_in_the_middle_leaves_the_rest_to_the_next(filled
         line = await trio.to_thread.run_sync(process.stdout.readline)
         process.send_signal(signal.SIGKILL)
     assert int(line) == MEMBERS
-    # What it did is done, and the rest waits.
+    # Its finished work stays, and the rest waits.
     (row,) = await filled.query("select count(*) as n from memberships where org_id = %(acme)s", {"acme": ACME})
     assert row["n"] == 0
     assert await left_of(filled, ACME) > 0
@@ -166,7 +166,7 @@ async def test_what_no_job_is_left_for_is_taken_up(filled: Store, log: CapturedL
     await delete(filled, queued=False)
     async with working(filled):
         await trio.sleep(0.2)
-    # It is too fresh: its job may just be on its way.
+    # The deletion is too fresh, since its job may still be under way.
     assert await left_of(filled, ACME) > 0
     assert not log.events("purges_were_stranded")
     await filled.query(

@@ -1,4 +1,4 @@
-"""The reencrypter, on the real store: after a rotation everything is sealed under the new key, by a process that has it."""
+"""The reencrypter, on the real store: after a rotation, a process that has the new key seals everything under it."""
 
 from datetime import timedelta
 

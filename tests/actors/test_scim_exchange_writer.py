@@ -1,4 +1,4 @@
-"""The flight recorder's actor: nothing waits for it, and it loses only what there is no room for."""
+"""The flight recorder's actor: no request waits for it, and it loses only exchanges that find no room."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ def exchange() -> ScimExchange:
 
 
 class ExchangeStore:
-    """Written to, unless it is away."""
+    """A store that takes exchanges, unless it is away."""
 
     def __init__(self) -> None:
         self.written: list[ScimExchange] = []

@@ -64,14 +64,14 @@ async def test_work_goes_on_soon_after_the_server_is_back(own_server: EmbeddedPo
         await until(begun, 2)
         nursery.cancel_scope.cancel()
     await pool.aclose()
-    # What there is to wait for is 1.25 s; the rest is for a machine that does other things too.
+    # The wait itself is 1.25 s; the rest is a reserve for a busy machine.
     assert begun[0] - back_at < 4
     assert begun[1] - back_at < 6
     assert max(entry["retry_in"] for entry in log.events("doorbell_lost")) < 1.5
 
 
 async def add(store: Store, due_in: float | None = None) -> None:
-    """A job for later rings no bell."""
+    """Adds a job. A job for later sends no notification."""
     async with store.unit_of_work() as uow:
         await uow.jobs.add(NewJob("work", {}, run_at=None if due_in is None else store.clock.now() + timedelta(seconds=due_in)))
         await uow.commit()

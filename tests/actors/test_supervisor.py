@@ -16,7 +16,7 @@ ON_A_JUMPING_CLOCK = True
 
 
 class ScriptedActor:
-    """An actor that does at each life what the script says; the last line repeats. It is up before it begins."""
+    """An actor that does in each life the next step of the script; the last step repeats. It reports itself up before it begins."""
 
     def __init__(self, *script: Callable[[], Awaitable[None]], name: str = "scripted") -> None:
         self.name = name
@@ -146,7 +146,7 @@ async def test_failures_that_lie_far_apart_are_forgiven(log: CapturedLog) -> Non
 
 
 async def test_failures_outside_the_window_do_not_count(log: CapturedLog) -> None:
-    """Never healthy, but rarely failing: the window alone keeps it."""
+    """An actor that is never healthy but fails rarely: only the window keeps it running."""
 
     async def fail_after_half_a_minute() -> None:
         await trio.sleep(31)
@@ -254,7 +254,7 @@ async def test_cancellation_is_never_a_failure(log: CapturedLog) -> None:
 
 
 async def test_a_failure_on_the_way_out_is_told_but_neither_counted_nor_restarted(log: CapturedLog) -> None:
-    """The group holds a failure and a cancellation: the one is logged, the other goes its way."""
+    """The group holds a failure and a cancellation: the failure is logged, the cancellation is raised."""
 
     async def fail_when_cancelled() -> None:
         try:

@@ -13,8 +13,8 @@ _MOST_PAGES = 12
 
 @dataclass
 class SigningBrowser:
-    """Of somebody who knows their address and password, and allows applications what they ask for. `pages` are the paths of the forms that
-    they had to send.
+    """The browser of a person who knows address and password, and consents to every request. `pages` are the paths of the forms that the
+    person had to send.
     """
 
     client: httpx.Client
@@ -23,7 +23,7 @@ class SigningBrowser:
     pages: list[str] = field(default_factory=list)
 
     def arrive(self, address: str, at: str) -> str:
-        """Where the browser ends up that was sent to this address: the first one that begins with `at`."""
+        """Follows this address to the first address that begins with `at`, and returns that one."""
         self.pages.clear()
         answer = self.client.get(address)
         for _ in range(_MOST_PAGES):

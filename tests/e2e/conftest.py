@@ -24,7 +24,7 @@ class Installation:
 
     @property
     def owner_password(self) -> str:
-        """What the first start showed to the person who began it."""
+        """The password that the first start printed."""
         found = re.search(r"Password +(\S+)", self.printed)
         assert found is not None
         return found[1]
@@ -32,7 +32,7 @@ class Installation:
 
 @pytest.fixture(scope="session")
 def e2e_directory() -> Iterator[Path]:
-    # A place of our own: pytest's is closed to other users, and root's PostgreSQL runs as one.
+    # A directory of our own: pytest's is closed to other users, and PostgreSQL under root runs as another user.
     directory = Path(tempfile.mkdtemp(prefix="postern-e2e-"))
     yield directory
     remove(directory)

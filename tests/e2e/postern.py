@@ -1,4 +1,4 @@
-"""The product as its operators meet it: the `postern` command in processes of its own."""
+"""The product as its operators use it: the `postern` command in processes of its own."""
 
 import http.client
 import json
@@ -40,7 +40,7 @@ def environment(data_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def command(data_dir: Path, *arguments: str, given: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
-    """Any command but `serve`, to its end."""
+    """Runs a command other than `serve` to its end."""
     return subprocess.run(
         [*COMMAND, *arguments],
         env=environment(data_dir, settings),
@@ -54,7 +54,7 @@ def command(data_dir: Path, *arguments: str, given: str = "", **settings: str) -
 
 
 def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """What the condition came to, once it is true."""
+    """Waits until the condition's value is true, and returns the value."""
     deadline = time.monotonic() + patience
     while not (value := condition()):
         assert time.monotonic() < deadline, "waited too long"
@@ -183,7 +183,7 @@ class Postern:
         return pid
 
     def close(self) -> None:
-        """Everything that the test left running is stopped; an error in the log that it did not expect fails it."""
+        """Stops everything that the test left running. An unexpected error in the log fails the test."""
         if self._process is not None and self._process.poll() is None:
             for child in children(self.pid):
                 os.kill(child, signal.SIGKILL)
@@ -198,7 +198,7 @@ class Postern:
 
 
 def copy(source: Path, target: Path) -> Path:
-    """A data directory with its owners and modes, which PostgreSQL looks at."""
+    """Copies a data directory with its owners and modes, which PostgreSQL checks."""
     subprocess.run(["cp", "--archive", str(source), str(target)], check=True)
     return target
 

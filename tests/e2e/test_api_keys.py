@@ -23,7 +23,7 @@ CONNECTIONS = 24
 
 @dataclass
 class Firm:
-    """An organization of one, at a server of two processes."""
+    """An organization with one member, at a server of two processes."""
 
     server: Postern
     token: str
@@ -45,7 +45,7 @@ class Firm:
         return made
 
     def opens(self, key: dict[str, Any]) -> set[int]:
-        """What both processes answer to it."""
+        """The answers of both processes to the key."""
         statuses = Counter(
             self.server._request("GET", "/api/service/subscriptions", 10, {"X-Api-Key": key["key"]}).status for _ in range(CONNECTIONS)
         )

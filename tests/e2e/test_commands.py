@@ -25,7 +25,7 @@ def stopped(installation: Installation) -> Path:
 
 
 def test_commands_say_that_the_database_takes_no_writes(empty_database_url: str, tmp_path: Path) -> None:
-    """Where the alert of a server that is not ready sends somebody."""
+    """The alert about a server that is not ready tells operators to run these commands."""
     place = {"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": f"k:{'A' * 43}="}
     assert command(tmp_path, "migrate", **place).returncode == 0
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
@@ -221,7 +221,7 @@ def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_aga
 
 
 def test_encryption_keys_that_were_deleted_are_missed_and_not_replaced(running: Postern) -> None:
-    """Under a server that runs on them. Whoever looks for what is wrong must not make it worse."""
+    """The server is running on these keys. A command that looks for the fault must not make it worse."""
     file = running.data_dir / "encryption.keys"
     kept = file.read_bytes()
     file.unlink()
@@ -231,7 +231,7 @@ def test_encryption_keys_that_were_deleted_are_missed_and_not_replaced(running: 
             assert done.returncode == 1
             assert "encryption.keys are missing: put their backup there" in done.stdout + done.stderr
         assert not file.exists()
-        # Nor is another ring put in front of what it does not open.
+        # A key ring that does not belong to the database gets no new key either.
         file.write_text(f"other:{'A' * 43}=\n")
         for key in ("--encryption", "--signing"):
             done = command(running.data_dir, "keys", "rotate", key)

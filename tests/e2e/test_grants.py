@@ -1,4 +1,4 @@
-"""What the commands say to an operator whose database role may do too little or too much."""
+"""The commands' messages to an operator whose database role has too few or too many rights."""
 
 import re
 import subprocess
@@ -92,7 +92,7 @@ def test_grants_are_printed_and_applied_and_then_suffice(house: UngrantedDatabas
     status, found = house.doctor()
     assert (status, found["grants"]) == (0, ("ok", f"{house.app} reads and writes rows, and can only add to the audit log"))
     assert found["schema"][0] == found["clock"][0] == found["jobs"][0] == "ok"
-    # What is printed does the same.
+    # The printed statements have the same effect.
     house.run(f"drop owned by {house.app}")
     house.run(*[line for line in printed.stdout.split(";\n") if line], role=house.owner)
     assert house.doctor()[1]["grants"][0] == "ok"
@@ -110,7 +110,7 @@ def test_who_may_rewrite_the_audit_log_is_told(house: UngrantedDatabase) -> None
         f"revoke update, delete on audit_entries, audit_links from {house.app}", f"grant update (digest) on audit_links to {house.app}"
     )
     assert "may update audit_links, so it" in house.doctor()[1]["grants"][1]
-    # The owner can always: a warning, and no failure.
+    # The owner of the tables can always do this, so it is a warning, and no failure.
     status, found = house.doctor(role=house.owner)
     assert (status, found["grants"][0]) == (0, "warn")
     assert "owns the tables, so it can rewrite the audit log" in found["grants"][1]

@@ -1,4 +1,4 @@
-"""The guides run as they are written: their shell blocks, in one shell, against the real server."""
+"""The guides work as written: their shell blocks run in one shell, against the real server."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def blocks(guide: Path) -> list[str]:
 
 @contextmanager
 def served(name: str, installation: Installation, directory: Path, **settings: str) -> Iterator[Postern]:
-    """On a copy of the installation, and stopped in good order."""
+    """A server on a copy of the installation, stopped in good order afterwards."""
     server = Postern(copy(installation.data_dir, directory / name), settings={"POSTERN_BIND": f"127.0.0.1:{free_port()}", **settings})
     try:
         server.start()
@@ -39,7 +39,7 @@ def served(name: str, installation: Installation, directory: Path, **settings: s
 
 
 def paste(told: str, server: Postern, directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Into one shell; the first command that fails ends it."""
+    """Runs the blocks in one shell; the first command that fails ends the run."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-euc", told],
@@ -53,7 +53,7 @@ def paste(told: str, server: Postern, directory: Path, **variables: str) -> subp
 
 
 def follow(guide: Path, installation: Installation, directory: Path, **variables: str) -> tuple[str, str]:
-    """What the guide's blocks show, and what the server writes into its log meanwhile."""
+    """The output of the guide's blocks, and the server's log meanwhile."""
     with served(guide.stem, installation, directory) as server:
         # The last number told is that of the block that failed.
         told = "\n".join(f"echo --- block {number} >&2\n{block}" for number, block in enumerate(blocks(guide), 1))

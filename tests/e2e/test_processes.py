@@ -23,7 +23,7 @@ def test_two_serve_as_one(serve: Serve) -> None:
     assert [server.get("/health/live").status for _ in range(40)] == [200] * 40
     assert _answered_live(server) == 40
 
-    # One is killed: those who come meanwhile wait in the backlog, which the parent holds, and nobody notices.
+    # One process is killed. Clients that come meanwhile wait in the backlog, which the parent holds, and get their answers.
     os.kill(first, signal.SIGKILL)
     assert [server.get("/health/live").status for _ in range(30)] == [200] * 30
     until(lambda: len(children(server.pid)) == 2)
@@ -39,7 +39,7 @@ def test_two_serve_as_one(serve: Serve) -> None:
 
 
 def _answered_live(server: Postern) -> int:
-    """Counted over all processes that ever were, as a scrape of any of them shows."""
+    """The count over all processes, also ended ones, as a scrape of any process shows it."""
     page = server.get("/metrics").body.decode()
     counted = re.findall(r'^sso_http_request_duration_seconds_count\{.*route="/health/live".*\} (\d+)', page, re.MULTILINE)
     return sum(map(int, counted))

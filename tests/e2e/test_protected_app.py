@@ -1,4 +1,4 @@
-"""The guide to protecting an application runs as it is written, and a person signs in to what comes of it."""
+"""The guide to protecting an application works as written, and a person signs in to the resulting application."""
 
 import os
 import re

@@ -27,8 +27,8 @@ _PASSWORD: Final = "correct-horse-battery"
 
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
-    """The release before: the last tree that lacked the newest migration. Where the history does not reach so far back, or that tree
-    knows nothing of lagging behind or stands on other libraries, this tree without that migration.
+    """The release before: the last tree without the newest migration. If the history does not reach so far back, or if that tree has other
+    libraries or cannot lag behind the schema, this is the present tree without that migration.
     """
     tree = tmp_path / "before"
     tree.mkdir()
@@ -78,7 +78,7 @@ def settings(database_url: str) -> dict[str, str]:
 
 
 class Released(Postern):
-    """Behind one public address with others; its own is where it is bound to."""
+    """A server behind one public address with others. Tests call it at its own address."""
 
     @property
     def port(self) -> int:
@@ -118,7 +118,7 @@ def rollout(tmp_path: Path, settings: dict[str, str]) -> Iterator[Rollout]:
 
 @pytest.mark.parametrize("migrates", ["on", "off"])
 def test_a_process_of_the_release_before_starts_and_serves_beside_the_new_one(before: Path, rollout: Rollout, migrates: str) -> None:
-    """As a pod that restarts after the schema has gone ahead. What the one issues, the other takes."""
+    """As a pod that restarts after the schema was migrated. Each release accepts the other's tokens."""
     if shipped()[-1].needs is None:
         pytest.fail("the newest migration is breaking: docs/decisions/0022 says what a release with such a migration has to tell")
     new = rollout.start(ROOT)

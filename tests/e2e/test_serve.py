@@ -139,11 +139,11 @@ def test_a_database_elsewhere_may_go_away_and_come_back(e2e_directory: Path, ser
     settings = {"POSTERN_DATABASE_URL": elsewhere.application_url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_MAIL": "console"}
     server = serve(data_dir=e2e_directory / "unused", wait=False, **settings)
     try:
-        # It waits for a database that is late …
+        # The server waits for a database that is late …
         until(lambda: server.logged("database_awaited"))
         elsewhere.start()
         server.wait_until_ready()
-        # … and one that goes away costs what needs it, not the process.
+        # … and if the database goes away, only requests that need it fail, not the process.
         elsewhere.stop()
         until(lambda: server.get("/health/ready").status == 503)
         assert server.get("/health/live").status == 200

@@ -1,4 +1,4 @@
-"""`postern access`: what it prints, and what its exit status says. What it reads is tested with the relations in PostgreSQL."""
+"""`postern access`: its output and its exit status. Tests of the relations in PostgreSQL cover the data."""
 
 import argparse
 from datetime import UTC, datetime

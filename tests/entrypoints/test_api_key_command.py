@@ -1,4 +1,4 @@
-"""`postern api-key`: what it takes, what it does, and what it prints."""
+"""`postern api-key`: its arguments, its effects, and its output."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ def ask(emptied_database_url: str) -> Ask:
 
 @pytest.fixture
 def postern(emptied_database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Postern:
-    """`postern api-key` with these words, called by ada behind sudo, and what it prints."""
+    """Runs `postern api-key` with these arguments, as Ada under sudo. Returns the output."""
     monkeypatch.setenv("SUDO_USER", "ada")
     settings = read(
         {
@@ -90,7 +90,7 @@ async def test_a_key_is_revoked_by_how_it_begins_whosever_it_is(postern: Postern
     printed = await postern("revoke", "--prefix", "sk_bbbbbb")
     assert printed == "sk_bbbbbb (Back??[2Jend), a key of shop of acme, is deleted and refused from now on.\n"
     assert [row["prefix"] for row in ask("select prefix from api_keys order by 1")] == ["sk_aaaaaa", "sk_cccccc"]
-    # The organization finds it in its log, with who it was.
+    # The organization's log has the entry, with the operator's name.
     (entry,) = ask("select organization_id, actor_id, action, target_type, details from audit_log")
     (acme,) = ask("select id from organizations where slug = 'acme'")
     assert (entry["organization_id"], entry["actor_id"], entry["action"], entry["target_type"]) == (

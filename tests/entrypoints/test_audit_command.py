@@ -1,6 +1,4 @@
-"""`postern audit verify`: what it says, and what its exit status says. What it finds is shown in
-tests/adapters/postgres/record/test_audit_chains.py.
-"""
+"""`postern audit verify`: its output and its exit status. tests/adapters/postgres/record/test_audit_chains.py covers its findings."""
 
 import argparse
 import re
@@ -28,7 +26,7 @@ GONE = OrganizationId(UUID("01900000-0000-7000-8000-00000000000b"))
 
 @pytest.fixture
 def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
-    """Of an installation where something was done: in acme, in an organization that is gone, and on the platform."""
+    """The settings of an installation with audit entries: in acme, in a deleted organization, and on the platform."""
     with psycopg.connect(emptied_database_url) as connection:
         connection.execute(
             "insert into organizations (id, slug, name, status, created_at, updated_at) select %s, 'acme', 'Acme', 'active', now(), now()",

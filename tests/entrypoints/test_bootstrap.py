@@ -1,4 +1,4 @@
-"""What bootstrap makes of settings, and the sentences when it cannot."""
+"""Bootstrap turns settings into a Postern, or fails with a sentence."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_the_keys_of_an_installation_are_made_once_and_are_nobody_elses(tmp_path
 
 
 def test_keys_that_were_lost_are_missed_and_not_made_again(tmp_path: Path) -> None:
-    """New ones open nothing, and would be in the way of those that still do: a backup, or the ring of a server that runs."""
+    """New keys decrypt nothing, and would be in the way of the right ones: a backup, or the keys of a running server."""
     with pytest.raises(StartFailed, match=r"encryption\.keys are missing: put their backup there"):
         configured.key_ring(_settings(tmp_path))
     assert not list(tmp_path.iterdir())

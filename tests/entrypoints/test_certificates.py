@@ -99,7 +99,7 @@ def test_a_key_with_a_passphrase_is_refused_instead_of_asked_about(made: Certifi
     ],
 )
 def test_the_doctor_says_until_when_it_is_valid(begins: int, ends: int, verdict: Verdict, said: str, tmp_path: Path) -> None:
-    """The start takes one that has ended, too; but then no client comes in."""
+    """The server starts with an expired certificate, too, but then no client can connect."""
     now = datetime.now(UTC)
     certificate, key = self_signed(tmp_path, now + timedelta(days=begins), now + timedelta(days=ends))
     found = _certificate(read({"POSTERN_TLS_CERTIFICATE": str(certificate), "POSTERN_TLS_KEY": str(key)}))

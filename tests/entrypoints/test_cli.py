@@ -1,4 +1,4 @@
-"""The command line's own decisions. What the commands do is shown end to end, in tests/e2e/test_commands.py."""
+"""The command line's own decisions. tests/e2e/test_commands.py covers the commands end to end."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""What the doctor finds without a database, or without enough of something."""
+"""The doctor's findings without a database, or without enough of a resource."""
 
 import socket
 from pathlib import Path
@@ -20,7 +20,7 @@ def on(url: str) -> Settings:
 
 
 async def test_a_database_that_is_away_or_says_nothing_is_not_waited_for() -> None:
-    """Although a server would wait for half a minute, with these settings."""
+    """A server would wait for half a minute with these settings; the doctor does not."""
     with pytest.raises(StartFailed, match=r"The database cannot be reached: .*refused"):
         await require_answer(on("postgresql://me@127.0.0.1:1/postern"), 20)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(StartFailed, match=r"no answer within 0\.2 s"):
@@ -39,7 +39,7 @@ def test_the_doctor_says_at_once_that_the_database_is_away(tmp_path: Path) -> No
             POSTERN_DATABASE_URL=f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/postern",
             POSTERN_ENCRYPTION_KEYS=KEY,
         )
-        # Once, for a second. A server would go on for thirty.
+        # The doctor tries once, for a second. A server would go on for thirty.
         silent.setblocking(False)
         silent.accept()[0].close()
         with pytest.raises(BlockingIOError):

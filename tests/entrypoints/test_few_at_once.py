@@ -1,4 +1,4 @@
-"""Who waits for a place."""
+"""Callers that wait for a place."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""What a start tells the person who began it."""
+"""The text that a start prints for the person who started it."""
 
 import io
 import re

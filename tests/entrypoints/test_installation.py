@@ -1,4 +1,4 @@
-"""What an installation says when its database cannot be used."""
+"""The messages of an installation whose database cannot be used."""
 
 import os
 import time
@@ -33,7 +33,7 @@ async def test_a_malformed_database_url_is_refused_without_being_quoted(url: str
 
 
 async def test_a_start_that_has_made_nothing_yet_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: CapturedLog) -> None:
-    """As root it makes a system user first, which may take long."""
+    """As root, the first start makes a system user first, which may take long."""
 
     def start(_server: EmbeddedPostgres) -> None:
         time.sleep(0.2)
@@ -49,7 +49,7 @@ async def test_a_start_that_has_made_nothing_yet_is_waited_for(tmp_path: Path, m
 
 @pytest.fixture
 def closed() -> Iterator[Path]:
-    """A directory that only its owner may look into, in one that others pass through."""
+    """A directory that only its owner may read, in a directory that others may pass through."""
     with open_directory() as around:
         around.chmod(0o711)
         directory = around / "closed"
@@ -62,7 +62,7 @@ def closed() -> Iterator[Path]:
 
 @contextmanager
 def another_user(closed: Path) -> Iterator[None]:
-    """Root may look everywhere. For anybody else a directory of mode 0 is enough."""
+    """Makes the test run as a user who may not read the directory. Root may read everything; for others mode 0 is enough."""
     closed.chmod(0)
     root = os.geteuid() == 0
     if root:
@@ -75,7 +75,7 @@ def another_user(closed: Path) -> Iterator[None]:
 
 
 def test_a_data_directory_of_somebody_else_is_called_that(closed: Path) -> None:
-    """Where only its owner may look, nobody else can tell whether anything is there: neither "none" nor a stack helps."""
+    """Another user cannot tell whether an installation is there, so neither "There is none" nor a stack trace would help."""
     settings = read({"POSTERN_DATA_DIR": str(closed)})
     with another_user(closed), pytest.raises(StartFailed, match=r"Permission denied .+; run this as the user who runs Postern"):
         require_installation(settings)

@@ -244,7 +244,7 @@ def test_a_log_that_was_configured_in_another_way_gets_the_line_of_a_request_too
 
 
 class _Odd:
-    """What says nothing of itself, or only halves of characters."""
+    """An object whose repr fails, or contains only halves of characters."""
 
     def __init__(self, says: str | None) -> None:
         self._says = says

@@ -1,4 +1,4 @@
-"""`postern organization`: what it takes, what it prints, what it does, and what is on record of it."""
+"""`postern organization`: its arguments, its output, its effects, and its audit entries."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -158,7 +158,7 @@ def rows(emptied_database_url: str) -> Rows:
 
 @pytest.fixture
 def postern(emptied_database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Postern:
-    """`postern organization` with these words, and what it prints."""
+    """Runs `postern organization` with these arguments. Returns the output."""
     monkeypatch.setenv("SUDO_USER", "grace")
     settings = read(
         {

@@ -1,4 +1,4 @@
-"""Rounds of the event loop stay short: of many requests that come at once, a few begin in each, and probes are not kept waiting."""
+"""Rounds of the event loop stay short: of many requests that come at once, only a few begin in each round, and probes do not wait."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -25,7 +25,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 async def in_each_round(lasting: float, monkeypatch: pytest.MonkeyPatch) -> Sequence[Sequence[int]]:
-    """Who of a line goes on in each round, if each round seems to last this many seconds."""
+    """The waiting callers that go on in each round, if each round seems to last this many seconds."""
     clock = count(0.0, lasting)
     monkeypatch.setattr(rounds_of_the_loop, "perf_counter", lambda: next(clock))
     rounds, in_each = Rounds(), dict[float, list[int]]()
@@ -108,7 +108,7 @@ async def test_nobody_waits_where_nobody_calls() -> None:
         await trio.testing.wait_all_tasks_blocked()
         async with trio.open_nursery() as server:
             server.start_soon(rounds.run)
-            # It ends with most of them in line.
+            # The server ends while most callers wait.
             server.cancel_scope.cancel()
     assert not rounds.is_full()
     with trio.testing.assert_no_checkpoints():

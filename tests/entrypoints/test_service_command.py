@@ -1,4 +1,4 @@
-"""`postern service`: what it takes, and what it prints."""
+"""`postern service`: its arguments and its output."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -109,7 +109,7 @@ def change(emptied_database_url: str) -> Change:
 
 @pytest.fixture
 def postern(emptied_database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Postern:
-    """`postern service` with these words, and what it prints."""
+    """Runs `postern service` with these arguments. Returns the output."""
     settings = read(
         {
             "POSTERN_DATABASE_URL": emptied_database_url,

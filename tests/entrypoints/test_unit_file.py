@@ -1,4 +1,4 @@
-"""The systemd unit says what the program does."""
+"""The systemd unit agrees with the program."""
 
 import subprocess
 import sys

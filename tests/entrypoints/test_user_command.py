@@ -1,6 +1,4 @@
-"""`postern user`: what it prints. What it does is shown in
-tests/usecases/platform/test_account_administration.py and tests/e2e/test_commands.py.
-"""
+"""`postern user`: its output. tests/usecases/platform/test_account_administration.py and tests/e2e/test_commands.py cover its effects."""
 
 import getpass
 import os

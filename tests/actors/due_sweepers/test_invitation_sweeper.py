@@ -1,4 +1,4 @@
-"""The invitation sweeper: everything due is closed, in small batches, with everything on record, and in nobody's way."""
+"""The invitation sweeper closes everything due, in small batches, with an audit entry each, and blocks no request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ FILL = """
 
 
 def invitations_on(store: Store) -> Invitations:
-    """As the sweeper needs them: it takes nobody in."""
+    """The use case as the sweeper needs it, without the parts that admit people."""
     return Invitations(
         store.unit_of_work,
         InvitationRows(Statements(store.pool)),
@@ -90,7 +90,7 @@ async def test_no_transaction_closes_more_than_a_batch(store: Store) -> None:
 
 
 async def test_it_waits_for_nobody_and_nobody_for_it(store: Store) -> None:
-    """What somebody is just answering is passed over; the rest is done."""
+    """The sweeper skips an invitation that somebody is just answering, and closes the rest."""
     await store.query(FILL.format(due=10, each=10))
     held, done = trio.Event(), trio.Event()
 

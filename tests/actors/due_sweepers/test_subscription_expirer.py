@@ -1,4 +1,4 @@
-"""The subscription expirer on the real store: what it records, what it tells, and what it leaves alone."""
+"""The subscription expirer on the real store: its audit entries, its events, and the rows that it leaves alone."""
 
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from tests.patience import PATIENCE
 
 
 class Shop:
-    """A service with its users and what they are subscribed to."""
+    """A service with its users and their subscriptions."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -127,7 +127,7 @@ async def test_many_go_in_batches_and_each_once_with_several_processes(shop: Sho
     told = await shop.events()
     assert len(told) == len({event["target_id"] for event in told}) == 430
     assert sum(counted[3] for counted in await shop.counts()) == 430
-    # Two that met at the same plans would have been a deadlock, which is an outage to the actor.
+    # Two expirers that lock the same plans in different orders would deadlock, which the actor takes for an outage.
     assert log.events("actor_waits") == []
 
 

@@ -16,7 +16,7 @@ BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 class DueSubscriptions:
-    """So many that are due, in place of the use case and its database. Each batch takes a tenth of a second."""
+    """Stands for the use case and its database: this many subscriptions are due. Each batch takes a tenth of a second."""
 
     def __init__(self, number: int, *, away_until: float = 0.0) -> None:
         self.left = number
@@ -51,7 +51,7 @@ async def test_batches_follow_at_half_speed_each_from_where_the_last_one_ended(l
     async with at_work(due):
         await trio.sleep(5)
     assert due.left == 0
-    # As long a breath as the batch took.
+    # The pause is as long as the batch took.
     assert pauses(due) == [0.2, 0.2]
     assert [since for _, since in due.asked] == [None, BEGAN + timedelta(seconds=10), BEGAN + timedelta(seconds=20)]
     assert [entry["subscriptions"] for entry in log.events("subscriptions_expired")] == [25]

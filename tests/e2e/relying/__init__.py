@@ -1,3 +1,3 @@
-"""Relying parties that others wrote sign people in at the real server, each told no more than the issuer and what a member of the
+"""Relying parties by other authors sign people in at the real server. Each knows only the issuer and the data that a member of the
 organization sees of the service.
 """

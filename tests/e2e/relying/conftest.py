@@ -15,7 +15,7 @@ from tests.e2e.browser import SigningBrowser, browser
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
 
-# Nobody is there: the person's browser stops before it.
+# Nothing listens at this address, since the browser stops before it.
 CALLBACK = "https://app.example/callback"
 SIGNED_OUT = "https://app.example/signed-out"
 SERVICES = "/api/organizations/acme/services"
@@ -24,7 +24,7 @@ EMAIL, PASSWORD = "ada@example.org", "three wet matches"
 
 @dataclass(frozen=True, slots=True)
 class ShownApplication:
-    """What a member of the organization sees of a service, and gives to its developers."""
+    """The data of a service that a member of the organization sees, and gives to the service's developers."""
 
     client_id: str
     secret: str = ""

@@ -1,4 +1,6 @@
-"""A conformance tester of others, told what our schema can only say in words. To import it takes seconds: not while tests are collected."""
+"""Another author's conformance tester, with the rules that our schema can only describe in words. Its import takes seconds, so tests import
+this module only when they run.
+"""
 
 import uuid
 from typing import Any
@@ -26,7 +28,7 @@ class OverTheWire(BaseSyncSCIMClient):
 
 
 def checked(scim: httpx.Client) -> tuple[list[CheckResult], int]:
-    """What it found fault with, and how often it found none."""
+    """The faults that the tester found, and the number of checks without fault."""
     original = filling.generate_random_value
 
     def with_addresses(context: Any, path: Any, mutability: Any = None, required: Any = None) -> Any:

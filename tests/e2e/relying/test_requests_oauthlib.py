@@ -1,4 +1,4 @@
-"""requests-oauthlib as the client, joserfc as what verifies its tokens."""
+"""requests-oauthlib as the client; joserfc verifies the tokens."""
 
 import time
 from base64 import urlsafe_b64encode
@@ -25,7 +25,7 @@ ALLOWED_WITHIN = 10  # seconds of a clock
 
 @pytest.fixture(autouse=True)
 def _on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What its documentation tells developers to set where there is no https.
+    # The library's documentation tells developers to set this variable for plain HTTP.
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
 
 
@@ -57,7 +57,7 @@ class Rely:
         return cast("Mapping[str, Any]", self.session.token)
 
     def proof(self, endpoint: str) -> dict[str, Any]:
-        """What proves the client, as arguments of `fetch_token`."""
+        """The client's credentials, as arguments of `fetch_token`."""
         one = self.application
         if self.by == "client_secret_basic":
             return {"client_secret": one.secret}
@@ -77,7 +77,7 @@ class Rely:
         return {"client_assertion_type": JWT_BEARER, "client_assertion": assertion}
 
     def post(self, endpoint: str, fields: Mapping[str, str]) -> requests.Response:
-        """By an endpoint's name, with what proves the client."""
+        """Posts to the endpoint of this name, with the client's credentials."""
         address = self.metadata[endpoint]
         if self.by == "client_secret_basic":
             auth = HTTPBasicAuth(self.application.client_id, self.application.secret)

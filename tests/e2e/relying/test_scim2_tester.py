@@ -1,4 +1,4 @@
-"""The SCIM endpoints of a running Postern, as a conformance tester of others sees them."""
+"""The SCIM endpoints of a running Postern, checked by another author's conformance tester."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -54,7 +54,7 @@ def asked(counter: Counter) -> list[str]:
 
 
 async def test_what_was_sold_before_comes_along_with_the_daily_look(counter: Counter) -> None:
-    """This also holds for subscriptions whose events were refused once, as an earlier release refused them all."""
+    """Holds also for subscriptions whose events were refused once, as an earlier release refused them all."""
     counter.people.change("delete from billing_customers")
     ada = counter.people.add()
     sold = counter.provider.subscribe("cus_before", "price_pro", counter.metadata(ada))

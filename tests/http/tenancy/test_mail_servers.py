@@ -211,7 +211,7 @@ async def test_invitations_go_through_it_and_account_mails_do_not(house: MailSer
 
 
 async def test_without_one_the_installations_does_the_work(house: MailServerScene, server: MailServer, postern: Postern) -> None:
-    """This holds even if a server is set up before the mail leaves, since the link in the mail proves the person."""
+    """Holds even if a server is set up before the mail leaves, since the link in the mail proves the person."""
     await house.invite()
     await house.set(server.port)
     assert {row["kind"] for row in house.people.rows("select kind from jobs where kind in ('mail', 'mail.organization')")} == {MAIL_JOB}

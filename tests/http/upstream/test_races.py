@@ -51,7 +51,7 @@ def meanwhile(house: UpstreamScene, then: Callable[[], None], *, always: bool = 
 
 
 def looking_meanwhile(house: UpstreamScene, then: Callable[[], None]) -> None:
-    """Like `looking`, for a person who connects an identity."""
+    """Like `meanwhile`, for a person who connects an identity."""
     use_case: Any = house.postern.identity.identities
     put(use_case, upstream=Meanwhile(use_case.upstream, then))
 

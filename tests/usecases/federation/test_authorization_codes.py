@@ -1,4 +1,4 @@
-"""Redeeming a code that others redeem at the same moment."""
+"""A code that other requests redeem at the same moment."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -51,7 +51,7 @@ CLAIM = claim_of(REQUEST, SHOP.client, is_public=False)
 
 @dataclass
 class Answering:
-    """Answers as it is told, and then with the last answer."""
+    """Gives these answers in turn, and then repeats the last one."""
 
     answers: list[Redemption]
     client: RegisteredClient | None = PHONE.registered

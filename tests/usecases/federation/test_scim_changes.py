@@ -1,4 +1,4 @@
-"""Changes of directories: one of an organization's is under way, and those that wait hold no unit of work."""
+"""Changes of directories: one change of an organization runs at a time, and waiting changes hold no unit of work."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

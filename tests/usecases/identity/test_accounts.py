@@ -1,4 +1,4 @@
-"""What other use cases build on, and what can happen only between two steps of one."""
+"""The parts of accounts that other use cases build on, and changes between two steps of a use case."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -131,7 +131,7 @@ async def test_where_changes_are_immediate_the_new_address_is_in_force_at_once(e
 
 
 class TestBetweenTwoSteps:
-    """Each of these needs somebody else to be quicker, between the look at a thing and the change of it."""
+    """In each test another request changes a thing between the look at it and its change."""
 
     async def test_an_account_that_goes_away(self, postern: Postern, ada: UserId) -> None:
         await rows(postern, "update users set deactivated_at = now() returning id")
@@ -149,7 +149,7 @@ class TestBetweenTwoSteps:
         await rows(postern, "update users set pending_email = null returning id")
         with pytest.raises(LinkRefused):
             await postern.identity.accounts.prove_address(Token(str(link["text"]).partition("token=")[2].split()[0]), SYSTEM)
-        # Nothing of it happened: the link is as it was.
+        # Nothing has changed: the link still works.
         assert await rows(postern, "select from mailed_tokens where purpose = 'change_email' and used_at is null")
 
     async def test_a_link_that_is_used_while_the_password_is_hashed(
@@ -200,7 +200,7 @@ class TestBetweenLookAndProof:
         await rows(postern, "update users set email_verified_at = null returning id")
         with pytest.raises(LinkRefused, match="used"):
             await postern.identity.address_proofs.prove_with_new_password(link, NEW, SYSTEM)
-        # Nothing of it happened: whoever has proved it keeps their password.
+        # Nothing has changed: the person who has proved the address keeps the password.
         assert (await rows(postern, "select password_changed_at from users")) == [{"password_changed_at": None}]
         assert await rows(postern, "select from mailed_tokens where used_at is null")
         with pytest.raises(LinkRefused, match="used"):
@@ -215,7 +215,7 @@ class TestBetweenLookAndProof:
         with pytest.raises(LinkRefused):
             await postern.identity.address_proofs.prove_with_new_password(link, NEW, SYSTEM)
         assert await self._untouched(postern)
-        # Whom the platform has deactivated does not come back by registering anew.
+        # A person whom the platform has deactivated does not come back by a new registration.
         await postern.identity.address_proofs.refuse(link, SYSTEM)
         assert await rows(postern, "select password_hash, deactivated_at is null as active from users") == [
             {"password_hash": None, "active": False}

@@ -1,4 +1,4 @@
-"""A sign-in's device, from what a request tells to what its client keeps; and what its owner does with it later."""
+"""A sign-in's device, from the request's headers to the client's token, and the owner's later changes."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -207,7 +207,7 @@ async def test_a_trusted_device_may_skip_the_second_factor_for_its_time(
     ada = await house.person()
     if organization_days is not None:
         await house.join(ada, organization_days)
-        # The strictest counts, of those that are active.
+        # The strictest rule of the active organizations counts.
         await house.join(ada, 90)
         await house.join(ada, 1, status="suspended")
     first, _ = await house.sign_in(ada, trust=True)
@@ -316,7 +316,7 @@ async def test_a_device_gets_the_name_that_its_owner_gives(house: DeviceScene) -
     renamed = await house.devices.rename(user_of(ada), remembered.device, "  Laptop ", ada)
     assert (renamed.name, renamed.updated_at) == ("Laptop", house.clock.at)
     assert await house.devices.get(user_of(ada), remembered.device) == renamed
-    # Said again, it changes nothing and says nothing.
+    # A repeated request changes nothing, and sends no event.
     house.clock.at = NOW + timedelta(hours=2)
     assert await house.devices.rename(user_of(ada), remembered.device, "Laptop", ada) == renamed
     assert await house.audited() == [

@@ -1,4 +1,6 @@
-"""The second factor, step by step and in every wrong order: what lets a person in, what is recorded of it, and what ends with it."""
+"""The second factor, step by step and in every wrong order: the codes that let a person in, the records, and the access that
+ends with it.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +47,7 @@ CROWD = 50
 
 
 class NamesOnly:
-    """The wording of mails has tests of its own."""
+    """Texts that are only names. Other tests cover the wording of mails."""
 
     def mail(
         self, name: str, to: str, *, account: UserId | None, branding: Branding = POSTERN, **values: str | bool | datetime | None
@@ -128,7 +130,7 @@ class MfaScene:
         return pyotp.TOTP(self.secrets[caller.user]).at(self.clock.at + steps * STEP)
 
     async def enable(self, caller: Caller) -> Sequence[str]:
-        """One step is used up by it; the next begins."""
+        """Enables the second factor, which uses one step up; the next step begins."""
         await self.set_up(caller)
         codes = await self.mfa.enable(caller, acting(caller), self.code(caller))
         self.clock.at += STEP
@@ -497,7 +499,7 @@ async def test_without_mfa_there_are_no_backup_codes_to_renew(bench: MfaScene, p
 
 
 async def in_crowd(bench: MfaScene, user: UserId, code: str) -> list[MfaMethod | None]:
-    """What each of a crowd at once gets that comes with the same code. Those that the limit sends away get nothing."""
+    """The results of many simultaneous requests with the same code. Requests that the limit refuses have no result."""
     results: list[MfaMethod | None] = []
 
     async def one() -> None:
@@ -595,7 +597,7 @@ async def test_a_dump_of_the_database_holds_no_usable_secret(bench: MfaScene, lo
     for hidden in (secret, *codes, *(code.replace("-", "") for code in codes)):
         assert hidden not in dump
         log.remember(hidden)
-    # Sealed for this person's row: in another's it is nothing.
+    # The secret is sealed for this person's row, and cannot be opened in another row.
     with pytest.raises(CannotOpen):
         AesGcmKeyRing([KEY]).open(sealed, f"mfa_secrets.sealed_secret:{bench.ids.new()}")
     assert AesGcmKeyRing([KEY]).open(sealed, f"mfa_secrets.sealed_secret:{ada.user}") == secret.encode()

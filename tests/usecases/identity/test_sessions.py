@@ -1,4 +1,4 @@
-"""Sessions in unlikely situations: contended for ever, nobody signed in."""
+"""Sessions in unlikely situations: endless contention, and nobody signed in."""
 
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -25,7 +25,7 @@ SESSION = Session(SessionId(UUID(int=1)), UserId(UUID(int=2)), NOW, NOW, NOW + t
 
 
 class Contended:
-    """A token that others rotate and roll back for ever; and the key that it would be exchanged with."""
+    """A token that other requests rotate and roll back for ever, and the key for its exchange."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""What an operator does to an account: what ends with it, what stays, what is recorded."""
+"""An operator's acts on an account: the access that ends, the access that stays, and the audit entries."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -29,7 +29,7 @@ OPERATOR = "grace"
 
 
 class AdministrationScene:
-    """Services, and the tables past them."""
+    """The use cases, and direct access to the tables."""
 
     def __init__(self, postern: Postern, url: str) -> None:
         self.postern = postern
@@ -50,7 +50,7 @@ class AdministrationScene:
         return value
 
     def add(self, email: str, *, owner: bool = False) -> Any:
-        """With a password, a session, a trusted device and an unused link."""
+        """Adds a person with a password, a session, a trusted device and an unused link."""
         user = self.postern.foundation.ids.new()
         now = self.postern.foundation.clock.now()
         self.rows(
@@ -98,7 +98,7 @@ class AdministrationScene:
         self.rows("insert into backup_codes (user_id, digest, used_at) values (%s, 'a', null), (%s, 'b', now())", user, user)
 
     def add_ways_in(self, user: Any, *, second_factor: bool = False) -> None:
-        """Two passkeys and two connected accounts, and what is under way: a sign-in that waits for its code, and an approved device."""
+        """Adds two passkeys, two connected identities, a sign-in that waits for its code, and an approved device."""
         for number in range(2):
             self.rows(
                 "insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible,"
@@ -128,7 +128,7 @@ class AdministrationScene:
             self.rows("insert into backup_codes (user_id, digest) values (%s, 'a')", user)
 
     def add_credentials(self, user: Any) -> None:
-        """In acme: one of each kind that works, and an API key and a SCIM token that have expired."""
+        """Adds one valid credential of each kind in acme, and an expired API key and SCIM token."""
         service = self.postern.foundation.ids.new()
         self.rows(
             "insert into services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)"
@@ -159,7 +159,7 @@ class AdministrationScene:
         )
 
     def has_access(self, user: Any) -> dict[str, int]:
-        """What would still let somebody in."""
+        """Whether something would still let somebody in."""
         row: dict[str, int]
         (row,) = self.rows(
             "select (select count(*) from sessions where user_id = %s and revoked_at is null) as sessions,"
@@ -172,7 +172,7 @@ class AdministrationScene:
         return row
 
     def ways_in(self, user: Any) -> dict[str, int]:
-        """What else would, but for a password."""
+        """The other ways to sign in, without the password."""
         row: dict[str, int]
         (row,) = self.rows(
             "select (select count(*) from passkeys where user_id = %s) as passkeys,"
@@ -385,7 +385,7 @@ async def test_a_reset_leaves_nobody_in_and_mails_a_link_that_sets_a_password(in
     assert installation.value("select password_hash is null and pending_email is null from users where id = %s", user)
     assert installation.has_access(user) == {"sessions": 0, "trusted": 0, "links": 1}
     assert installation.ways_in(user) == {"passkeys": 0, "identities": 0, "codes": 2, "unfinished": 0}
-    # It lets nobody in by itself, and the owner may need it.
+    # A second factor alone lets nobody in, and the owner may need it.
     assert installation.value("select enabled_at is not null from mfa_secrets where user_id = %s", user)
     assert reset.second_factor_since is not None
     assert installation.has_access(other) == {"sessions": 1, "trusted": 1, "links": 1}
@@ -467,7 +467,7 @@ async def test_people_who_sign_in_at_a_provider_get_no_link(
 
 
 async def test_a_deactivated_account_loses_the_same_and_gets_no_link(installation: AdministrationScene, log: CapturedLog) -> None:
-    """An operator who has locked it first need not open it to whoever broke in."""
+    """An operator who has deactivated the account first need not activate it for the intruder."""
     user = installation.add("Ada@example.org")
     installation.add_ways_in(user)
     await installation.administration.deactivate(ADA, OPERATOR)

@@ -1,4 +1,4 @@
-"""The audit log: which chain a name stands for, and what an organization's deletion leaves of it."""
+"""The audit log: the chain that a name stands for, and the entries that an organization's deletion leaves."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -71,7 +71,7 @@ async def test_a_deleted_organization_is_known_by_what_is_left(postern: Postern,
     async with postern.foundation.unit_of_work() as uow:
         await uow.record(Event("role.created", SYSTEM, Target("role", "1"), gone))
         await uow.commit()
-    # On its way into the chain, in it, and out of it, as somebody may have taken it.
+    # An entry before its link, a linked entry, and an entry that somebody has taken out of the chain.
     assert await postern.record.audit.chain_of(str(gone)) == gone
     await postern.record.audit.link()
     assert await postern.record.audit.chain_of(str(gone)) == gone
