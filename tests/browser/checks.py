@@ -1,4 +1,4 @@
-"""What every page has to stand: axe-core, its policy, a keyboard alone, a narrow window."""
+"""Checks that every page must pass: axe-core, its policy, use by keyboard alone, a narrow window."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.page import Page
 
-# `make` puts the package that carries axe-core there, and nothing else of what it would bring.
+# `make` puts the package that contains axe-core there, without the package's dependencies.
 AXE: Final = Path(sys.prefix) / "axe" / "axe_playwright_python" / "axe.min.js"
 _RULES: Final[Mapping[str, Any]] = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -28,12 +28,12 @@ def _axe() -> str:
 
 
 async def findings(page: Page) -> Sequence[str]:
-    """What axe-core finds on the page. What it cannot decide counts, too."""
+    """The findings of axe-core on the page. Undecided checks count, too."""
     return await _findings(page, _RULES)
 
 
 async def contrast_findings(page: Page) -> Sequence[str]:
-    """Only whether all texts can be read: for the same page in another light."""
+    """Only the findings about contrast, for the same page in another colour scheme."""
     return await _findings(page, {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations", "incomplete"]})
 
 
@@ -56,7 +56,7 @@ def _told(rule: dict[str, Any], node: dict[str, Any]) -> str:
 
 
 async def require_sound(page: Page) -> None:
-    """Everything that can be said about a page without knowing what it is for."""
+    """Runs all checks that need no knowledge of the page's purpose."""
     assert list(await findings(page)) == []
     assert list(page.violations) == []
     assert await page.overflow() == 0, "the page is wider than its window"
@@ -67,12 +67,12 @@ async def require_sound(page: Page) -> None:
 
 
 async def require_keyboard(page: Page) -> Sequence[str]:
-    """Tab leads through everything that can be used, in the order of the page; each can be seen to have the focus, and none holds it."""
+    """Tab leads through all controls in the order of the page. Each control shows its focus, and none keeps the focus."""
     wanted = await page._probe("reachable")
     await page._probe("fromTheTop")
     reached: list[str] = []
     begun = False
-    # The groups of radio buttons come on top of what is wanted.
+    # Each group of radio buttons adds a stop to the expected ones.
     for _ in range(len(wanted) + 20):
         await page.press("Tab")
         standing = await page._probe("standing")
@@ -91,7 +91,7 @@ async def require_keyboard(page: Page) -> Sequence[str]:
 
 
 async def tab_to(page: Page, name: str) -> None:
-    """As a person without a mouse gets there."""
+    """Moves the focus there by keys, as a person without a mouse does."""
     passed: list[str] = []
     while await page.focused() != name:
         assert len(passed) < 60, f"{name} is not among what the keyboard reaches: {passed}"
@@ -100,7 +100,7 @@ async def tab_to(page: Page, name: str) -> None:
 
 
 async def enter(page: Page, values: Mapping[str, str]) -> None:
-    """Fill in a form and send it as people do who use no mouse: Tab from field to field, and Enter in the last one."""
+    """Fills in a form and sends it as people without a mouse do: Tab from field to field, and Enter in the last one."""
     for label, value in values.items():
         await tab_to(page, label)
         await page.fill(label, value)

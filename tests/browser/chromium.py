@@ -17,7 +17,7 @@ import trio
 
 from tests.patience import PATIENCE
 
-# The one without windows needs half the time of the other.
+# The build without windows needs half the time of the other.
 PROGRAMS: Final = ("chromium-headless-shell", "chromium")
 
 Hear = Callable[[str, Mapping[str, Any]], None]
@@ -25,11 +25,11 @@ Hear = Callable[[str, Mapping[str, Any]], None]
 
 _FLAGS: Final = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage"),
-    # Nothing but the pages under test is asked for anything.
+    # These switches keep Chromium from requesting anything but the pages under test.
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps", "--no-pings"),
     *("--disable-features=BackForwardCache,Translate,OptimizationHints,MediaRouter,PasswordLeakDetection", "--disable-extensions"),
     *("--ignore-certificate-errors", "--force-color-profile=srgb", "--font-render-hinting=none", "--lang=en"),
-    # Of what axe-core brings, little is run: only that is compiled, and kept.
+    # Little of axe-core's code is run, so only that part is compiled and kept.
     "--js-flags=--max-lazy --no-flush-bytecode",
     "--remote-debugging-pipe",
 )
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 class Chromium:
-    """One process. `attached` is entered once for each test, in the event loop of that test."""
+    """One process of Chromium. Each test enters `attached` once, in its own event loop."""
 
     def __init__(self, process: int, heard: int, told: int) -> None:
         self.kept_target: str | None = None
@@ -106,7 +106,7 @@ class Chromium:
 
     def _take(self, message: Mapping[str, Any]) -> None:
         if "id" in message:
-            # An earlier test may have left before its answer came.
+            # An earlier test may have ended before the answer to its command came.
             if message["id"] in self._answers:
                 arrived, answers = self._answers[message["id"]]
                 answers.append(message)
@@ -126,7 +126,7 @@ def installed() -> str | None:
 
 
 def _pipe() -> tuple[int, int]:
-    """Away from the low numbers, which are given out again."""
+    """A pipe whose file descriptors have no low numbers, since low numbers are used again."""
     made = os.pipe()
     moved = tuple(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 10) for one in made)
     for one in made:
@@ -142,8 +142,8 @@ def _found(at: str) -> str:
 
 @contextmanager
 def started(program: str, directory: Path, *, examples_at: str) -> Iterator[Chromium]:
-    """`examples_at` is the host and port where names are found that are kept for examples. No other name is found at all, since Chromium
-    itself asks for some.
+    """Starts Chromium. Names that are reserved for examples lead to the host and port `examples_at`. No other name can be resolved, since
+    Chromium itself would request some.
     """
     arguments = [program, *_FLAGS, _found(examples_at), f"--user-data-dir={directory}"]
     with ExitStack() as theirs:

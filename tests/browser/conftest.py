@@ -1,6 +1,5 @@
-"""Chromium and a server for it: one browser for each worker, one context for each test. Names that are kept for examples
-lead to the server of the test, which answers as Postern under its base URL and as an empty page under every other: so each flow can be
-followed to its end.
+"""Chromium and its server: one browser for each worker, one context for each test. Names that are reserved for examples lead to the test's
+server, which answers as Postern under its base URL and with an empty page under every other, so that tests can follow each flow to its end.
 """
 
 import os
@@ -50,7 +49,7 @@ async def chromium(browser_process: Chromium) -> AsyncIterator[Chromium]:
 
 @dataclass
 class Site:
-    """Postern under its base URL; and everything else there is, as empty pages."""
+    """Postern under its base URL, and empty pages under all other addresses."""
 
     application: Any
     visits: list[str] = field(default_factory=list)
@@ -93,7 +92,7 @@ async def site(postern: Postern, certificate: Certificate) -> AsyncIterator[Site
 
 @pytest.fixture(params=["with_scripts", "without_scripts"])
 async def page(request: pytest.FixtureRequest, site: Site, chromium: Chromium) -> AsyncIterator[Page]:  # noqa: ARG001 - it must run
-    """A page with scripts, and one without: a test that takes this runs twice, and must do the same in both."""
+    """A page with scripts, then one without: a test with this fixture runs twice, and must pass in both."""
     async with new_page(chromium, BASE_URL, scripts=request.param == "with_scripts") as opened:
         yield opened
         assert opened.violations == []
@@ -101,7 +100,7 @@ async def page(request: pytest.FixtureRequest, site: Site, chromium: Chromium) -
 
 @pytest.fixture
 async def scripted_page(site: Site, chromium: Chromium) -> AsyncIterator[Page]:  # noqa: ARG001 - it must run
-    """A page with scripts, for what they add."""
+    """A page with scripts, for tests of the scripts."""
     async with new_page(chromium, BASE_URL, scripts=True) as opened:
         yield opened
         assert opened.violations == []
@@ -109,7 +108,7 @@ async def scripted_page(site: Site, chromium: Chromium) -> AsyncIterator[Page]: 
 
 @pytest.fixture
 async def plain_page(site: Site, chromium: Chromium) -> AsyncIterator[Page]:  # noqa: ARG001 - it must run
-    """A page without scripts, for what does not depend on them."""
+    """A page without scripts, for tests that do not depend on scripts."""
     async with new_page(chromium, BASE_URL, scripts=False) as opened:
         yield opened
         assert opened.violations == []

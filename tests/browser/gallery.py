@@ -27,7 +27,7 @@ def gallery(states: Sequence[State]) -> Handler:
             content, media_type = found
         else:
             language = Language(parse_qs(scope["query_string"].decode())["language"][0])
-            # Here it stays, so that it can be looked at, and asks nobody for a challenge.
+            # The page must stay, so that it can be looked at, and must fetch no challenge.
             shown = states[int(name)].page(language).replace(b" data-leave", b"").replace(b" data-offered", b"")
             content, media_type = shown, HTML
         await send({"type": "http.response.start", "status": 200, "headers": answer_headers([], media_type.encode(), policy=_POLICY)})

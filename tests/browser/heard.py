@@ -1,4 +1,4 @@
-"""What Chromium tells of a page while it is used: where it went, and what no page of ours may cause."""
+"""Collects Chromium's events of a page: the addresses that it visits, and faults that no page of ours may cause."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,8 +9,7 @@ import trio
 
 from tests.patience import PATIENCE
 
-# A page that leaves by itself is passed over when its reader goes back, and some builds of Chromium remark that it led on to another site.
-# Both are as they should be.
+# Chromium skips a page that leaves by itself when the reader goes back, and some builds report that it led to another site. Both are right.
 _AS_IT_SHOULD_BE: Final = ("NavigationEntryMarkedSkippable", "BounceTrackingIssue")
 
 # Before a page is painted, keys and clicks on it are lost.

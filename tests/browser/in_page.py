@@ -1,4 +1,4 @@
-"""What the tests ask inside of a page. It runs on their behalf, not on the page's: also where the page's scripts are off."""
+"""Scripts that the tests run inside a page. They run for the tests, not for the page, so they also run when the page's scripts are off."""
 
 from typing import Final
 

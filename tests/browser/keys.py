@@ -1,4 +1,4 @@
-"""The keys that a person without a mouse needs, as the DevTools protocol wants them told."""
+"""The keys that a person without a mouse needs, in the form of the DevTools protocol."""
 
 from collections.abc import Mapping
 from typing import Any, Final

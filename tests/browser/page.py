@@ -1,5 +1,5 @@
-"""A page in Chromium, as a person uses it: names and labels instead of selectors, and real keys and clicks. What a test must never see is
-collected meanwhile: violations of the policy, errors of scripts, requests to somewhere else.
+"""A page in Chromium, as a person uses it: names and labels instead of selectors, and real keys and clicks. Meanwhile faults are collected:
+violations of the policy, errors of scripts, requests to other addresses.
 """
 
 import base64
@@ -34,7 +34,7 @@ class Page:
     # Going somewhere.
 
     async def open(self, place: str) -> None:
-        """A path of ours, or a whole address."""
+        """Opens a path of ours, or a whole address."""
         async with self.loading():
             answer = await self._ask("Page.navigate", url=urljoin(self.base_url, place))
             assert not answer.get("errorText"), f"{place}: {answer['errorText']}"
@@ -45,7 +45,9 @@ class Page:
             await self.click(name)
 
     async def leave(self, name: str, to: str) -> str:
-        """Click on what leads to an address that no browser opens here, such as an application's own scheme. Returns that address."""
+        """Clicks a control that leads to an address that no browser opens here, such as an application's own scheme. Returns
+        that address.
+        """
         seen = len(self.documents)
 
         def found() -> list[str]:
@@ -66,24 +68,24 @@ class Page:
 
     @asynccontextmanager
     async def loading(self) -> AsyncIterator[None]:
-        """Around what leads to another page: until that has been loaded."""
+        """Wraps an action that leads to another page, and waits until that page is loaded."""
         before = self.heard.loads
         yield
         await self.heard.until(lambda: self.heard.loads > before)
 
     async def arrived(self, place: str) -> None:
-        """Until the page has come to this address, or one that begins so: pages that leave by themselves lie on the way."""
+        """Waits until the page is at this address, or at one that begins so; pages that leave by themselves may come before."""
         await self.heard.until(lambda: self.heard.place.startswith(place))
 
     # Using it.
 
     async def fill(self, label: str, value: str) -> None:
-        """Replace what stands in the field with this label."""
+        """Replaces the text in the field with this label."""
         await self._probe("focusField", label)
         await self._ask("Input.insertText", text=value)
 
     async def click(self, name: str) -> None:
-        """On the link, button, box or heading that a person would call by this name."""
+        """Clicks the link, button, box or heading that has this name for a person."""
         place = await self._probe("placeOf", name)
         for kind in ("mousePressed", "mouseReleased"):
             await self._ask("Input.dispatchMouseEvent", type=kind, x=place["x"], y=place["y"], button="left", clickCount=1)
@@ -94,13 +96,13 @@ class Page:
         await self._ask("Input.dispatchKeyEvent", type="keyUp", **{name: value for name, value in parameters.items() if name != "text"})
 
     async def type(self, text: str) -> None:
-        """Into what has the focus."""
+        """Types into the focused element."""
         await self._ask("Input.insertText", text=text)
 
     # Looking at it.
 
     async def text(self) -> str:
-        """What a person reads, in one line."""
+        """The text that a person reads, in one line."""
         return " ".join(str(await self.evaluate("document.body.innerText")).split())
 
     async def title(self) -> str:
@@ -110,11 +112,11 @@ class Page:
         return str(await self.evaluate("location.href"))
 
     async def focused(self) -> str:
-        """The name of what has the focus; empty when nothing has."""
+        """The name of the focused element; empty if no element has the focus."""
         return str(await self._probe("focused"))
 
     async def described(self, label: str) -> str:
-        """What is told about the field with this label, besides its name: an error first, then a hint."""
+        """The descriptions of the field with this label: an error first, then a hint."""
         return str(await self._probe("described", label))
 
     @property
@@ -135,19 +137,19 @@ class Page:
         return {one["name"]: one for one in answer["cookies"]}
 
     async def keep_cookie(self, name: str, value: str) -> None:
-        """As if we had set it, for a person who has signed in already."""
+        """Sets the cookie as Postern would, for a person who has signed in already."""
         await self._ask(
             "Network.setCookie", url=self.base_url, name=name, value=value, path="/", secure=True, httpOnly=True, sameSite="Lax"
         )
 
     async def show(self, *, width: int = NARROW, scheme: Scheme = "light", language: str = "en") -> None:
-        """The size of the window and the wishes of the person. They hold from the next page on."""
+        """Sets the window's size and the person's preferences, from the next page on."""
         await self._ask("Emulation.setDeviceMetricsOverride", width=width, height=_TALL.get(width, 800), deviceScaleFactor=1, mobile=False)
         await self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         await self._ask("Network.setExtraHTTPHeaders", headers={"Accept-Language": language})
 
     async def overflow(self) -> int:
-        """By how many pixels the page is wider than its window."""
+        """The number of pixels by which the page is wider than its window."""
         return int(await self._probe("wider"))
 
     async def picture(self) -> bytes:
@@ -173,7 +175,7 @@ class Page:
 
 @asynccontextmanager
 async def new_page(chromium: Chromium, base_url: str, *, scripts: bool) -> AsyncIterator[Page]:
-    """In a context of its own: no cookies, no cache, no history."""
+    """A page in a new context: no cookies, no cache, no history."""
     context = (await chromium.ask("Target.createBrowserContext"))["browserContextId"]
     try:
         yield await page_in(chromium, context, base_url, scripts=scripts)
@@ -184,8 +186,8 @@ async def new_page(chromium: Chromium, base_url: str, *, scripts: bool) -> Async
 
 @asynccontextmanager
 async def same_page(chromium: Chromium, base_url: str) -> AsyncIterator[Page]:
-    """The tab of the tests before, if they ran in this browser, so that what each of them has it run is compiled but once. For tests that
-    leave nothing behind in it.
+    """The tab of earlier tests in this browser, so that the scripts that each test runs are compiled only once. For tests that leave
+    nothing behind in the tab.
     """
     if chromium.kept_target is None:
         chromium.kept_target = await _new_target(chromium, (await chromium.ask("Target.createBrowserContext"))["browserContextId"])

@@ -1,4 +1,4 @@
-"""The pages of one's own account in a browser: the way through all of them, and what changes there, by keyboard and without scripts."""
+"""The account pages in a browser: the way through all pages, and changes there, by keyboard and without scripts."""
 
 import pyotp
 import pytest

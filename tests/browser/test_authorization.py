@@ -1,4 +1,4 @@
-"""From an application and back to it, in a browser: to https, to this machine, to an application's own scheme; by redirect and by form."""
+"""From an application and back, in a browser: to https, to this machine, to an application's own scheme; by redirect and by form."""
 
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import parse_qs, urlsplit
@@ -62,7 +62,7 @@ async def test_to_an_application_on_the_web(page: Page, site: Site, house: Arriv
     told = answered(address)
     assert (method, told["state"], told["iss"]) == ("GET", "a b&c", BASE_URL)
     assert house.code(told["code"])["redeemed_at"] is None
-    # Another time, nothing is asked.
+    # The next time, the person is not asked.
     await page.open(house.asking(state="again"))
     await page.arrived(CALLBACK)
     assert answered(site.visits[-1])["state"] == "again"

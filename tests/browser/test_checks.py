@@ -1,4 +1,4 @@
-"""The checks find what they are for: each of these pages has one fault."""
+"""The checks find faults: each of these pages has one."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -85,7 +85,7 @@ async def test_a_form_that_may_not_be_sent_is_found(shown: tuple[Page, list[str]
 
 async def test_what_the_keyboard_cannot_reach_is_found(shown: tuple[Page, list[str]]) -> None:
     page, content = shown
-    # As with `float` and grids: the order of the page is not the order of the keys.
+    # As with `float` and grids: the visual order is not the order of the Tab key.
     content[0] = '<p><a href="/one">One</a> <a href="/two" tabindex="1">Two</a></p>'
     await page.open("/")
     with pytest.raises(AssertionError):

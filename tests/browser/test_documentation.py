@@ -16,7 +16,7 @@ async def unfold(page: Page) -> None:
 
 
 async def require_sound_in_any_window(page: Page) -> None:
-    """Wide in the light, with everything that can be said; then narrow in the dark, where texts could be hard to read or stand out."""
+    """Checks the page in a wide window and light colours, then contrast and overflow in a narrow window and dark colours."""
     await page.show(width=WIDE, scheme="light")
     await require_sound(page)
     await page.show(width=NARROWEST, scheme="dark")

@@ -1,4 +1,4 @@
-"""Saying where one belongs, in a browser and by keyboard."""
+"""A person says which organizations they belong to, in a browser and by keyboard."""
 
 import pytest
 

@@ -21,7 +21,7 @@ SIGN_IN = "/ui/sign-in"
 
 @dataclass
 class Authenticator:
-    """One that is built into the device, and unlocks without being asked."""
+    """An authenticator that is built into the device, and unlocks by itself."""
 
     page: Page
     id: str
@@ -57,7 +57,7 @@ async def signed_in(scripted_page: Page, home: AccountPagesScene) -> Page:
 
 @pytest.fixture
 async def unoffered(signed_in: Page) -> Page:
-    """In a browser that offers passkeys by a button alone."""
+    """Makes the browser offer passkeys only by a button."""
     script = "if (window.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = undefined"
     await signed_in.chromium.ask("Page.addScriptToEvaluateOnNewDocument", signed_in.session, source=script)
     return signed_in
@@ -76,7 +76,7 @@ async def signed_out(page: Page) -> None:
 
 
 async def said(page: Page, words: str) -> None:
-    """Until the page says so without being loaded again."""
+    """Waits until the page shows this text without a reload."""
     with trio.fail_after(PATIENCE):
         while words not in await page.text():
             await trio.sleep(0.05)
@@ -190,7 +190,7 @@ async def test_nobody_gets_in_who_is_not_verified(unoffered: Page) -> None:
     await page.click("Sign in with a passkey")
     await said(page, "No passkey was used.")
     await require_sound(page)
-    # And no passkey is made for somebody whom nothing verifies.
+    # No passkey is made without user verification.
     assert await page.focused() == "Sign in with a passkey"
 
 

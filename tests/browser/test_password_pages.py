@@ -30,7 +30,7 @@ async def test_a_person_chooses_a_password(page: Page, link: str, postern: Poste
     await page.fill("New password", NEW)
     await page.fill("Repeat the new password", OLD)
     await page.follow("Choose a new password")
-    # What is wrong is told first, beside its field, and leads there.
+    # The error comes first, beside its field, and links to the field.
     assert page.status == 400
     assert (await page.title()).startswith("Error: ")
     assert (await page.focused()).startswith("There is a problem")

@@ -1,4 +1,6 @@
-"""SAML in a browser: the forms of another site bring no cookies, and ours lead to it; with scripts, and by buttons without."""
+"""SAML in a browser: browsers send no cookies with forms of another site. Our forms lead there by script, or by a button
+without scripts.
+"""
 
 from base64 import b64decode
 from urllib.parse import parse_qs
@@ -72,7 +74,7 @@ async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider:
     await page.fill("Password", PASSWORD)
     await _sent(page, "Sign in")
     assert (await _arrived(page, site, ACS, "SAMLResponse"))["RelayState"] == ["here"]
-    # The second time nobody is asked, though the form of another site brings no cookies.
+    # The second time the person is not asked, although the browser sends no cookies with the form of another site.
     site.forms[_START] = _form(sso(), authn_request())
     await page.open(_START)
     await _sent(page, "Go")

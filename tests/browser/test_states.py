@@ -1,7 +1,7 @@
-"""Every page in every state stands what a page has to stand.
+"""Every page in every state passes the checks for pages.
 
-Each state is looked at in one of the four languages, and at its contrast in light and dark. With `POSTERN_TEST_STATES=every` in the
-environment, each is looked at in all languages, light and dark: that takes some minutes.
+Each state is checked in one of the four languages, and its contrast in light and dark. With `POSTERN_TEST_STATES=every` in the environment,
+each state is checked in all languages, in light and dark, which takes some minutes.
 """
 
 import os
@@ -31,7 +31,7 @@ STATES: Final = states()
 LANGUAGES: Final = tuple(Language)
 EVERY: Final = os.environ.get("POSTERN_TEST_STATES") == "every"
 NARROWEST: Final = 320
-# Others are made from these, or they are not for people with an account.
+# These templates are the base of others, or are not for people with an account.
 NO_PAGES: Final = {
     "shell.html",
     "layout.html",
@@ -47,7 +47,7 @@ NO_PAGES: Final = {
 
 
 def views(number: int) -> Sequence[tuple[Language, Scheme]]:
-    """In which languages and lights the state of this number is looked at."""
+    """The languages and colour schemes in which the state of this number is checked."""
     return list(product(LANGUAGES, get_args(Scheme))) if EVERY else [(LANGUAGES[number % len(LANGUAGES)], "light")]
 
 

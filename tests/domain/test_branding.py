@@ -87,7 +87,7 @@ def test_on_every_colour_there_is_writing_that_can_be_read(color: str) -> None:
 
 
 def test_that_holds_for_the_greys_between_white_and_black_too() -> None:
-    """Where both are nearly as bad, neither may be less than readable."""
+    """Black and white text have nearly the same contrast there, and the chosen one must be readable."""
     for grey in range(256):
         color = f"#{grey:02x}{grey:02x}{grey:02x}"
         assert contrast(Branding("Acme", color=color).ink, color) >= READABLE

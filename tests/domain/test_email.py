@@ -1,4 +1,4 @@
-"""Which addresses are the same person's."""
+"""The addresses that count as the same."""
 
 import pytest
 from hypothesis import given

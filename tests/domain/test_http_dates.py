@@ -1,4 +1,4 @@
-"""Dates of HTTP: three forms, and nothing else, whatever somebody sends."""
+"""Dates of HTTP: three forms are read, and every other text is refused."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ MOMENT = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
         ("Sunday, 06-Nov-94 08:49:37 GMT", MOMENT),
         ("Sun Nov  6 08:49:37 1994", MOMENT),
         ("Sun Nov 16 08:49:37 1994", MOMENT + timedelta(days=10)),
-        # Two digits are of this century, unless that would be more than 50 years from now.
+        # A year of two digits is in this century, unless that would be more than 50 years from now.
         ("Sunday, 06-Nov-76 08:49:37 GMT", MOMENT.replace(year=2076)),
         ("Sunday, 06-Nov-77 08:49:37 GMT", MOMENT.replace(year=1977)),
         ("Thu, 31 Dec 2026 23:59:60 GMT", datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)),

@@ -1,4 +1,4 @@
-"""When a job is tried again, and when it no longer is."""
+"""The time of a job's next try, and the last try."""
 
 from datetime import UTC, datetime, timedelta
 

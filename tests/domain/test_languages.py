@@ -1,4 +1,4 @@
-"""Which language somebody gets."""
+"""The language that a person gets."""
 
 import pytest
 

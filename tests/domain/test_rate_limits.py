@@ -1,4 +1,4 @@
-"""Token buckets, and whose bucket it is."""
+"""Token buckets, and the caller that a bucket belongs to."""
 
 import pytest
 from hypothesis import given

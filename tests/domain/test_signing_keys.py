@@ -1,4 +1,4 @@
-"""Signing keys: which sign, which verify, which are missing."""
+"""Signing keys: the signing ones, the verifying ones, and the missing ones."""
 
 from datetime import UTC, datetime, timedelta
 

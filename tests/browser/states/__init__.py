@@ -1,7 +1,7 @@
-"""Every page in every state: what axe-core reads in the tests, and what `python -m ops.contact_sheet` takes pictures of.
+"""Every page in every state, for axe-core in the tests, and for the pictures of `python -m ops.contact_sheet`.
 
-A state is a template and made-up values. The flows are tested elsewhere; here it counts that a page holds when its lists are empty or long,
-when a field is wrong, when names are long or written from right to left.
+A state is a template with made-up values. Other tests cover the flows. These states show a page with empty and long lists, with a wrong
+field, and with names that are long or written from right to left.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from core.domain.tenancy.members import Adding, ListedMembership
 from entrypoints.http.pages import shipped_pages
 
 NOW: Final = datetime(2026, 11, 20, 23, 12, tzinfo=UTC)
-# Longer than a line of a telephone has room for beside anything else.
+# Longer than a line on a phone.
 ORDINARY: Final = "anneliese.lovelace@mail.example.org"
 LONG: Final = "a.rather.long.address.of.somebody@department-of-things.example.org"
 # As long as names of roles may be.

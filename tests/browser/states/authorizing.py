@@ -1,4 +1,4 @@
-"""What an application brings people to: consent, the choice of an account, being turned away, signing out."""
+"""Pages to which an application leads people: consent, the choice of an account, refusals, signing out."""
 
 from datetime import timedelta
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A device without a browser: its code, and whether it may act for somebody."""
+"""Pages for a device without a browser: its code, and the decision whether it may act for a person."""
 
 from datetime import timedelta
 from typing import Any, Final

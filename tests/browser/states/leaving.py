@@ -1,4 +1,4 @@
-"""Pages that lead to an application by themselves. A test sees them before they leave: their addresses go nowhere."""
+"""Pages that lead to an application by themselves. Their addresses lead nowhere, so a test sees the pages before they leave."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What mailed links lead to, what is said afterwards, and the mails of a first try."""
+"""Pages behind mailed links, the pages that confirm the result, and the mails of a first try."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The pages of one's own account: empty, full, with long names and with names from right to left."""
+"""The account pages: empty, full, with long names and with names from right to left."""
 
 from datetime import datetime, timedelta
 from types import SimpleNamespace as Thing

@@ -1,4 +1,4 @@
-"""Codes: how long one lasts, and what its second use means."""
+"""Codes: their lifetime, and the effect of a second use."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What an authorization request says, and what is wrong with one."""
+"""The parameters of an authorization request, and its faults."""
 
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
@@ -102,12 +102,12 @@ def test_a_claim_that_is_asked_for_is_a_scope() -> None:
         '{"userinfo": {"email": {"essential": true}}, "id_token": {"acr": {"essential": true, "values": ["urn:postern:acr:one-factor"]}}}'
     )
     assert read({"claims": claims, "scope": "profile openid"}).scopes == ("openid", "profile", "email")
-    # What is insisted on is stricter than what is wished for.
+    # An essential value is stricter than a wish.
     assert read({"claims": claims, "acr_values": "phr"}).acr_values == ("urn:postern:acr:one-factor",)
     assert read({"claims": "{}", "acr_values": "phr"}).acr_values == ("phr",)
     person = UserId(UUID(int=7))
     assert read({"claims": f'{{"id_token": {{"sub": {{"value": "{person}"}}}}}}'}).subject == person
-    # Without OpenID Connect it is nothing that we know.
+    # Without the scope `openid` the parameter is unknown, and ignored.
     assert read({"claims": claims, "scope": "profile", "acr_values": "phr"}) == read({"scope": "profile", "acr_values": "phr"})
 
 
@@ -265,7 +265,7 @@ def test_a_pushed_request_is_known_by_its_name() -> None:
     assert pushed(Parameters([("request_uri", f"{PUSHED}secret")])) == "secret"
     assert pushed(Parameters([("request_uri", "https://app.example.com/")])) is None
     assert pushed(Parameters(GOOD.items())) is None
-    # Said twice, it is no request at all, and the parameters beside it are not one instead.
+    # A repeated `request_uri` makes the request invalid; the parameters beside it do not replace it.
     assert refused({}, ("request_uri", f"{PUSHED}a"), ("request_uri", f"{PUSHED}b"))[0] == "invalid_request"
 
 

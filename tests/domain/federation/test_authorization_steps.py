@@ -1,4 +1,4 @@
-"""What is left to do before an application gets its code."""
+"""The remaining steps before an application gets its code."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -91,7 +91,7 @@ def test_a_member_is_reminded_of_the_second_factor_at_the_sign_in_and_must_have_
     member = replace(JUST_NOW, is_member=True, is_own_member=True)
     assert step(replace(member, second_factor_due=soon), BEGUN) is AuthorizationStep.SET_UP_SECOND_FACTOR
     assert step(replace(member, second_factor_due=soon), replace(BEGUN, set_up_later=True)) is AuthorizationStep.DONE
-    # Who was signed in before is left in peace, and so is who may not be asked.
+    # People who were signed in already are not asked, nor are those whom the request forbids to ask.
     assert step(replace(ADA, is_member=True, is_own_member=True, second_factor_due=soon)) is AuthorizationStep.DONE
     assert step(replace(member, second_factor_due=soon), BEGUN, prompts=NONE) is AuthorizationStep.DONE
     for who in (replace(member, second_factor_due=over), replace(ADA, is_member=True, is_own_member=True, second_factor_due=over)):
@@ -121,7 +121,7 @@ def test_an_application_may_ask_for_a_fresh_sign_in() -> None:
         prompt(AuthorizationPrompt.LOGIN, AuthorizationPrompt.SELECT_ACCOUNT, AuthorizationPrompt.CONSENT),
     ):
         given = Progress(BEGUN.began, account_chosen=True)
-        # A session that was there before does not count, however often the person comes back with it.
+        # An earlier session does not count, even if the person comes back with it several times.
         assert step(prompts=asked, progress=given) is AuthorizationStep.SIGN_IN
         assert step(JUST_NOW, prompts=asked, progress=replace(given, consented=True)) is AuthorizationStep.DONE
     assert step(JUST_NOW, prompts=prompt(AuthorizationPrompt.LOGIN)) is AuthorizationStep.SIGN_IN
@@ -141,7 +141,7 @@ def test_an_application_may_ask_for_a_fresh_sign_in() -> None:
 def test_a_sign_in_may_be_too_old(max_age: int, left: AuthorizationStep) -> None:
     assert step(max_age=max_age) is left
     assert step(progress=BEGUN, max_age=max_age) is left
-    # Once they have signed in for this request it is done, also when they took their time afterwards.
+    # Once the person has signed in for this request, the step is done, also if they wait long afterwards.
     since = replace(ADA, proved_at=NOW - timedelta(seconds=30))
     assert step(since, BEGUN, max_age=max_age) is AuthorizationStep.DONE
     if left is AuthorizationStep.SIGN_IN:
@@ -178,11 +178,11 @@ def test_a_second_factor_may_be_asked_for() -> None:
     asked: dict[str, Any] = {"acr_values": (TWO_FACTORS, "phr")}
     assert step(both, prompts=NONE, **asked) is AuthorizationStep.DONE
     assert step(one, **asked) is AuthorizationStep.SECOND_FACTOR
-    # A device that is trusted lets a person in with one factor, which is not what was asked for.
+    # A trusted device lets a person in with one factor, which is less than the request asks for.
     assert step(replace(one, proved_at=NOW), BEGUN, **asked) is AuthorizationStep.SECOND_FACTOR
     assert refused(one, prompts=NONE, **asked) is AuthorizationErrorCode.INTERACTION_REQUIRED
     assert refused(**asked) is AuthorizationErrorCode.UNMET_REQUIREMENTS
-    # Any of the values will do, and those of others say nothing.
+    # Any of the values is enough; unknown values do not count.
     for enough in ((TWO_FACTORS, ONE_FACTOR), (ONE_FACTOR,), ("1", "2"), ()):
         assert step(acr_values=enough) is AuthorizationStep.DONE
         assert not wants_second_factor(replace(REQUEST, acr_values=enough))
@@ -272,7 +272,7 @@ def test_whom_the_organization_lists_is_asked_at_the_sign_in_whether_they_belong
     assert step(listed, BEGUN) is AuthorizationStep.CONFIRM_MEMBERSHIP
     assert step(listed, replace(BEGUN, asked_membership=True)) is AuthorizationStep.DONE
     assert step(replace(listed, is_own_member=True), BEGUN) is AuthorizationStep.DONE
-    # Whoever was signed in before is left in peace, and so is who may not be asked.
+    # People who were signed in already are not asked; nor are those whom the request forbids to ask.
     assert step(replace(ADA, is_member=True)) is AuthorizationStep.DONE
     assert step(listed, BEGUN, prompts=NONE) is AuthorizationStep.DONE
     # Before anything that the organization asks of its members, and before the application asks.

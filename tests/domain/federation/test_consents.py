@@ -1,4 +1,4 @@
-"""What a person has allowed an application."""
+"""A person's consents for an application."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The device flow: what people may type, what a device is told, and what a database cannot read."""
+"""The device flow: codes as people type them, the answers to a device, and digests from which a database's reader learns no code."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

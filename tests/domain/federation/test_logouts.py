@@ -1,4 +1,4 @@
-"""Signing out at an application's request: what it says, and where the person goes."""
+"""Signing out at an application's request: the request's parameters, and the address that the person gets to."""
 
 from uuid import UUID
 
@@ -67,7 +67,7 @@ def test_the_person_goes_back_to_what_is_registered() -> None:
     assert way_back(asking(AFTER, "s"), None) is None
     assert way_back(asking(AFTER), application(AFTER)) == AFTER
     assert way_back(asking(AFTER, "a&b"), application(AFTER)) == f"{AFTER}?state=a%26b"
-    # Where the service says nothing, to its redirect URIs.
+    # If the service has registered none, to its redirect URIs.
     assert way_back(asking(REGISTERED, "s"), application()) == f"{REGISTERED}?state=s"
     with pytest.raises(WayBackUnknown):
         way_back(asking(REGISTERED), application(AFTER))

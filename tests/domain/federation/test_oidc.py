@@ -1,4 +1,4 @@
-"""What an ID token says, where a session knows less than usual."""
+"""The claims of an ID token for a session with less data than usual."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Where answers go: to what is registered, byte for byte, and for applications on a device to any port of it."""
+"""Answers go to registered addresses, byte for byte. For applications on a device, any port of the device's loopback address will do."""
 
 from urllib.parse import parse_qsl, urlsplit
 
@@ -40,7 +40,7 @@ def test_an_application_on_a_device_takes_any_port_of_it(port: str) -> None:
             uri = f"http://{host}{port}{rest}"
             for registered in (f"http://{host}{rest}", f"http://{host}:3000{rest}"):
                 assert is_registered(uri, [registered], native=True)
-                # An application that runs on its makers' machines is tried out at a port of its own.
+                # A server application is tried out at a fixed port of its own.
                 assert is_registered(uri, [registered], native=False) == (uri == registered)
 
 

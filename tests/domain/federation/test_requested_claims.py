@@ -1,4 +1,4 @@
-"""The parameter `claims`: what it asks for, and what is wrong with it."""
+"""The parameter `claims`: the requested claims, and the parameter's faults."""
 
 import json
 from contextlib import suppress
@@ -48,7 +48,7 @@ def test_what_we_do_not_have_and_what_is_told_anyway_needs_nothing() -> None:
     [
         (None, ()),
         ({"essential": True}, ()),
-        # A wish: the ID token says what was reached.
+        # A wish only: the ID token tells the level that was reached.
         ({"value": TWO_FACTORS}, ()),
         ({"essential": False, "values": ["phr"]}, ()),
         ({"essential": True, "value": TWO_FACTORS}, (TWO_FACTORS,)),

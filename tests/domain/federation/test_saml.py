@@ -1,4 +1,4 @@
-"""SAML's rules that no request shows by itself."""
+"""Rules of SAML that no single request shows."""
 
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
@@ -97,7 +97,7 @@ def test_who_has_allowed_it_and_who_belongs_there_by_their_own_act_are_not_asked
         assert has_allowed(replace(_MET, subject=subject, signed_in=listed)) is expected
         assert has_allowed(replace(_MET, subject=subject, signed_in=own))
     assert not has_allowed(replace(_MET, signed_in=None, subject=None))
-    # Nobody has allowed one that has no name.
+    # A service provider without a name has no consent from anybody.
     assert not has_allowed(replace(_MET, configuration=_UNCONFIGURED))
 
 
@@ -188,7 +188,7 @@ def test_another_service_provider_has_nothing_of_the_one_before() -> None:
     other = ConfigurationChange(enabled=True, entity_id="https://other.example", acs_url="https://other.example/acs")
     after = changed(before, other, NOW)
     assert after == replace(_UNCONFIGURED, enabled=True, entity_id="https://other.example", acs_url="https://other.example/acs")
-    # Addresses that come with it are its own, even if they are the same.
+    # Addresses in the same change belong to the new service provider, even if they are equal to the old ones.
     after = changed(before, replace(other, slo_url=SLO), NOW)
     assert (after.slo_url, after.slo_response_url, after.slo_binding) == (SLO, None, None)
 
@@ -227,7 +227,7 @@ def test_signed_requests_are_not_required_without_a_certificate() -> None:
         changed(_UNCONFIGURED, ConfigurationChange(enabled=False, require_signed_requests=True), NOW)
     strict = changed(filled(_UNCONFIGURED, _METADATA, NOW), ConfigurationChange(enabled=True, require_signed_requests=True), NOW)
     assert strict.require_signed_requests
-    # Another service provider leaves its certificate behind.
+    # A change of service provider removes the old one's certificate.
     other = ConfigurationChange(enabled=True, entity_id="https://other.example", acs_url=ACS)
     with pytest.raises(BadRequest, match=_NO_CERTIFICATE):
         changed(strict, other, NOW)

@@ -1,4 +1,4 @@
-"""What the flight recorder keeps of a request: its form, and nothing that it says about people."""
+"""The flight recorder keeps the form of a request, and no data about people."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Filters: what is read, what is refused, and that what they pin finds all that they find."""
+"""Filters: valid and refused ones. The values that a filter pins down find all rows that the filter finds."""
 
 from collections.abc import Mapping
 from typing import Any

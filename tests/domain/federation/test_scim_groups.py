@@ -1,4 +1,4 @@
-"""What a change of the group asks for, as far as no database is needed."""
+"""The changes that a request for the group asks for, without a database."""
 
 from uuid import UUID
 

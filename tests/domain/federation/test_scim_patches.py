@@ -1,4 +1,4 @@
-"""Changes by PATCH: a pure function, compared with a naive one that knows JSON alone; and the dialects of directories."""
+"""Changes by PATCH: a pure function, compared with a naive one that only knows JSON; and the dialects of directories."""
 
 from copy import deepcopy
 from typing import Any
@@ -213,7 +213,7 @@ def _spellings(number: int) -> dict[str, Any]:
 
 
 def test_one_request_is_done_in_a_moment() -> None:
-    """Each of these took a quarter of a second, in which nobody else had a turn."""
+    """Each of these requests once took a quarter of a second, and all others waited."""
     with pytest.raises(InvalidValue, match="attributes"):
         change(("replace", None, _spellings(51)))
     with pytest.raises(InvalidSyntax, match="changes"):

@@ -1,4 +1,4 @@
-"""Which passwords are refused before any list is asked, and who may open an account that is deactivated."""
+"""Passwords that are refused before any list is asked, and the callers who may activate a deactivated account."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -36,11 +36,11 @@ DIRECTORY = OrganizationId(UUID(int=2))
     [
         (None, None, None, False, False),
         (None, None, NOW, False, False),
-        # An account that is active is nobody's to open.
+        # Nobody can activate an active account.
         (None, DIRECTORY, None, False, False),
         (NOW, DIRECTORY, None, True, False),
         (NOW, DIRECTORY, NOW, False, False),
-        # Of whom it is not known, it was the platform.
+        # If nobody is recorded, the platform has deactivated the account.
         (NOW, None, None, False, True),
         (NOW, None, NOW, False, True),
     ],

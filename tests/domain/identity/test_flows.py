@@ -1,4 +1,4 @@
-"""Flows: what one wants of the sign-in, when a form counts as sent twice, and what forms are bound to."""
+"""Flows: their demands on the sign-in, forms that count as sent twice, and the binding of forms."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -51,7 +51,7 @@ def test_a_session_is_enough_for_what_is_wanted(wanted: Wanted, proved: Proved, 
         (Wanted(prompt=Prompt.LOGIN), NOW),
         (Wanted(prompt=Prompt.LOGIN, max_age=600), NOW),
         (Wanted(max_age=600), NOW - 9 * MINUTE),
-        # Whoever signs in for this flow takes what time they need.
+        # A sign-in for this flow may take any time.
         (Wanted(max_age=0), NOW),
     ],
 )

@@ -1,4 +1,4 @@
-"""Mailed tokens: how long each kind lasts, where its link leads, and to whom it may be mailed."""
+"""Mailed tokens: the lifetime and the link of each kind, and the people to whom it may be mailed."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -77,7 +77,7 @@ def test_the_holder_of_a_link_learns_why_it_does_nothing() -> None:
 @pytest.mark.parametrize("kind", AccountMail)
 def test_what_is_mailed_to_whom(kind: AccountMail) -> None:
     verified = replace(ADA, email_verified_at=NOW)
-    # Whoever registered an address that is not proved yet may be somebody else.
+    # An unproved address may have been registered by another person.
     assert kind.is_due(ADA) is (kind is not AccountMail.SIGN_IN_LINK)
     assert kind.is_due(verified) is (kind is not AccountMail.VERIFICATION)
     assert not kind.is_due(replace(verified, deactivated_at=NOW))

@@ -1,4 +1,4 @@
-"""The rules of codes: what is taken for one, and when a time step is."""
+"""The rules of codes: texts that count as codes, and the times of time steps."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

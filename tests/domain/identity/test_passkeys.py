@@ -1,4 +1,4 @@
-"""Passkeys: who we are for authenticators, what a challenge is bound to, counters, and the last way in."""
+"""Passkeys: our name for authenticators, the binding of a challenge, counters, and the last way to sign in."""
 
 from datetime import UTC, datetime
 from uuid import UUID

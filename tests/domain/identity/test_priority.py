@@ -1,4 +1,4 @@
-"""Who waits where when many passwords wait: known by what they hold, or by their address, and never by the account that they name."""
+"""The queue of passwords: a caller's place depends on the caller's tokens or network address, and never on the named account."""
 
 from datetime import UTC, datetime
 from uuid import uuid4

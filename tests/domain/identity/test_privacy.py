@@ -1,4 +1,4 @@
-"""Who may see and end a person's data: every combination of how they stand to the organizations of the asker and of others."""
+"""The callers who may export and forget a person: every combination of the person's ties to the caller's organizations and to others."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

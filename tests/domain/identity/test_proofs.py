@@ -1,4 +1,4 @@
-"""Which proofs are fresh enough for what."""
+"""The proofs that are fresh enough for each request."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +37,7 @@ def test_without_a_second_factor_the_first_proof_must_be_fresh(asked: StepUp, pr
 
 
 def test_a_second_factor_that_is_gone_proves_nothing_but_may_be_disabled_twice() -> None:
-    """A thief of the session could enable one of their own, and disable it."""
+    """Otherwise a thief of the session could enable a second factor and disable it, to get a proof."""
     for proved in (Proved(STALE, FRESH), Proved(None, FRESH)):
         assert not passes(proved, None, StepUp.ACCOUNT)
         assert passes(proved, None, StepUp.SECOND_FACTOR)

@@ -1,4 +1,4 @@
-"""What happens to a refresh token that is presented, and what tokens say."""
+"""The outcome for a presented refresh token, and the claims of tokens."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

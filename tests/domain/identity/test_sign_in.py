@@ -1,4 +1,4 @@
-"""What the check of a password results in, and what is told about it."""
+"""The outcome of a password's check, and its answers."""
 
 from datetime import UTC, datetime
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The audit log: what it keeps of a client, and what its filters accept."""
+"""The audit log: the client's data that it keeps, and the values that its filters accept."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Chains of the audit log: what a link covers, how a chain goes on, and what a walk along it finds."""
+"""Chains of the audit log: the data that a link covers, the next link, and the faults that a verification finds."""
 
 import hmac
 from hashlib import sha256

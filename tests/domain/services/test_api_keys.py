@@ -1,4 +1,4 @@
-"""API keys: what one may be called, may do, and for how long; and what is told of it."""
+"""API keys: their names, permissions, lifetimes and events."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

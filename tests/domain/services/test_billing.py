@@ -1,4 +1,4 @@
-"""Facets: whatever order news come in, however often, and whichever of them are lost, they add up to the same."""
+"""Facets: events in any order, repeated or lost, lead to the same result."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -190,7 +190,7 @@ def test_what_is_paid_for_decides_about_the_plan() -> None:
     assert chosen_plan([named, plan(2, "price_1"), plan(1, "price_1")], facets) == plan(1, "price_1")
     same = OfferedPlan(PLAN, "Named", "price_1", NOW + timedelta(days=1))
     assert chosen_plan([same, plan(1, "price_1")], facets) == same
-    # The metadata is gone, or is somebody else's now: the first that was good counts.
+    # The metadata are gone, or are another person's now: the first valid ones count.
     later = after(told(NewsType.SUBSCRIPTION_UPDATED, 5, described(metadata={})), facets=facets)
     assert chosen_plan([named], later) == named
     later = after(told(NewsType.SUBSCRIPTION_UPDATED, 5, described(metadata={**IDS, "plan_id": IDS["org_id"]})), facets=facets)

@@ -1,4 +1,4 @@
-"""The public keys of a service: kept as they verify, and never a private one."""
+"""The public keys of a service: only the parameters for verification are kept, and never a private key."""
 
 from typing import Any, Final
 

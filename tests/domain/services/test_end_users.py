@@ -1,4 +1,4 @@
-"""Who an end user is, and what a search among them accepts."""
+"""End users, and the texts that a search among them accepts."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Plans: which terms there can be, and what is told of a change."""
+"""Plans: their possible terms, and the event of a change."""
 
 from datetime import UTC, datetime
 from uuid import UUID

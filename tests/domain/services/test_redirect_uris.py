@@ -1,4 +1,4 @@
-"""What may be registered as a redirect URI: exactly as it was given, or not at all."""
+"""Redirect URIs: an address is registered exactly as given, or refused."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -61,7 +61,7 @@ def test_a_scheme_of_its_own_is_for_applications_that_are_given_away(text: str) 
 def test_a_hostile_one_is_refused(text: str, *, private_use: bool) -> None:
     with pytest.raises(BadRequest, match=r"^redirect_uris\[0\]: ") as refused:
         redirect_uri(text, "redirect_uris[0]", private_use=private_use)
-    # What somebody sends is not said back in the sentence about it.
+    # The refusal does not repeat the sent text.
     assert "evil" not in refused.value.message
 
 

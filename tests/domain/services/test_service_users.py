@@ -1,4 +1,4 @@
-"""What a service may do to the account of one of its users, and what the events say."""
+"""The changes that a service may make to a user's account, and their events."""
 
 from datetime import UTC, datetime
 from itertools import product

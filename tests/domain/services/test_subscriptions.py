@@ -1,4 +1,4 @@
-"""Subscriptions: when one has expired, how far its period may go, and what is told of it."""
+"""Subscriptions: their expiry, the longest period, and their events."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID

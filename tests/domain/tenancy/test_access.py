@@ -1,4 +1,4 @@
-"""Access as it is explained: every capability with all that gives it, and whether the next request gets in."""
+"""The explanation of access: every capability with all its sources, and whether the next request gets in."""
 
 import pytest
 

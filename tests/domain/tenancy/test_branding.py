@@ -1,4 +1,4 @@
-"""What an organization sets of its looks: which bytes are a picture, and what of a change is told."""
+"""An organization's branding: bytes that count as a picture, and the event of a change."""
 
 from contextlib import suppress
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Domains: their one form, and what proves them."""
+"""Domains: their only form, and their proofs."""
 
 from datetime import UTC, datetime
 from uuid import UUID

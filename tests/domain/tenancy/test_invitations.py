@@ -1,4 +1,4 @@
-"""Invitations: which have ended, what prevents accepting one, and the tokens of people's own lists."""
+"""Invitations: ended ones, the reasons against accepting one, and the tokens of people's own lists."""
 
 import base64
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What an organization may be called, and what is said when one comes, is renamed, and goes."""
+"""An organization's name, and the events when it is founded, renamed and deleted."""
 
 from datetime import UTC, datetime
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Roles: what the words mean, what may be granted, and what is refused."""
+"""Roles: the meaning of capabilities, the roles that a person may give, and refusals."""
 
 from datetime import UTC, datetime
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""SIEM configurations and what leaves by them: credentials, chains, forms, answers and pauses."""
+"""SIEM configurations and the forwarded batches: credentials, chains, forms, answers and pauses."""
 
 import json
 from datetime import UTC, datetime, timedelta

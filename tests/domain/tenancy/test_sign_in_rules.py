@@ -1,4 +1,4 @@
-"""Sign-in rules: what a change makes of them, when a second factor is due, and to whom invitations go."""
+"""Sign-in rules: the result of a change, the time when a second factor is due, and the addresses that may be invited."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What a provider's word is worth, by each provider's rule."""
+"""The claims of a provider that we believe, by each provider's rule."""
 
 from datetime import UTC, datetime
 from typing import Any, Final

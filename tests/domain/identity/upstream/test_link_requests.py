@@ -1,4 +1,4 @@
-"""What the address of a link request's page carries."""
+"""The data in the address of a link request's page."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""When a provider's token is good, and when it is renewed."""
+"""The times at which a provider's token is valid, and at which it is refreshed."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
