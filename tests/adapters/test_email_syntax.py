@@ -1,4 +1,4 @@
-"""Which e-mail addresses are accepted: those that mail can be sent to."""
+"""Postern accepts e-mail addresses to which mail can be sent."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""Where an address is, by a database in MaxMind's format that the test makes."""
+"""The location of a network address, by a database in MaxMind's format that the test makes."""
 
 from collections.abc import Mapping
 from pathlib import Path

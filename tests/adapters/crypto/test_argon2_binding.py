@@ -1,4 +1,4 @@
-"""Which build of Argon2 is in force, and that a foreign one is never loaded."""
+"""The build of Argon2 in use. A build for another machine is never loaded."""
 
 import json
 from importlib.metadata import version

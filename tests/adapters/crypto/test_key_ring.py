@@ -220,7 +220,7 @@ def test_a_running_ring_notices_the_key_that_another_process_prepended(tmp_path:
 
 
 def test_a_running_ring_takes_no_other_in_place_of_the_one_that_it_needs(tmp_path: Path) -> None:
-    """As long as it runs, it has the only copy of what somebody deleted."""
+    """The running process has the only copy of the deleted keys."""
     now = [0.0]
     file = KeyFile(tmp_path / "keys")
     running = AesGcmKeyRing(file.ensure(), file.read, monotonic=lambda: now[0])

@@ -164,7 +164,7 @@ async def test_the_decoys_own_password_is_unknown_and_differs_from_process_to_pr
 
 
 class Gate:
-    """In place of the library's work: holds every thread until told otherwise, and counts them."""
+    """Stands for the library's work: holds every thread until the test lets it go, and counts the threads."""
 
     def __init__(self, passwords: Argon2Passwords, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open = threading.Event()

@@ -1,4 +1,4 @@
-"""What the mail tests send."""
+"""The mails that the tests send."""
 
 from datetime import UTC, datetime
 from uuid import UUID

@@ -111,7 +111,7 @@ async def test_without_tls_no_password_leaves() -> None:
 
 
 async def test_a_server_of_this_machine_needs_no_tls() -> None:
-    """Which the operator must have allowed; and nobody is in between."""
+    """The operator must have allowed such a server, and nobody is in between."""
     with posting("127.0.0.1", security="plain", allowed=LOCAL) as (receiver, ours):
         await ours.send()
         assert not receiver.received[0].encrypted
@@ -126,7 +126,7 @@ async def test_a_certificate_for_somebody_else_or_by_somebody_else_is_refused() 
 
 
 async def test_a_wrong_password_is_told_by_the_answers_code(log: CapturedLog) -> None:
-    """It is no error of the operator's."""
+    """A wrong password is the organization's error, not the operator's."""
     log.remember("another-password")
     with posting() as (_, ours):
         assert "did not let us sign in: 535" in await ours.failure(password="another-password")

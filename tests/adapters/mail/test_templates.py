@@ -43,7 +43,7 @@ ACME = branding("Acme & Söhne", "0f" * 32, "#ffd166")
 
 
 class ParsedMail(HTMLParser):
-    """What a mail program makes of it."""
+    """A mail as a mail program parses it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

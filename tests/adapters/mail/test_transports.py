@@ -1,4 +1,4 @@
-"""What a POSTERN_MAIL value means, and the message for a wrong one."""
+"""The meaning of POSTERN_MAIL values, and the message for a wrong one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The guarded client, against receivers on loopback: where it connects, and what it makes of answers."""
+"""The guarded client, against receivers on loopback: the addresses that it connects to, and its handling of answers."""
 
 import re
 import ssl
@@ -87,7 +87,7 @@ async def calling(**settings: Any) -> AsyncIterator[Calling]:
 
 
 def test_nothing_else_of_the_server_speaks_http_to_others() -> None:
-    """What holds for this client holds for every call: to receivers, providers, published keys, places of logos."""
+    """All outbound calls go through this client: to receivers, providers, published keys and addresses of logos."""
     speaks = re.compile(r"^\s*(?:import|from) (?:httpcore|httpx|aiohttp|requests|urllib3|urllib\.request|http\.client)\b", re.MULTILINE)
     floors = ("core", "ports", "adapters", "actors", "entrypoints")
     files = (file for floor in floors for file in (ROOT / floor).rglob("*.py") if speaks.search(file.read_text()))

@@ -1,4 +1,4 @@
-"""Answers that cost more to read than they say: they are refused after little work, and others have their turn meanwhile."""
+"""Answers that are costly to read are refused after little work, and other tasks run meanwhile."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -204,7 +204,7 @@ async def test_nothing_is_read_at_once_that_would_keep_others_waiting(pieces: It
 
 
 async def test_crumbs_are_read_at_a_pace(mock_clock: trio.testing.MockClock) -> None:
-    """So that twenty who send them, as often as they are called, leave the processor to others."""
+    """Twenty receivers that always send such answers must leave the processor to other work."""
     for pieces in (
         [CHUNKED, chunk(b"x") * 10_000],
         chain([b"HTTP/1.1 200 OK\r\nx: "], repeat(b"a")),

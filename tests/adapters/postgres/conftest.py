@@ -31,7 +31,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Store:
-    """What the tests of the store build on, and a view of the tables past it."""
+    """The store under test, and direct access to its tables."""
 
     url: str
     pool: Pool
@@ -42,7 +42,7 @@ class Store:
     unit_of_work: UnitOfWorkFactory
 
     async def query(self, statement: str, parameters: dict[str, Any] | None = None) -> Rows:
-        """On a connection outside the pool, so that the pool's state and counters stay what the test made them."""
+        """Runs a query on a connection outside the pool, so that the pool's state and counters do not change."""
         async with connection_beside(self.url) as connection:
             cursor = connection.cursor(row_factory=dict_row)
             await cursor.execute(statement.encode(), parameters)
@@ -61,7 +61,7 @@ class Store:
         return int(found["n"])
 
     async def somebody_waits(self) -> None:
-        """Until one does."""
+        """Waits until a statement waits for a lock."""
         with trio.fail_after(10):
             while not await self.waiting():
                 await trio.sleep(0.01)

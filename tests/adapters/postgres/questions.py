@@ -1,4 +1,4 @@
-"""What the tests of the driver, the pool and the listener ask a connection, the server and this process."""
+"""Queries to a connection, the server and this process, for tests of the driver, the pool and the listener."""
 
 import re
 from collections.abc import Iterator, Sequence

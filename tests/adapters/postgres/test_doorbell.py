@@ -1,4 +1,4 @@
-"""The doorbell: heard in every process, remembered as one, and never the truth."""
+"""The doorbell: every process hears it, several rings count as one, and a ring only wakes."""
 
 from datetime import timedelta
 

@@ -42,7 +42,7 @@ async def claim_one(queue: PostgresJobQueue, kind: str = "mail", lease: timedelt
 
 
 async def run_out(store: Store, job: Job) -> None:
-    """As if the worker had died and the lease's time had passed."""
+    """Ends the lease, as if the worker had died and time had passed."""
     await store.query("update jobs set leased_until = now() - interval '1 second' where id = %(id)s", {"id": job.id})
 
 

@@ -252,7 +252,7 @@ async def test_one_that_no_longer_uses_what_goes_runs_without_it_and_one_that_do
 
 
 async def test_a_database_that_never_recorded_who_may_lag_behind_is_read_and_taken_on(empty_schema_url: str) -> None:
-    """As the releases before left it."""
+    """A database as earlier releases left it."""
     await migrate.migrate(empty_schema_url, silent, TWO)
     await query(empty_schema_url, "alter table schema_migrations drop column needs")
     assert [there.needs for there in (await migrate.plan(empty_schema_url, TWO)).applied] == [None, None]

@@ -74,7 +74,7 @@ def _require_canonical(document: bytes) -> Any:
 
 
 def _verify(signed: Any) -> None:
-    """By xmlsec, as others do."""
+    """Verifies with xmlsec, as service providers do."""
     node = signed.find(f"{{{DS}}}Signature")
     assert node.find(f".//{{{DS}}}Reference").get("URI") == f"#{signed.get('ID')}"
     context = xmlsec.SignatureContext()
@@ -124,7 +124,7 @@ def test_what_is_to_be_signed_is_signed(*, assertion: bool, whole: bool) -> None
 
 
 def test_one_changed_character_is_noticed() -> None:
-    """So that the tests above say something."""
+    """Shows that the tests above can fail."""
     document = _written(_response("somebody@example.com"))
     for old, new in ((b"somebody@", b"somebodx@"), (b'SessionIndex="s"', b'SessionIndex="t"')):
         root = etree.fromstring(document.replace(old, new))

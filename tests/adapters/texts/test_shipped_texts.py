@@ -138,7 +138,7 @@ def test_every_refusal_has_words_of_its_own_or_by_its_code() -> None:
 
 @cache
 def codes() -> frozenset[str]:
-    """Those of all refusals."""
+    """The codes of all refusals."""
     classes = (node for _, tree in python() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assigned = (line for one in classes for line in one.body if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code")
     return frozenset(str(line.value.value) for line in assigned if isinstance(line.value, ast.Constant))

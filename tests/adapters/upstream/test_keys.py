@@ -1,4 +1,4 @@
-"""ID tokens that cannot be read are nobody's word, and nobody is asked about them."""
+"""Unreadable ID tokens are refused, without a call to the provider."""
 
 from typing import Any
 

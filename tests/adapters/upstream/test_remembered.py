@@ -42,7 +42,7 @@ async def test_all_who_wait_for_a_call_get_what_became_of_it(fails: bool) -> Non
         provider.answers.set()
     assert provider.calls == 1
     assert got == ["failed" if fails else "a 1"] * 10
-    # Whoever comes later asks again after a failure alone.
+    # A later caller asks again only after a failure.
     provider.fails = False
     assert await remembered.get("a") == ("a 2" if fails else "a 1")
     assert await remembered.get("a") == ("a 2" if fails else "a 1")

@@ -13,7 +13,7 @@ from tests.patience import PATIENCE
 
 
 class Notifications:
-    """What a listener said, in order."""
+    """The listener's notifications, in order."""
 
     def __init__(self) -> None:
         self.notifications: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""What goes wrong below the pool costs the requests in flight, and nothing else."""
+"""Faults below the pool fail only the requests in flight."""
 
 import random
 import tempfile

@@ -1,4 +1,4 @@
-"""Whose session at a service provider a sign-out means: found by index and by name, at that service alone, and through indexes."""
+"""The sessions at a service provider that a sign-out means: found by session index and by name, at that service alone, through indexes."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -95,7 +95,7 @@ async def test_where_many_are_signed_in_they_are_found_through_indexes(fresh_sto
 
 
 async def test_where_many_come_to_sign_in_a_sign_out_that_has_just_begun_is_found_among_the_latest(fresh_store: Store) -> None:
-    """Whoever signs out asks for it, most of them for nothing."""
+    """Every sign-out makes this query, mostly without result."""
     with psycopg.connect(fresh_store.url, autocommit=True) as connection:
         connection.execute(_FLOWS)
         connection.execute("vacuum analyze flows")

@@ -1,4 +1,4 @@
-"""The rules of what is suspicious, each from just below it to just above, and what looking costs."""
+"""The rules for suspicious sign-ins, each just below and just above its limit, and the cost of the query."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -30,7 +30,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 class Day:
-    """What happened in the last hours, `ago` from now."""
+    """Adds the events of the last hours, `ago` from now."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

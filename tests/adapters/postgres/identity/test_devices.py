@@ -1,4 +1,4 @@
-"""What the database knows of a person's devices and habits, and what happens to devices that are used, trusted and revoked."""
+"""The stored data about a person's devices and habits, and devices that are used, trusted and revoked."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Flows in PostgreSQL: whose they are, and what happens to each once."""
+"""Flows in PostgreSQL: their owners, and the steps that each takes only once."""
 
 from datetime import timedelta
 
@@ -64,7 +64,7 @@ async def test_of_many_at_once_one_signs_in_and_one_completes(store: Store) -> N
     found = await FlowRows(Statements(store.pool)).find(flow.id, b"browser")
     assert found is not None
     assert (found.user, found.session) == (account.id, session.id)
-    # What has been signed in by keeps its person.
+    # A flow by which a person has signed in keeps its person.
     async with store.unit_of_work() as uow:
         await uow.flows.name(flow.id, "bob@example.org")
         await uow.commit()

@@ -1,4 +1,4 @@
-"""What is written of a sign-in: the same, whichever statement writes it."""
+"""Every statement that writes a sign-in writes the same rows."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from tests.places import ROOT
 
 SENDER: Final = Actor(address="192.0.2.1", user_agent="Browser")
 
-# Who writes it, and how the sign-in is called.
+# The statements that write a sign-in, each with a call that runs it.
 WAYS: Final[Mapping[Callable[[Store, Actor], Awaitable[bool]], str]] = {redeem: "session", enter: PROVIDER}
 
 _LOGINS: Final = "select * from login_events order by created_at desc limit 1"
@@ -34,7 +34,7 @@ _DEVICE: Final = """
 
 
 async def _written(store: Store) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of the latest sign-in. What each has of its own is left out: ids, moments and salts."""
+    """The rows of the latest sign-in, without values that always differ: ids, times and salts."""
     (login,), (event,) = await store.query(_LOGINS), await store.query(_EVENTS)
     assert event["details"].pop("login_event_id") == str(login.pop("id"))
     assert event.pop("occurred_at") is not None

@@ -1,4 +1,4 @@
-"""Second factors in the database: what is single use is won by one of many, and what is guessed at is counted."""
+"""Second factors in the database: of many uses of a single-use code one succeeds, and guesses are counted."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Sessions: whose a token is, asked on every request."""
+"""Sessions: the look-up of a token's session, on every request."""
 
 from datetime import UTC, datetime, timedelta
 from math import ceil

@@ -1,4 +1,4 @@
-"""Who may sign in to a service: statements decide it as the domain does, and all of them by one fragment."""
+"""The people who may sign in to a service: all statements decide by one SQL fragment, which agrees with the domain's rule."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping

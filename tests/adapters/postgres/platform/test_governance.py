@@ -1,4 +1,4 @@
-"""What the lists for platform owners cost in a large database: what they read, and by which index."""
+"""The cost of lists for platform owners in a large database: the rows that they read, and the indexes that they use."""
 
 import re
 from itertools import product
@@ -58,12 +58,12 @@ async def _plan(store: Store, statement: str, **parameters: Any) -> Nodes:
 
 
 def _read_as_a_whole(seen: Nodes) -> set[str]:
-    """Of the large tables."""
+    """The large tables that a plan reads as a whole."""
     return {node["Relation Name"] for node in seen if node["Node Type"] == "Seq Scan"} - {"tiers"}
 
 
 def _rows_of(seen: Nodes, relation: str) -> float:
-    """Those that were read in the table itself, not in an index alone."""
+    """The rows that were read in the table itself, not only in an index."""
     return sum(
         float(node["Actual Rows"] * node["Actual Loops"])
         for node in seen

@@ -1,4 +1,4 @@
-"""What reading a long audit log costs: by which index, and how many rows, on any page."""
+"""The cost of reading a long audit log, on any page: the index used, and the number of rows read."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime

@@ -36,7 +36,7 @@ class ChainScene:
     bolt: OrganizationId
 
     async def record(self, organization: OrganizationId | None, count: int = 1) -> Sequence[AuditEntryId]:
-        """In one transaction, oldest first."""
+        """Records events in one transaction, oldest first."""
         async with self.store.unit_of_work() as uow:
             entries = []
             for number in range(count):
@@ -62,7 +62,7 @@ class ChainScene:
         return [(row["sequence"], row["entry_id"]) for row in rows]
 
     async def tamper(self, statement: str, **parameters: object) -> None:
-        """By somebody whom no key, check or reference holds back."""
+        """Changes the tables as an attacker whom no key, check or reference holds back."""
         async with await Connection.connect(self.store.url) as connection, connection.transaction():
             await connection.execute("set local session_replication_role = replica")
             changed = await connection.execute(statement.encode(), parameters)
@@ -636,7 +636,7 @@ async def test_whether_a_personal_part_is_there_is_told(linked: ChainScene) -> N
 
 
 async def test_the_migration_links_and_protects_what_was_there_before(fresh_store: Store) -> None:
-    """What 0003 does with an entry of before, whose address stood in it."""
+    """The effect of migration 0003 on an older entry, which contained the address itself."""
     statement = """
         with entry as (insert into audit_entries (id, action, target_type, target_id, success, details, created_at)
                        values (gen_random_uuid(), 'user.logout', 'user', '1', true, '{}', now()) returning id)

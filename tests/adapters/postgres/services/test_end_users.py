@@ -1,4 +1,4 @@
-"""What the questions about end users cost in a large database: what they read, and by which index."""
+"""The cost of queries about end users in a large database: the rows that they read, and the indexes that they use."""
 
 from collections.abc import Iterator
 from typing import Any, Final

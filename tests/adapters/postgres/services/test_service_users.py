@@ -102,7 +102,7 @@ async def test_marks_stay_exact_while_users_come_and_go(grown: Store) -> None:
     assert await grown.count("service_user_marks") > 6
     await change(grown, _LEAVE, [SHOP], sorted(there))
     await require_exact(grown, SHOP, OTHER)
-    # What nobody is at any more goes, but for the first.
+    # Marks without users are removed, except the first.
     assert await grown.query("select users from service_user_marks where service_id = %(id)s", {"id": SHOP}) == [{"users": 0}]
 
 
@@ -118,7 +118,7 @@ async def test_marks_stay_exact_when_many_come_and_go_at_once(grown: Store) -> N
                     await connection.execute(b"delete from users where id = %s", [user(number)])
                 else:
                     statement = (_JOIN, _LEAVE)[seed % 3 - 1]
-                    # Whoever is deleted at the same moment does not join.
+                    # A person who is deleted at the same moment does not join.
                     with suppress(ForeignKeyViolation):
                         await connection.execute(statement.encode(), {"services": [SHOP, OTHER], "users": [user(number)]})
 
@@ -160,7 +160,7 @@ async def steps_of(store: Store, statement: str, **parameters: Any) -> list[dict
 
 
 def rows_read(steps: list[dict[str, Any]], table: str) -> int:
-    """Of this table, by all scans together."""
+    """The rows of this table that all scans together have read."""
     return sum(
         int(step["Actual Rows"] * step["Actual Loops"] + step.get("Rows Removed by Filter", 0))
         for step in steps

@@ -72,7 +72,7 @@ async def steps_of(store: Store, statement: str, **parameters: Any) -> list[dict
 
 
 def rows_read(steps: list[dict[str, Any]], table: str = "subscriptions") -> int:
-    """Of this table, by all scans together."""
+    """The rows of this table that all scans together have read."""
     return sum(
         int(step["Actual Rows"] * step["Actual Loops"] + step.get("Rows Removed by Filter", 0))
         for step in steps

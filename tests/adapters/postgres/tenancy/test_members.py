@@ -1,4 +1,4 @@
-"""Memberships: what stands in the tables when they come, change and go, and what long lists cost."""
+"""Memberships: the rows after an addition, a change and a removal, and the cost of long lists."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime

@@ -240,7 +240,7 @@ async def test_of_very_many_the_list_has_ones_own_and_those_of_longest_standing(
         "   from added",
         {"most": MOST_LISTED, "user": account.id},
     )
-    # What is being deleted takes no place.
+    # Organizations that are being deleted do not count against the limit.
     await store.query("update all_organizations set deleted_at = now() where slug = 'o-1'")
     listed = await OrganizationRows(Statements(store.pool)).list(account.id)
     expected = [*range(2, MOST_LISTED - 8), *range(MOST_LISTED + 11, MOST_LISTED + 21)]

@@ -1,4 +1,4 @@
-"""Relations: what somebody may do in an organization and why, as the check of every request and `postern access` read it."""
+"""Relations: a person's rights in an organization and their sources, as read by every request's check and by `postern access`."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ ADA: Final = Email("ada@example.org")
 
 
 async def standing(store: Store, account: Account, session: Session, slug: str = "acme") -> OrganizationStanding | None:
-    """As the check of every request finds it."""
+    """The rights as the check of every request finds them."""
     found = await PostgresCallers(store.pool).find_member(session.id, account.id, slug)
     assert found is not None
     assert found[0] == await PostgresCallers(store.pool).find(session.id, account.id)

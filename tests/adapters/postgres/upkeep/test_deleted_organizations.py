@@ -1,4 +1,4 @@
-"""What a deleted organization leaves behind goes, all of it, and nothing of any other organization."""
+"""All rows of a deleted organization are removed, and no row of any other organization."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a deleted service leaves behind goes, all of it, and nothing of any other service."""
+"""All rows of a deleted service are removed, and no row of any other service."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final

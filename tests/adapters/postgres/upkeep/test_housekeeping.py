@@ -1,4 +1,4 @@
-"""What the janitor sweeps: what has expired, in batches, and nothing else."""
+"""The janitor deletes expired rows, in batches, and nothing else."""
 
 from datetime import UTC, datetime, timedelta
 
