@@ -167,7 +167,7 @@ ALWAYS: Final = (
 FOR_THE_WEB: Final = ("com.example.app:/callback", "com.example.app://callback", "com.example.app:/callback?from=postern")
 
 REGISTERED: Final = "https://app.example.com/callback"
-"""What an honest application has registered, where the next ones are tried."""
+"""The address that an honest application has registered when the next URLs are tried."""
 
 # Good addresses that are close to the registered address, but differ from it. Some product has taken each of these for the registered one.
 NEAR_REGISTERED: Final = (
@@ -206,7 +206,7 @@ NEAR_REGISTERED: Final = (
 )
 
 LOOPBACK: Final = "http://127.0.0.1:51004/callback"
-"""What an application on a desktop has registered. It may take another port, and nothing else."""
+"""The address that a desktop application has registered. The application may use another port, and no other difference."""
 
 NEAR_LOOPBACK: Final = (
     "http://127.0.0.1:51004/callback/",

@@ -203,7 +203,7 @@ async def test_one_alone_has_several_slots_and_no_more() -> None:
 
 
 async def test_nothing_is_claimed_that_has_no_slot() -> None:
-    """What a member changes before there is one holds: only what is claimed was asked about."""
+    """A delivery is claimed only when a slot is free, so a member's change before that still counts."""
     queue = DeliveryQueue(*(To(organization(), takes=9.0) for _ in range(SLOTS + 10)))
     async with dispatching(queue):
         await trio.sleep(1)
@@ -233,7 +233,7 @@ async def test_a_rush_leaves_slots_to_those_whose_last_attempt_failed(takes: flo
 
 
 async def test_a_rush_of_those_whose_last_attempt_failed_leaves_the_others_their_turn() -> None:
-    """Who fails often fails at once: however many come back, there are slots for more of them."""
+    """Receivers that fail often fail at once. Any number of such receivers leaves slots for the others."""
     queue = DeliveryQueue(*[To(organization(), due=100_000, is_failing=True, refuses=True) for _ in range(2 * SLOTS)])
     async with dispatching(queue):
         await trio.sleep(2)

@@ -1,4 +1,4 @@
-"""What a newcomer tries first: the printed link, and `postern demo` beside the running server, as the processes that they are."""
+"""A newcomer's first steps: the printed link, and `postern demo` beside the running server, each in its own process."""
 
 import re
 import signal

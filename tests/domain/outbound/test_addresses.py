@@ -1,4 +1,4 @@
-"""Which addresses are public, and which the operator can permit."""
+"""Public addresses, and addresses that the operator can permit."""
 
 from ipaddress import ip_address, ip_network
 

@@ -25,7 +25,7 @@ _READ: Final = {
 
 
 def faults(value: Any, schema: Json, schemas: Mapping[str, Json], place: str = "") -> Iterator[str]:
-    """Where and why the value does not fit."""
+    """The faults of the value: the place and the reason of each."""
     assert not set(schema) - _READ, f"{place}: nobody checks {set(schema) - _READ}"
     if "$ref" in schema:
         yield from faults(value, schemas[schema["$ref"].rpartition("/")[2]], schemas, place)

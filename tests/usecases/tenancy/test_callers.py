@@ -1,4 +1,4 @@
-"""Who is behind a bearer token: each claim that must be right, and what the database decides in the end."""
+"""The caller behind a bearer token: each claim that must be right, and the final decision by the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

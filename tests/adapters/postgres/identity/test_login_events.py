@@ -22,7 +22,7 @@ from tests.places import ROOT
 
 SENDER: Final = Actor(address="192.0.2.1", user_agent="Browser")
 
-# The statements that write a sign-in, each with a call that runs it.
+# The functions that write a sign-in, each with the way to sign in that it records.
 WAYS: Final[Mapping[Callable[[Store, Actor], Awaitable[bool]], str]] = {redeem: "session", enter: PROVIDER}
 
 _LOGINS: Final = "select * from login_events order by created_at desc limit 1"
