@@ -1,5 +1,6 @@
 """Compiled Jinja templates, kept in memory. Each language has an environment of its own, and compiling a template takes a hundred times as
-long as rendering it: so they share what is compiled. Environments that escape differently compile differently, and do not share.
+long as rendering the template. So the environments share the compiled code. Environments with different escaping compile to different code,
+so HTML and plain text do not share.
 """
 
 from types import CodeType

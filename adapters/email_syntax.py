@@ -1,4 +1,6 @@
-"""What a valid e-mail address is: for the library `email-validator`, and for mail, which has to arrive. Nothing is looked up."""
+"""Which e-mail addresses are valid: those that the library `email-validator` accepts and that mail can be sent to. The check uses no
+network.
+"""
 
 import unicodedata
 from typing import Final
@@ -39,9 +41,9 @@ class LibraryEmailSyntax:
 def _is_one_mailbox(email: Email, validated_domain: str | None) -> bool:
     """Whether the address, its key, and the address that mail is sent to all mean the same mailbox.
 
-    A ligature or a wide letter is compared as the plain one. So a person who registers an address with one would keep the owner of the
-    plain address out, and receive the mails that the owner asks for. In domains, IDNA 2008 knows names that IDNA 2003, which mail still
-    uses, takes for others: `straße` for `strasse`. Their owners can write them in ASCII.
+    The key of an address has plain letters instead of ligatures and wide letters. So a person who registered an address with such letters
+    would keep the owner of the plain address out, and would receive the mails that the owner asks for. Mail still uses IDNA 2003, which
+    turns some names of IDNA 2008 into other names: `straße` becomes `strasse`. Owners of such domains can write their domain in ASCII.
     """
     local, _, domain = email.address.rpartition("@")
     key_local, _, key_domain = email.key.rpartition("@")

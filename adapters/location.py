@@ -1,4 +1,4 @@
-"""Where an address is, from a database file in MaxMind's format that the operator names. Nothing is asked over the network."""
+"""Find the place of an IP address in a database file in MaxMind's format. The operator names the file. The look-up uses no network."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,19 +25,21 @@ class LocationDatabaseUnusable(Exception):
 
 
 class NoLocations:
-    """Implements `ports.identity.devices.Locations` where no database was named."""
+    """Implements `ports.identity.devices.Locations` for an installation without a database file."""
 
     async def find(self, address: str | None) -> Location | None:  # noqa: ARG002 - the port's
         return None
 
 
 class MaxMindLocations:
-    """Implements `ports.identity.devices.Locations`. The file is mapped, not read: its pages are shared, and loaded when needed."""
+    """Implements `ports.identity.devices.Locations`. The file is mapped into memory: processes share its pages, and the kernel loads a page
+    when it is needed.
+    """
 
     def __init__(self, reader: maxminddb.Reader) -> None:
         self._reader = reader
         self._version = reader.metadata().ip_version
-        # A page may have to come from the disk first. One thread is enough.
+        # A look-up runs in a thread, because it may have to read a page from the disk. One thread is enough.
         self._limiter = trio.CapacityLimiter(1)
         self._cached = lru_cache(maxsize=_CACHED)(self._read)
 
@@ -53,7 +55,7 @@ class MaxMindLocations:
         try:
             record = self._reader.get(address)
         except (maxminddb.InvalidDatabaseError, ValueError) as error:
-            # Part of the file is damaged. A sign-in without a known place is better than none.
+            # Part of the file is damaged. A sign-in without a known place is better than no sign-in.
             log.warning("location_database_damaged", error=str(error))
             return None
         return _location(record)
@@ -83,7 +85,9 @@ def _address(text: str | None) -> IPv4Address | IPv6Address | None:
 
 
 def _location(record: object) -> Location | None:
-    """For the shape of the free and paid City and Country databases. Others have these two names in the same places, or not at all."""
+    """Reads a record of MaxMind's City and Country databases, free or paid. Other databases have the country and the city in the same
+    places, or do not have them at all.
+    """
     country = _inner(record, "country", "iso_code") or _inner(record, "registered_country", "iso_code")
     city = _inner(record, "city", "names", "en")
     if country is not None:

@@ -6,20 +6,21 @@ from typing import Final, Self
 
 from core.frozen import Frozen
 
-# How an RFC 2047 encoded word begins. The standard library decodes it wherever it stands in a value that we set, and writes what comes out,
-# line breaks and all: `=?utf-8?q?=0D=0ABcc:...` would be a header.
+# The beginning of an RFC 2047 encoded word. The standard library decodes such a word anywhere in a value that we set, and writes the
+# decoded text with its line breaks: `=?utf-8?q?=0D=0ABcc:...` would become a header.
 ENCODED_WORD: Final = "=?"
-# RFC 5321, 4.5.3.1: 64 octets before the @, 254 for what fits a path.
+# RFC 5321, 4.5.3.1: 64 octets before the @, and 254 for the whole address, since a path has 256 with its angle brackets.
 _LONGEST_LOCAL: Final = 64
 _LONGEST_ADDRESS: Final = 254
-# RFC 5322 dot-atom, with other scripts as RFC 6531 allows. Quoted local parts are legal, unused, and trouble: not taken.
+# RFC 5322 dot-atom, with other scripts as RFC 6531 allows. Quoted local parts are legal, but nobody uses them and programs stumble over
+# them, so they are refused.
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x80-\U0010ffff-]+"
 _LOCAL_PART: Final = re.compile(rf"{_ATOM}(\.{_ATOM})*")
 _DOMAIN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
-# Letters, marks, numbers, punctuation and symbols. Not spaces, controls, joiners, and what Unicode has assigned to nobody.
+# Unicode categories: letters, marks, numbers, punctuation and symbols. Spaces, controls, joiners and unassigned characters are refused.
 _VISIBLE_CATEGORIES: Final = "LMNPS"
-# Characters of these categories that are invisible all the same: joiners, fillers, variation selectors, blanks of Braille, music and old
-# scripts, stand-ins.
+# Invisible characters within the visible categories: joiners, fillers, variation selectors, blanks of Braille, music and old scripts, and
+# replacement characters.
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\ufffd"
     "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
@@ -27,7 +28,7 @@ _INVISIBLE: Final = re.compile(
 
 
 class MalformedAddress(ValueError):
-    """Not an address that mail can be sent to. The text says why, without quoting the address."""
+    """Mail cannot be sent to this address. The text says why, and does not quote the address."""
 
 
 class MailAddress(Frozen):
@@ -68,7 +69,7 @@ def ascii_domain(domain: str) -> str:
 def _is_local_part(text: str) -> bool:
     if not _LOCAL_PART.fullmatch(text) or ENCODED_WORD in text or _INVISIBLE.search(text):
         return False
-    # A combining mark at the beginning would change the dot, or the text that stands before the address.
+    # A combining mark at the beginning of an atom would change the look of the dot or text before the atom.
     return all(unicodedata.category(character)[0] in _VISIBLE_CATEGORIES for character in text) and not any(
         unicodedata.category(atom[0])[0] == "M" for atom in text.split(".")
     )

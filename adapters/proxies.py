@@ -1,4 +1,4 @@
-"""Networks that the operator knows to be VPNs and proxies: people who come from there hide where they are."""
+"""Networks that the operator lists as VPNs and proxies. People who come from such a network hide their place."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ class ProxyListUnusable(Exception):
 
 
 class ListedProxies:
-    """Implements `ports.identity.devices.Proxies`. Such lists run to tens of thousands of networks, so the look-up is a binary search."""
+    """Implements `ports.identity.devices.Proxies`. A list may have tens of thousands of networks, so the look-up is a binary search."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._given = bool(networks)

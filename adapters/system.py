@@ -13,7 +13,8 @@ from uuid import UUID, uuid4
 from core.domain.secrets import Password, Secret, Token
 
 PASSWORD_LENGTH: Final = 20
-# Without 0 O 1 l I and their like: a person reads it off a screen once. 20 characters of these 55 are 115 bits.
+# A person reads the password off a screen once, so letters that look alike (0 O 1 l I) are left out. 20 characters of these 55 are 115
+# bits.
 PASSWORD_ALPHABET: Final = "".join(sorted((set(string.ascii_letters) | set(string.digits)) - set("01OIloi")))
 
 _NAME_ALPHABET: Final = string.ascii_lowercase + string.digits
@@ -34,8 +35,8 @@ class SystemClock:
 
 
 class _Noise:
-    """Random numbers for ids, drawn from the kernel a block at a time, since every request takes one. Not for secrets: those come from the
-    kernel one by one, and are nowhere before they are needed.
+    """Random numbers for ids. Every request takes a number, so the kernel is asked for a block of numbers at a time. Secrets do not come
+    from such a block: each secret is asked of the kernel alone, so that no secret is in memory before its use.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ class _Noise:
         self._process = 0
 
     def draw(self) -> int:
-        """The caller sees to it that only one thread draws at a time."""
+        """The caller holds a lock, so that only one thread draws at a time."""
         # A forked process has a copy of its parent's block, and must not make the same ids.
         if self._at == len(self._block) or self._process != os.getpid():
             self._block, self._at, self._process = os.urandom(_NOISE_BYTES * _NOISE_AT_ONCE), 0, os.getpid()
@@ -55,7 +56,7 @@ class _Noise:
 class SystemIds:
     """UUIDv7 (RFC 9562 section 5.7, method 1): milliseconds, a counter that starts again at random each millisecond, and 48 random bits.
 
-    The ids of one process ascend strictly, even when the clock is set back: lists are read by keyset on them.
+    The ids of one process ascend strictly, even when the clock is set back, because lists are paged by these ids.
     """
 
     def __init__(self) -> None:
@@ -109,4 +110,4 @@ class SystemSecrets:
         return Password(self.letters(PASSWORD_ALPHABET, PASSWORD_LENGTH).reveal())
 
     def spread(self) -> float:
-        return random.random()  # noqa: S311 - spreads retries; nobody gains by guessing it
+        return random.random()  # noqa: S311 - spreads retries; nobody gains by guessing the number

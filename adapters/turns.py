@@ -1,4 +1,6 @@
-"""Turns: one of each organization at a time, a few of all in this process, and the others in queues of limited length."""
+"""Turns for costly work. In this process, each organization has one turn at a time, and all organizations together have a few. Other
+requests wait in queues of limited length, one for each organization.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,7 +13,7 @@ from core.domain.errors import Overloaded
 from core.domain.identifiers import OrganizationId
 
 AT_ONCE: Final = 2
-# For one organization. Each is a request in flight, and the process accepts a limited number of those.
+# In the queue of one organization. A waiting request counts as in flight, and the process limits the requests in flight.
 MOST_WAITING: Final = 8
 PATIENCE: Final = 5.0
 RETRY_AFTER: Final = 1.0
@@ -19,15 +21,15 @@ RETRY_AFTER: Final = 1.0
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """For one organization. It exists only while somebody is inside."""
+    """The queue of one organization. It exists only while a request waits or has its turn."""
 
     turn: trio.Lock = field(default_factory=trio.Lock)
     inside: int = 0
 
 
 class FairTurns:
-    """Implements `ports.turns.Turns`. At most one of an organization waits for the few turns of all. So however much one organization asks
-    for, the next one's turn comes after one of its.
+    """Implements `ports.turns.Turns`. An organization has at most one request among those that wait for the few turns of all. So a busy
+    organization delays another organization by at most one turn.
     """
 
     def __init__(self, at_once: int = AT_ONCE, *, most_waiting: int = MOST_WAITING, patience: float = PATIENCE) -> None:

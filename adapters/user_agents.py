@@ -1,7 +1,7 @@
-"""What a client says of itself, as the library `ua-parser` and its built-in expressions read it.
+"""Read the `User-Agent` header with the library `ua-parser` and its built-in expressions.
 
-Its Rust engine matches in linear time, so no text can keep it busy. Loading the expressions takes time and memory, so it waits for the
-first sign-in and happens in a thread.
+The library's Rust engine matches in linear time, so no text can keep the engine busy. Loading the expressions takes time and memory, so
+they are loaded in a thread at the first sign-in.
 """
 
 import re
@@ -13,9 +13,9 @@ import trio
 
 from core.domain.identity.devices import LONGEST_USER_AGENT, DeviceType, UserAgent
 
-# Of a few hundred characters each.
+# Texts of a few hundred characters each.
 _CACHED: Final = 1024
-# The longest part that is shown. A name consists of two of them and " on ", and stays well below the longest name.
+# The longest part that is shown. The name of a device consists of two parts and " on ", so it stays well below the longest name allowed.
 _LONGEST_PART: Final = 40
 
 # (browser, its version, operating system, its version)
@@ -23,14 +23,14 @@ _Parts = tuple[str | None, str | None, str | None, str | None]
 
 _MOBILE: Final = frozenset({"iOS", "Android", "Windows Phone", "KaiOS", "HarmonyOS", "Tizen", "BlackBerry OS", "Symbian OS"})
 _COMPUTERS: Final = frozenset({"Windows", "Mac OS X"})
-# Tools that name the system they run on, and would be taken for programs with windows.
+# Command-line tools that name their operating system. Without this list they would count as desktop programs.
 _TOOLS: Final = re.compile(
     r"curl|wget|python|go-http|httpie|java|apache|powershell|perl|ruby|php|node|git\b|postman|insomnia", re.IGNORECASE
 )
 _BROWSER: Final = ("Mozilla/", "Opera/")
 # A program that the library does not know: `postern-cli/1.2` (RFC 9110 section 10.1.5), or only a name.
 _PRODUCT: Final = re.compile(r"([A-Za-z][\w.+-]{0,39})(?:[/ ]v?(\d[\w.]{0,39}))?(?![\w/])")
-# An Electron program names itself before the browser that it is built on.
+# An Electron program writes its own name before the name of the browser inside it.
 _ELECTRON: Final = re.compile(r"like Gecko\) ([A-Za-z][\w.+-]{0,39})/(\d[\w.]{0,39}) ")
 
 
@@ -50,7 +50,7 @@ class LibraryUserAgents:
         return self._parse(text[:LONGEST_USER_AGENT].encode("utf-8", "replace").decode())
 
 
-# A hundred milliseconds of work, and the same for everybody in the process.
+# Loading takes a hundred milliseconds, and the whole process shares the result.
 @cache
 def _load() -> Callable[[str], UserAgent]:
     # Of the three sets of expressions, the one for makers of hardware is the largest and is not needed.
@@ -102,7 +102,7 @@ def _type(browser: str | None, system: str | None, *, is_browser: bool) -> Devic
 
 
 def _part(text: str) -> str | None:
-    """Some expressions take any name that stands in the text."""
+    """Some expressions match any name in the text, so the part is cut to printable characters and a limited length."""
     return "".join(filter(str.isprintable, text)).strip()[:_LONGEST_PART].strip() or None
 
 

@@ -1,7 +1,7 @@
-"""Which build of Argon2 is in use: the published wheel, or one that `ops/build_argon2.py` made for this machine's processor.
+"""Which build of Argon2 is in use: the published wheel, or a build that `ops/build_argon2.py` made for this machine's processor.
 
-A build for one processor ends the process (SIGILL) on another that lacks its instructions, and virtual environments and images get copied.
-So each build has a record beside it, and nothing is loaded before the record has been compared with this processor.
+A processor without the instructions of a build ends the process (SIGILL), and people copy virtual environments and images between machines.
+So each build has a record beside it, and the build is loaded only after its record has been compared with this processor.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ class BuiltForAnotherProcessor(Exception):
 
 
 class Argon2Binding(Frozen):
-    """`baseline` is the compiler's name for the processor, `native` the builder's own. None when the wheel is in use. `missing` is what the
-    build needs and this processor lacks.
+    """`baseline` is the compiler's name of the processor that the build is for. `native` means the processor of the machine that built it,
+    and None means the wheel. `missing` names the instructions that the build needs and this processor lacks.
     """
 
     version: str
@@ -41,11 +41,12 @@ class Argon2Binding(Frozen):
 
 
 def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Argon2Binding:
-    """What is installed. Reads files only and loads nothing."""
+    """The installed build. This function only reads files: it does not load the build."""
     installed = distribution(DISTRIBUTION)
     record = _record((prefix or Path(sys.prefix)) / RECORD)
     module = next((Path(str(file.locate())) for file in installed.files or () if file.name.startswith("_ffi.")), None)
-    # The record may have outlived its build, since pip restores the wheel without asking.
+    # pip may have put the wheel back over a build, and then the build's record is still there. The digest shows whether both belong
+    # together.
     if record is None or module is None or record.get("module") != _digest(module):
         return Argon2Binding(installed.version, None, "", ())
     present = processor_features(processor)
@@ -58,7 +59,7 @@ def require_runnable() -> None:
     try:
         found = binding()
     except PackageNotFoundError:
-        return  # The import that follows says so itself.
+        return  # The import after this call raises its own error.
     if found.missing:
         raise BuiltForAnotherProcessor(
             f"{found}. Run ops/build_argon2.py in this environment, or reinstall {DISTRIBUTION}, before anything here can hash a password"
@@ -66,7 +67,7 @@ def require_runnable() -> None:
 
 
 def processor_features(processor: Path = _PROCESSOR) -> frozenset[str]:
-    """What the processor can do, in the kernel's words. Empty when the system does not say; then nothing can be compared."""
+    """The features of the processor, by the kernel's names. Empty when the system does not list them; then there is nothing to compare."""
     try:
         text = processor.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,7 +1,7 @@
-"""What authenticators say, read and verified with python-fido2: CBOR, and the signatures of COSE keys. The rules of Web Authentication
-level 3 (sections 7.1 and 7.2) are checked here, one by one, so that each refusal has its reason.
+"""Read and verify the answers of authenticators. python-fido2 reads CBOR and verifies signatures of COSE keys. This module checks the rules
+of Web Authentication level 3 (sections 7.1 and 7.2) one by one, so that each refusal has its reason.
 
-Attestation is not asked for and not read: which authenticators a person uses is their own affair.
+Postern neither asks for an attestation nor reads one, because people choose their authenticators themselves.
 """
 
 import json
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from fido2.webauthn import AuthenticatorData
 
 _READ_AT_ONCE: Final = 2
-# Without an attestation, the longest is a key of RSA. Reading CBOR takes longer the longer it is.
+# Without an attestation, the longest object has an RSA key. The limit bounds the time that reading CBOR takes.
 _LONGEST_ATTESTATION: Final = 4096
 _LONGEST_DATA: Final = 1024
 _LONGEST_CLIENT_DATA: Final = 4096
 _RSA: Final = -257
 _RSA_BYTES: Final = range(256, 513)
-# Whoever may choose the exponent may choose how long we calculate.
+# A client that could choose the exponent could choose how long a verification takes.
 _RSA_EXPONENT: Final = b"\x01\x00\x01"
 _UNREADABLE: Final = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
 
@@ -48,7 +48,7 @@ class Fido2Authenticators:
         self._is_loaded = False
 
     async def read_registration(self, given: PasskeyRegistration, relying_party: RelyingParty) -> ReadRegistration:
-        # In a thread: what somebody sends as a registration is longer, and may be made to be slow.
+        # In a thread, because a registration is longer than an assertion, and an attacker may send one that is slow to read.
         return await trio.to_thread.run_sync(_read_registration, given, relying_party, limiter=self._limiter)
 
     async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
@@ -59,7 +59,7 @@ class Fido2Authenticators:
         try:
             data = _read_data(given.authenticator_data)
         except PasskeyRefused as refusal:
-            # The challenge is known, and used up by this, too.
+            # The challenge is known, so the refused assertion uses it up as well.
             return ReadAssertion(given, challenge, 0, False, False, fault or refusal.detail or "")
         fault = fault or _fault_of(data, relying_party)
         return ReadAssertion(given, challenge, data.counter, data.is_backup_eligible(), data.is_backed_up(), fault)
@@ -78,7 +78,7 @@ class Fido2Authenticators:
 
 
 def _load() -> None:
-    """A few milliseconds and a megabyte, for the first passkey."""
+    """The import takes a few milliseconds and a megabyte, so it waits for the first passkey."""
     import fido2.cose  # noqa: PLC0415
     import fido2.webauthn  # noqa: F401, PLC0415
 
@@ -124,7 +124,7 @@ def _made(given: PasskeyRegistration, relying_party: RelyingParty, fault: str) -
 
 
 def _read_client_data(text: bytes, kind: str, relying_party: RelyingParty) -> tuple[str, str]:
-    """The challenge, and what is wrong."""
+    """The challenge, and a sentence that says what is wrong. Empty when nothing is wrong."""
     if len(text) > _LONGEST_CLIENT_DATA:
         raise PasskeyRefused("the client data are too long")
     try:

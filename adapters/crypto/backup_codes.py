@@ -1,4 +1,6 @@
-"""Backup codes: random, and kept as HMACs under a key of the installation, so that a dump of the database cannot be used to guess them."""
+"""Backup codes. They are random, and the database has only their HMACs under a key of the installation. So a thief of a database dump
+cannot guess the codes.
+"""
 
 import hashlib
 import hmac
@@ -13,7 +15,7 @@ from core.domain.secrets import Secret
 from ports.server_secrets import ServerSecrets
 
 _PURPOSE: Final = "backup_codes"
-# Of the key that codes are derived with which a page may show twice.
+# Names the key for derived codes. A form that is sent twice gets the same derived codes.
 _SHOWN: Final = "shown_backup_codes"
 
 
@@ -24,7 +26,7 @@ class HmacBackupCodes:
         self._server_secrets = server_secrets
 
     def new(self) -> Sequence[Secret]:
-        # A set, because a code that came twice would leave only nine.
+        # A set, because a code that is drawn twice would leave the person with one code fewer.
         codes: set[str] = set()
         while len(codes) < BACKUP_CODES:
             codes.add("".join(secrets.choice(BACKUP_CODE_ALPHABET) for _ in range(BACKUP_CODE_LENGTH)))
@@ -34,7 +36,7 @@ class HmacBackupCodes:
         key = await self._server_secrets.get(_SHOWN)
         codes: dict[str, None] = {}
         for number in count():
-            # 256 is a multiple of 32: each character is as likely as any other.
+            # 256 is a multiple of 32, so all characters are equally likely.
             drawn = hmac.digest(key, user.bytes + f"{number} {form}".encode(), hashlib.sha256)[:BACKUP_CODE_LENGTH]
             codes["".join(BACKUP_CODE_ALPHABET[byte % len(BACKUP_CODE_ALPHABET)] for byte in drawn)] = None
             if len(codes) == BACKUP_CODES:
@@ -45,5 +47,5 @@ class HmacBackupCodes:
         await self._server_secrets.get(_PURPOSE)
 
     async def digest(self, user: UserId, code: str) -> bytes:
-        # The person is part of it, so that equal codes of two people have different digests.
+        # The digest covers the person's id, so that equal codes of two people have different digests.
         return hmac.digest(await self._server_secrets.get(_PURPOSE), user.bytes + code.encode(), hashlib.sha256)

@@ -15,8 +15,8 @@ from core.domain.services.client_keys import KEY_ALGORITHMS
 
 
 class JwtClientAssertions:
-    """Implements `ports.federation.clients.ClientAssertions`. Keys named by the assertion itself are never read: its `kid` picks one of the
-    stored ones, and that says which algorithms it is for.
+    """Implements `ports.federation.clients.ClientAssertions`. Keys inside the assertion are never used. The assertion's `kid` picks a
+    stored key, and the stored key decides which algorithms are accepted.
     """
 
     def claimed_client(self, assertion: str) -> str:
@@ -32,7 +32,7 @@ class JwtClientAssertions:
         stored: Any = keys["keys"]
         try:
             name = jwt.get_unverified_header(assertion).get("kid")
-            # A client with one key need not say which; one with several has a name for each.
+            # A client with one key may leave out `kid`. A client with several keys has a name for each, and must send the name.
             key = next((one for one in stored if one.get("kid") == name or (name is None and len(stored) == 1)), None)
             if key is None:
                 raise client_refused("the client has no such key")
@@ -40,7 +40,7 @@ class JwtClientAssertions:
             allowed = [key["alg"]] if "alg" in key else list(KEY_ALGORITHMS[key["kty"]])
             public: Any = algorithm.from_jwk(json.dumps(key))
             claims: Mapping[str, Json] = jwt.decode(assertion, public, algorithms=allowed, options=SIGNATURE_ALONE)
-        # ValueError: numbers that are no key.
+        # PyJWT raises ValueError for numbers that make no key.
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise client_refused(f"the assertion does not verify: {error}") from None
         return claims

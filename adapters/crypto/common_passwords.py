@@ -1,4 +1,4 @@
-"""Common passwords: a shipped list, with the endings and spellings that people give to a few hundred words of it."""
+"""Common passwords: a shipped list. A few hundred words of the list also count with the endings and spellings that people give them."""
 
 import unicodedata
 from functools import lru_cache
@@ -26,14 +26,16 @@ _SPELLINGS: Final = tuple(
 
 
 class _Common(Frozen):
-    """`whole` passwords, and `words` in all spellings. Each word is common with every ending. The parts are kept, not the combinations."""
+    """`whole` has passwords as they are. `words` has words in all spellings, and each word counts as common with every ending. The words
+    and the endings are kept apart, because all combinations would take too much memory.
+    """
 
     whole: frozenset[str]
     words: frozenset[str]
 
 
 class ShippedCommonPasswords:
-    """The list is read when it is first needed."""
+    """The list is read at the first call."""
 
     def contains(self, password: Password) -> bool:
         key = _key(password.reveal())
@@ -53,5 +55,5 @@ def _common() -> _Common:
 
 
 def _key(text: str) -> str:
-    # Normalized like e-mail addresses: full-width letters and the like count as the letters that they look like.
+    # Normalized as e-mail addresses are: a full-width letter, for example, counts as the plain letter.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

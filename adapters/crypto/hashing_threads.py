@@ -1,8 +1,9 @@
-"""The threads that hash passwords, and nothing else.
+"""Threads that do nothing but hash passwords.
 
-Trio's own worker threads could do it, but three things need threads that stay. A thread that has hashed keeps the memory of a hash in its
-arena, so few should ever do so. Each takes the next password without asking the event loop, which is busy at just that time. And they run
-at a lower priority than everything else, so that many people who sign in do not delay those who are signed in.
+Trio's own worker threads could hash, but there are three reasons for threads of our own. First, a thread that has hashed keeps the memory
+of a hash in its arena, so only few threads should ever hash. Second, a thread of ours takes the next password without asking the event
+loop, which is busy while passwords wait. Third, the threads run at a lower priority than everything else, so that many people who sign in
+do not delay the people who are signed in.
 """
 
 import os
@@ -17,12 +18,12 @@ import trio
 
 T = TypeVar("T")
 
-# A higher niceness keeps other requests quick while both cores hash, and as many people sign in. `python -m ops.bench` has the comparison.
+# This niceness keeps other requests quick while all cores hash, and does not make sign-ins fewer. `python -m ops.bench` has the comparison.
 NICENESS: Final = 19
 
 
 class HashingThreads:
-    """At most `count` threads, started when first needed. `close` ends them after what is queued."""
+    """At most `count` threads, which start when they are first needed. `close` ends the threads after all queued jobs."""
 
     def __init__(self, count: int, *, lines: int = 1) -> None:
         self._count = count
@@ -30,8 +31,8 @@ class HashingThreads:
         self._started = 0
 
     async def run(self, function: Callable[[], T], line: int = 0) -> T:
-        """Runs in one of the threads, in the order of asking within a line; the lines take turns. A cancelled call leaves the queue at
-        once, or waits until the running hash is done.
+        """Run `function` in one of the threads. Jobs of one line run in the order of their calls, and the lines take turns. A cancelled
+        call leaves the queue at once; if its hash is running already, the call waits for the end of the hash.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         job = _Job(function)
@@ -58,13 +59,15 @@ class HashingThreads:
 
 
 class _Lines:
-    """Jobs that wait in several lines. Put in by the event loop, and taken by the threads: one from each line that has any, in turns."""
+    """Jobs that wait in several lines. The event loop puts jobs in. The threads take them: a job of one line, then a job of the next line
+    that has any.
+    """
 
     def __init__(self, count: int) -> None:
         self._lines: list[deque[_Job]] = [deque() for _ in range(count)]
         self._next = 0
         self._lock = threading.Lock()
-        # As many as there are jobs and ends to come.
+        # Counts the waiting jobs, and the threads that are still to end.
         self._waiting = threading.Semaphore(0)
 
     def put(self, job: "_Job", line: int) -> None:
@@ -72,7 +75,7 @@ class _Lines:
         self._waiting.release()
 
     def end_one(self) -> None:
-        """A thread gets None, once there are no more jobs."""
+        """One thread gets None, after all waiting jobs are taken."""
         self._waiting.release()
 
     def get(self) -> "_Job | None":
@@ -87,7 +90,7 @@ class _Lines:
 
 
 class _Job:
-    """Done by a thread, or abandoned by its task before one took it. Never both."""
+    """A job is either done by a thread, or abandoned by its task before a thread took it. Never both."""
 
     __slots__ = ("_function", "_left", "_lock", "_taken", "_task", "_token")
 
@@ -99,7 +102,7 @@ class _Job:
         self._taken = self._left = False
 
     def leave(self) -> bool:
-        """False while it is being done."""
+        """Abandon the job. False when a thread has taken the job already."""
         with self._lock:
             self._left = not self._taken
             return self._left
@@ -110,13 +113,14 @@ class _Job:
                 return
             self._taken = True
         result = outcome.capture(self._function)
-        # The loop may have ended meanwhile, with its tasks.
+        # The event loop may have ended meanwhile, together with the task that waits.
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(trio.lowlevel.reschedule, self._task, result)
 
 
 def _lower_priority() -> None:
-    # On Linux, niceness belongs to a thread, and its native id names it. Elsewhere it belongs to the process and must stay as it is.
+    # On Linux, each thread has a niceness of its own, and `setpriority` takes the thread's native id. Elsewhere niceness belongs to the
+    # process and must stay as it is.
     if os.uname().sysname == "Linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

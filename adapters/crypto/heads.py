@@ -1,5 +1,5 @@
-"""Signs the heads of exported chains. The key is made of a random secret of the installation, the same in every process and for
-good. It is none of the keys for tokens: whoever checks nothing but a signature must not take a head for one.
+"""Signs the heads of exported chains. The key is derived from a random secret of the installation, so every process has the same key, and
+the key never changes. No token is signed with this key, so that a program that checks only a signature cannot take a head for a token.
 """
 
 from collections.abc import Mapping

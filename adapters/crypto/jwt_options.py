@@ -1,8 +1,8 @@
-"""How a JWT is decoded whose claims the domain judges."""
+"""Options for decoding a JWT when the domain, and not the library, checks the claims."""
 
 from typing import Any, Final
 
-# The signature alone: what the claims must say is a rule of the domain, by the clock that the rest of the product uses.
+# The library checks the signature alone. The domain checks the claims, by the clock that the rest of the product uses.
 SIGNATURE_ALONE: Final[Any] = {
     "require": [],
     "verify_exp": False,

@@ -1,8 +1,8 @@
 """The key ring: AES-256-GCM under keys with ids. The first key seals, every key opens.
 
-A sealed value is one byte of version, one byte that tells the length of the key id, the key id, 12 random bytes of nonce, the ciphertext
-and its tag. Everything before the nonce, together with the context, is authenticated: a value moved to another row or column does not open.
-A key may seal about 2^32 values before the chance that a nonce repeats is worth a thought (NIST SP 800-38D section 8.3).
+A sealed value is one byte of version, one byte with the length of the key id, the key id, a nonce of 12 random bytes, the ciphertext and
+its tag. The tag also covers everything before the nonce and the context, so a value that was moved to another row or column does not open.
+A key may seal about 2^32 values before a repeated nonce becomes likely enough to matter (NIST SP 800-38D section 8.3).
 """
 
 import os
@@ -30,7 +30,7 @@ _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 # Ids appear in logs and on the command line, and share a setting with `:` and `,`.
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# How long a ring may go without checking its file for a new first key, and how soon an unknown key id makes it check again.
+# A ring in use checks its file for a new first key this often. After an unknown key id, the ring may check this much sooner.
 _LOOK_EVERY: Final = 5.0
 _LOOK_AGAIN_AFTER: Final = 1.0
 
@@ -40,7 +40,7 @@ class MalformedKeys(ValueError):
 
 
 class EncryptionKey:
-    """An id and 256 bits that nothing prints."""
+    """An id, and a key of 256 bits that is never printed."""
 
     __slots__ = ("_material", "id")
 
@@ -56,7 +56,7 @@ class EncryptionKey:
         return AESGCM(self._material)
 
     def line(self) -> str:
-        """The form used in a setting or a key file. This is the only way to the material."""
+        """The key as a setting or a key file has it. No other method gives the key's bytes."""
         return f"{self.id}:{b64encode(self._material).decode()}"
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class EncryptionKey:
 
 
 def generate_key(now: datetime | None = None) -> EncryptionKey:
-    """A new key. Its id begins with the day it was made and differs from others of that day."""
+    """A new key. Its id begins with the day, and ends with random characters that tell keys of the same day apart."""
     day = (now or datetime.now(UTC)).strftime("%Y-%m-%d")
     return EncryptionKey(f"{day}.{secrets.token_hex(3)}", os.urandom(KEY_BYTES))
 
@@ -80,7 +80,7 @@ def parse(text: str) -> Sequence[EncryptionKey]:
         if not separator:
             raise MalformedKeys(f"Entry {number} of the encryption keys is not of the form id:base64")
         if not _KEY_ID.fullmatch(name):
-            # Not shown, because somebody may have pasted the key before the colon.
+            # The message does not show the id, because somebody may have pasted the key before the colon.
             raise MalformedKeys(f"Entry {number} of the encryption keys has an id other than 1 to 64 letters, digits, dots and dashes")
         try:
             material = b64decode(encoded.strip(), validate=True)
@@ -95,9 +95,9 @@ def parse(text: str) -> Sequence[EncryptionKey]:
 
 
 class AesGcmKeyRing:
-    """`reload` reads the keys again. A ring with one checks for a new first key every few seconds of use, and at once when it meets an
-    unknown key id. A flood of unknown ids makes it check once a second. It takes no ring that lacks its own first key: somebody lost that,
-    and what it sealed would be lost with it.
+    """`reload` reads the keys again. A ring with `reload` checks for a new first key every few seconds of use, and at once when it meets an
+    unknown key id. A flood of unknown ids causes one check a second. The ring ignores new keys that lack its own first key: somebody has
+    lost that key, and the values sealed under it would be lost with it.
     """
 
     def __init__(
@@ -150,8 +150,8 @@ class AesGcmKeyRing:
         if self._reload is None or now - self._looked_at < pause:
             return
         self._looked_at = now
-        # A file that is away or half typed for a moment is no reason to stop: the known keys still work. `postern doctor` and the next
-        # start say what is wrong with it.
+        # The file may be missing or half written for a moment. The known keys still work, so the ring goes on. `postern doctor` and the
+        # next start say what is wrong with the file.
         with suppress(OSError, MalformedKeys):
             keys = self._reload()
             if any(key.id == self._ids[0] for key in keys):
@@ -180,7 +180,7 @@ class KeyFile:
         self.path = path
 
     def ensure(self) -> Sequence[EncryptionKey]:
-        """The keys in the file. If there is no file, one is made with a new key. Of several first starts at once, one makes it."""
+        """The keys in the file. If there is no file, make one with a new key. When several processes start at once, only one makes it."""
         with self._held():
             if not self.path.exists():
                 self._write([generate_key()])
@@ -196,9 +196,9 @@ class KeyFile:
             raise MalformedKeys(f"{self.path}: not a text file") from None
 
     def prepend(self, key: EncryptionKey) -> Sequence[EncryptionKey]:
-        """`key` becomes the current one. The others still open what they sealed."""
+        """Make `key` the current key. The other keys still open the values that they sealed."""
         with self._held():
-            # Checked before writing: two keys with one id would make everything unreadable that the second one sealed.
+            # Checked before writing: if two keys had the same id, all values sealed under the second key would be unreadable.
             keys = parse("\n".join(each.line() for each in (key, *self.read())))
             self._write(keys)
             return keys
@@ -208,8 +208,8 @@ class KeyFile:
         return AesGcmKeyRing(self.read(), reload=self.read)
 
     def _write(self, keys: Sequence[EncryptionKey]) -> None:
-        # A new file, synced and renamed over the old one, so that nobody ever sees half of it, not even after a power cut. mkstemp makes it
-        # 0600.
+        # The keys go into a new file, which is synced and then renamed over the old file. So nobody ever reads half a file, not even after
+        # a power cut. mkstemp makes the file readable by its owner only (0600).
         descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -230,7 +230,7 @@ class KeyFile:
     @contextmanager
     def _held(self) -> Iterator[None]:
         """One writer at a time, across all processes. The lock is on the directory, because the file itself is replaced."""
-        # Others may pass through: the embedded database beside it may run as another user. The file itself is private.
+        # Other users may enter the directory, because the embedded database in it may run as another user. The key file itself is private.
         self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         descriptor = os.open(self.path.parent, os.O_RDONLY)
         try:
@@ -241,7 +241,7 @@ class KeyFile:
 
 
 def _associated(header: bytes, context: str) -> bytes:
-    # The header tells its own length, so no two pairs of header and context give the same bytes.
+    # The header contains its own length, so no two pairs of header and context give the same bytes.
     return header + context.encode()
 
 

@@ -1,8 +1,8 @@
-"""Passwords: hashed with Argon2id by a few worker threads of their own, behind a queue with a limit.
+"""Passwords: a few threads hash them with Argon2id, behind a queue with a limit.
 
-A password is hashed as it was typed, up to canonical equivalence. It is brought into Unicode's NFC form, as RFC 8265 (OpaqueString) asks,
-because keyboards compose accented letters in different ways that people cannot see. Nothing else is changed: no compatibility mapping, no
-trimming, no truncation. NUL and unpaired surrogates are characters like any other.
+A password is hashed as it was typed, except that it is brought into Unicode's NFC form, as RFC 8265 (OpaqueString) asks: keyboards compose
+accented letters in different ways that people cannot see. Nothing else is changed: no compatibility mapping, no trimming, no truncation.
+NUL and unpaired surrogates are characters like any other.
 """
 
 import os
@@ -31,7 +31,7 @@ __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cor
 
 log = structlog.get_logger()
 
-# About a second of waiting on two cores. Waiting costs a few kilobytes; a running hash costs `memory_kib`.
+# The last in the queue waits about a second on two cores. A waiting password costs a few kilobytes, a running hash `memory_kib`.
 MOST_QUEUED: Final = 256
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
@@ -41,7 +41,8 @@ _ENCODED: Final = re.compile(
     r"\$argon2id\$v=(?P<version>[0-9]{1,3})\$m=(?P<memory>[0-9]{1,10}),t=(?P<iterations>[0-9]{1,10}),p=(?P<lanes>[0-9]{1,10})"
     r"\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<digest>[A-Za-z0-9+/]+)"
 )
-# A stored hash says how much work it needs. No sensible setting wrote more than this.
+# A stored hash itself says how much work its check takes. Hashes that ask for more than these limits are not checked, because no sensible
+# setting wrote them.
 _MOST_MEMORY_KIB: Final = 1024 * 1024
 _MOST_ITERATIONS: Final = 100
 _MOST_LANES: Final = 64
@@ -51,7 +52,7 @@ T = TypeVar("T")
 
 
 class Argon2Parameters(Frozen):
-    """OWASP's first choice by default. More memory, passes or lanes make each guess more expensive, and each sign-in too."""
+    """The defaults are OWASP's first choice. More memory, iterations or lanes make each guess more expensive, and each sign-in too."""
 
     memory_kib: int = 19456
     iterations: int = 2
@@ -69,11 +70,11 @@ class Argon2Parameters(Frozen):
 class Argon2Passwords:
     """At most `workers` hashes run at a time and `most_queued` more wait, so memory is bounded by `workers` times `memory_kib`.
 
-    A quarter as many places more are kept for those from familiar addresses, and as many again for those who have proved more: however many
-    strangers wait, they get in. Nor do they wait for all the strangers: the three take turns.
+    The queue has a quarter more places for callers from familiar addresses, and another quarter for callers with a stronger proof. So
+    these callers get in even when strangers fill the queue. They do not wait for all strangers either, because the three groups take turns.
 
-    A cancelled caller that waits leaves the queue at once. One whose hash is being computed waits for its end, because the thread cannot be
-    stopped and its memory must stay counted.
+    A cancelled caller that waits leaves the queue at once. A cancelled caller whose hash is being computed waits for the end of the hash,
+    because the thread cannot be stopped and its memory must stay counted.
     """
 
     def __init__(self, parameters: Argon2Parameters, workers: int | None, metrics: Metrics, *, most_queued: int = MOST_QUEUED) -> None:
@@ -139,7 +140,7 @@ class Argon2Passwords:
 
 
 class _Argon2:
-    """The library, loaded once it is certain that this processor can run it. Its methods block without holding the interpreter's lock."""
+    """The library. It is loaded after a check that this processor can run it. Its methods block, but do not hold the interpreter's lock."""
 
     def __init__(self) -> None:
         require_runnable()
@@ -162,7 +163,9 @@ class _Argon2:
         return encoded.decode("ascii")
 
     def verify(self, encoded: str, password: Password, decoy: str) -> bool | None:
-        """None when the library cannot read the hash. Then the decoy has taken the time that it should have."""
+        """Whether the password matches. None when the library cannot read the hash: then the decoy is checked instead, so that the call
+        takes as long as for a good hash.
+        """
         try:
             return self._matches(encoded, password)
         except self._failure:
@@ -178,12 +181,12 @@ class _Argon2:
 
 @cache
 def _library() -> _Argon2:
-    """One in a process: to find out which build is installed, it reads and parses files."""
+    """The library, once for the process, because finding out the installed build reads and parses files."""
     return _Argon2()
 
 
 def rate(seconds: float = 0.5, parameters: Argon2Parameters | None = None) -> float:
-    """Verifications a second on one core, in processor time. Blocks for about this many seconds."""
+    """How many verifications one core does in a second of processor time. Blocks for about `seconds`."""
     argon2 = _library()
     password = Password("a password of ordinary length")
     encoded = argon2.hash(password, parameters or Argon2Parameters())
@@ -196,7 +199,7 @@ def rate(seconds: float = 0.5, parameters: Argon2Parameters | None = None) -> fl
 
 
 def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """The cores that this process may use: by affinity, and by the container's quota, which affinity does not show."""
+    """How many cores this process may use. Affinity limits them, and the container's quota, which affinity does not show."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         allowed, period = quota.read_text(encoding="ascii").split()

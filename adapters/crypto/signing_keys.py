@@ -1,6 +1,4 @@
-"""Signing keys in use. Pairs are made here, and here this process keeps what it knows of the stored ones, for the
-signer and the verifier.
-"""
+"""Signing keys. This module makes key pairs, and keeps the stored keys in this process's memory for the signer and the verifier."""
 
 import hashlib
 import json
@@ -27,11 +25,11 @@ from ports.encryption import CannotOpen, KeyRing
 log = structlog.get_logger()
 
 RSA_BITS: Final = 2048
-# How old the known keys may get before they are read again. A rotation reaches every process within this time. Until then they sign with
-# the outgoing key, which every verifier knows.
+# In seconds. Known keys that are older than this are read again, so a rotation reaches every process within this time. Until then a process
+# signs with the outgoing key, which every verifier knows.
 _RENEW_AFTER: Final = 30.0
-# How often an unknown key id may cause a query, and how soon a failed reading is tried again. A flood of made-up ids costs one query in
-# this time.
+# In seconds. An unknown key id causes a query only after this pause, and a failed reading is tried again after this pause. So a flood of
+# made-up ids costs one query in this time.
 _ASK_AGAIN_AFTER: Final = 5.0
 _READING_TAKES_AT_MOST: Final = 3.0
 # The members of a public JWK that the thumbprint covers, by type (RFC 7638 section 3.2).
@@ -42,8 +40,8 @@ PublicKey = EllipticCurvePublicKey | RSAPublicKey
 
 
 class CryptoKeyMaker:
-    """ES256 for access tokens, because it is small and quick. RS256 for ID tokens, because every relying party must support it (OpenID
-    Connect Core section 15.1); ES256 for those of services that want it.
+    """Access tokens are signed with ES256, because ES256 is small and quick. ID tokens are signed with RS256, because every relying party
+    must support RS256 (OpenID Connect Core section 15.1). A service can choose ES256 for its ID tokens.
     """
 
     def __init__(self, keyring: KeyRing) -> None:
@@ -89,9 +87,9 @@ class _Known(Frozen):
 
 
 class KeyCache:
-    """The stored signing keys as this process knows them. They are read when first needed, every half minute while in use, and when a token
-    names an unknown one. One task reads at a time; the others continue with what is known. While the database is away, the known keys still
-    serve.
+    """The stored signing keys in this process's memory. The keys are read at their first use, every half minute while in use, and when a
+    token names an unknown key. One task reads at a time; other tasks continue with the known keys. While the database is away, the known
+    keys still serve.
     """
 
     def __init__(
@@ -116,14 +114,16 @@ class KeyCache:
         self._asked_at = float("-inf")
 
     def known_access_key(self, key: str) -> VerificationKey | None:
-        """What is known at this moment, without waiting. None when it is time to look: then `access_key` does."""
+        """The key, without waiting. None when the key is unknown, or when the keys are due to be read again: then the caller asks
+        `access_key`.
+        """
         if self._known is None or self._monotonic() >= self._renew_at:
             return None
         return self._known.access.get(key)
 
     async def access_key(self, key: str) -> VerificationKey | None:
-        """The key that verifies access tokens with this id. None when there is none, even after asking the database, which happens at most
-        once in a few seconds.
+        """The key that verifies access tokens with this id. For an unknown id the keys are read again, at most once in a few seconds. None
+        when no stored key has the id.
         """
         known = await self._current()
         if key not in known.access and (self._reading.locked() or self._monotonic() - self._asked_at >= _ASK_AGAIN_AFTER):
@@ -135,7 +135,7 @@ class KeyCache:
         return (await self._current()).id_tokens.get(key)
 
     async def signing_key(self, purpose: KeyPurpose) -> tuple[KeyId, PrivateKey]:
-        """The current key of the purpose. Raises `Unavailable` while there is none."""
+        """The current key of the purpose. Raises `Unavailable` while no key is current."""
         key = in_state((await self._current()).stored, purpose, KeyState.CURRENT)
         if key is None:
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail=f"no current {purpose.value} key is stored")
@@ -167,19 +167,19 @@ class KeyCache:
         return await self._read()
 
     async def _read(self) -> _Known:
-        """Read the stored keys, or wait for the task that does. While the database is away, what was known before stays."""
+        """Read the stored keys, or wait for the task that reads them. While the database is away, the keys known before stay."""
         ended = self._readings_ended
         async with self._reading:
             if self._readings_ended == ended:
                 await self._read_now()
-            # Otherwise another task did so while we waited, with or without success.
+            # Otherwise another task read them while this one waited, with or without success.
         if self._known is None:
             raise Unavailable(retry_after=_ASK_AGAIN_AFTER, detail="the signing keys were never read")
         return self._known
 
     async def _read_now(self) -> None:
         started = self._asked_at = self._monotonic()
-        # Before the answer, so that an `expire` during the reading is not lost.
+        # Set before the answer comes, so that a call of `expire` during the reading is not lost.
         self._renew_at = started + _RENEW_AFTER
         try:
             with trio.fail_after(_READING_TAKES_AT_MOST):
@@ -188,18 +188,18 @@ class KeyCache:
             self._renew_at = self._monotonic() + _ASK_AGAIN_AFTER
             log.warning("signing_keys_not_renewed", error=type(error).__name__)
         except BaseException:
-            self._renew_at = 0.0  # Cancelled, or an error: the next task reads them.
+            self._renew_at = 0.0  # The reading was cancelled or failed, so the next task reads again.
             raise
         self._readings_ended += 1
 
 
 def base64url(data: bytes) -> bytes:
-    """RFC 7515: without padding."""
+    """Base64url without padding (RFC 7515)."""
     return urlsafe_b64encode(data).rstrip(b"=")
 
 
 def thumbprint(jwk: Mapping[str, Json]) -> str:
-    """RFC 7638: the key's own name, the same wherever it is computed."""
+    """The thumbprint of a public key (RFC 7638). Every program computes the same thumbprint for a key."""
     members = {name: jwk[name] for name in _THUMBPRINT_MEMBERS[str(jwk["kty"])]}
     canonical = json.dumps(members, separators=(",", ":"), sort_keys=True).encode()
     return base64url(hashlib.sha256(canonical).digest()).decode()
@@ -216,7 +216,7 @@ def public_jwk(pair: PrivateKey) -> dict[str, Json]:
         jwk = ECAlgorithm.to_jwk(pair.public_key(), as_dict=True)
     else:
         jwk = RSAAlgorithm.to_jwk(pair.public_key(), as_dict=True)
-    return {name: jwk[name] for name in _THUMBPRINT_MEMBERS[jwk["kty"]]}  # Without `key_ops`, because `use` says the same.
+    return {name: jwk[name] for name in _THUMBPRINT_MEMBERS[jwk["kty"]]}  # Without `key_ops`, since `use` says the same.
 
 
 def _load_private_key(private: bytes) -> PrivateKey:

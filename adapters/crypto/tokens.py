@@ -1,8 +1,8 @@
-"""JSON Web Tokens under the installation's own keys: signed, and verified with what was verified lately kept at hand.
+"""Sign and verify JSON Web Tokens with the installation's own keys. Tokens that were verified lately are kept in memory.
 
-The header of a token of ours has exactly `alg`, `kid` and `typ`. Anything else in it (`jwk`, `jku`, `x5u`, `x5c`, `crit`, `b64`, `zip`, …)
-is reason enough to refuse, so nothing that a token says about how to verify itself is ever followed. `kid` picks one of our keys, and that
-key, not the token, says which algorithm it is for (RFC 8725 sections 3.1, 3.5 and 3.10).
+The header of a token of ours has exactly `alg`, `kid` and `typ`. A header with anything else (`jwk`, `jku`, `x5u`, `x5c`, `crit`, `b64`,
+`zip`, …) is refused, so a token has no say in how it is verified. `kid` picks one of our keys, and the key, not the token, decides the
+algorithm (RFC 8725 sections 3.1, 3.5 and 3.10).
 """
 
 import json
@@ -31,16 +31,16 @@ from core.frozen import Frozen
 from ports.clock import Clock
 
 LARGEST_TOKEN: Final = 8 * 1024
-# Clocks of processes side by side differ a little. A token from further in the future was not made by us.
+# The clocks of several machines differ a little. A token from further in the future is not ours.
 LEEWAY: Final = timedelta(seconds=30)
 REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "sub")
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 _TYPE: Final = "JWT"
 _TYPE_FOR_APPLICATIONS: Final = "at+jwt"
-# Nobody brings these back to us, so no look-up accepts them.
+# We only send logout tokens out. No caller sends one back, so the verifier refuses this type.
 _TYPE_OF_LOGOUTS: Final = "logout+jwt"
 _TYPES: Final = frozenset({_TYPE, _TYPE_FOR_APPLICATIONS})
-# Two generations of this size, some 20 MB when full.
+# The cache has two generations of this size, some 20 MB when full.
 _CACHE_GENERATION: Final = 5_000
 # PyJWT verifies the signature and the issuer. Times are checked here, by the clock that the rest of the product uses.
 _OPTIONS: Final[Any] = {
@@ -54,9 +54,9 @@ _OPTIONS: Final[Any] = {
 
 
 class JwtSigner:
-    """Signing stays on the event loop's thread: even RS256 of 2048 bits takes a quarter of a millisecond. The library does let go of the
-    interpreter's lock meanwhile, but the way to a thread and back costs more than an ES256 signature and a quarter of an RS256 one. The
-    claims are our own, so none is checked here.
+    """Signing stays on the event loop's thread, because even RS256 with 2048 bits takes only a quarter of a millisecond. The library
+    releases the interpreter's lock meanwhile, but the way to a thread and back costs more than an ES256 signature, and as much as a quarter
+    of an RS256 signature. The claims are our own, so the signer does not check them.
     """
 
     def __init__(self, keys: KeyCache) -> None:
@@ -78,7 +78,7 @@ class JwtSigner:
         key, private_key = await self._keys.signing_key(purpose)
         signed = _header(purpose.algorithm, key, token_type) + b"." + base64url(_encode_claims(claims))
         if isinstance(private_key, EllipticCurvePrivateKey):
-            # RFC 7518 section 3.4: both numbers in full, one after the other.
+            # RFC 7518 section 3.4: both numbers in full length, one after the other.
             r, s = decode_dss_signature(private_key.sign(signed, _ES256))
             signature = r.to_bytes(_ES256_NUMBER) + s.to_bytes(_ES256_NUMBER)
         else:
@@ -125,7 +125,7 @@ class JwtVerifier:
         if len(token) > LARGEST_TOKEN:
             raise TokenInvalid(detail="larger than any token of ours")
         try:
-            # The digest, so that a dump of the memory holds no list of usable tokens.
+            # The cache knows a token by its digest, so that a dump of the memory holds no list of usable tokens.
             digest = sha256(token.encode("ascii")).digest()
         except UnicodeEncodeError:
             raise TokenInvalid(detail="not ASCII") from None
@@ -139,19 +139,19 @@ class JwtVerifier:
             return verified.claims
         key = await self._keys.access_key(_named_key(token))
         verified = self._verify(token, _require_key_in_force(key, now), now)
-        # Only good tokens are kept: a flood of bad ones must not push them out.
+        # Only good tokens are kept, so that a flood of bad tokens does not push good ones out.
         self._recent.put(digest, verified)
         return verified.claims
 
     async def verify_id(self, token: str) -> Mapping[str, Json]:
         if len(token) > LARGEST_TOKEN or not token.isascii():
             raise TokenInvalid(detail="no ID token of ours")
-        # A retired key, too: an application brings the ID token back that it got when its person signed in, perhaps months ago.
+        # Retired keys are accepted as well: an application sends back the ID token that it got at the sign-in, perhaps months ago.
         return self._decoded(token, _require_key(await self._keys.id_key(_named_key(token))))
 
     def _decoded(self, token: str, key: VerificationKey) -> Mapping[str, Any]:
         try:
-            # One algorithm is allowed, the key's. PyJWT refuses a token whose header names another.
+            # Only the key's own algorithm is allowed. PyJWT refuses a token whose header names another algorithm.
             claims: Mapping[str, Any] = jwt.decode(token, key.public_key, algorithms=[key.algorithm], issuer=self._issuer, options=_OPTIONS)
         except jwt.PyJWTError as error:
             raise TokenInvalid(detail=str(error)) from error
@@ -170,8 +170,8 @@ class JwtVerifier:
 
 
 class _TwoGenerations:
-    """A bounded cache. What was used since the last change of generations survives the next one. Cheaper than a true least-recently-used
-    order, and as good for many tokens that come again and again.
+    """A bounded cache. Entries that were used since the last change of generations survive the next change. Two generations cost less than
+    a true least-recently-used order, and serve as well for many tokens that come again and again.
     """
 
     __slots__ = ("_new", "_old", "_size")
@@ -200,7 +200,7 @@ class _TwoGenerations:
 
 def _require_key(key: VerificationKey | None) -> VerificationKey:
     if key is None:
-        raise TokenInvalid(detail="no such key of this installation has this id")
+        raise TokenInvalid(detail="no key of this installation for such tokens has this id")
     return key
 
 
@@ -212,7 +212,7 @@ def _require_key_in_force(found: VerificationKey | None, now: datetime) -> Verif
 
 
 def _named_key(token: str) -> str:
-    """The key id, from a header that contains what ours contain and nothing more."""
+    """The key id in the token's header. The header must have exactly the members that our own headers have."""
     encoded = token.partition(".")[0]
     try:
         # `urlsafe_b64decode` skips characters outside its alphabet. PyJWT, which reads the same bytes again, does not.
@@ -238,7 +238,7 @@ def _moment(claims: Mapping[str, Any], name: str) -> datetime:
 
 
 def _frozen(value: Any) -> Json:
-    """Every request with this token shares the claims, so none of them may change."""
+    """The value as one that cannot be changed, because every request with this token shares the claims."""
     if isinstance(value, dict):
         return MappingProxyType({name: _frozen(inner) for name, inner in value.items()})
     if isinstance(value, list):

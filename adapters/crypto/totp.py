@@ -13,13 +13,13 @@ from core.domain.identity.mfa import STEP, TOLERANCE, step_at
 from core.domain.secrets import Secret
 
 _SECRET_CHARACTERS: Final = 32  # of base32: 160 bits, as RFC 4226 section 4 recommends
-# The label is for the person's eyes. A QR code holds some 2,300 bytes, and a letter outside ASCII can take 12 of them here.
+# The label is only shown to the person. A QR code holds some 2,300 bytes, and a letter outside ASCII can take 12 of these bytes.
 _LONGEST_LABEL: Final = 128
 _DRAWN_AT_ONCE: Final = 2
 
 
 class PyotpTotp:
-    """Implements `ports.identity.mfa.Totp`: SHA-1, 6 digits, 30 seconds, which is what every authenticator can do."""
+    """Implements `ports.identity.mfa.Totp` with SHA-1, 6 digits and 30 seconds, because every authenticator supports these."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
@@ -33,8 +33,8 @@ class PyotpTotp:
         now = step_at(at)
         given = code.encode()
         found = None
-        # All of them in any case, so that the time does not tell which one it was. The latest match counts: accepting it uses up the
-        # earlier ones too.
+        # All steps are compared, so that the time taken does not tell which step matched. The latest match counts, because accepting a step
+        # uses up the earlier steps too.
         for step in range(now - TOLERANCE, now + TOLERANCE + 1):
             if compare_digest(hotp.at(step).encode(), given):
                 found = step
@@ -49,7 +49,7 @@ class PyotpTotp:
 
 
 def _draw(uri: str) -> str:
-    """On white ground with a quiet zone, because cameras cannot read it off a dark page otherwise."""
+    """The code has a white ground and a quiet zone, because cameras could not read it off a dark page otherwise."""
     drawn = BytesIO()
     code = segno.make(uri, error="l", micro=False)
     code.save(drawn, kind="svg", scale=4, light="#fff", xmldecl=False, nl=False, svgclass=None, lineclass=None, title="QR code")

@@ -1,4 +1,4 @@
-"""Mail onto the console, for trying things out."""
+"""Print mails on the console, for trying Postern out."""
 
 import re
 from typing import Final, TextIO

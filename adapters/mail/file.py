@@ -1,4 +1,4 @@
-"""Mail into files: one `.eml` per mail, for a machine without a mail server and for tests."""
+"""Write each mail into an `.eml` file, for tests and for machines without a mail server."""
 
 import os
 from contextlib import suppress
@@ -19,7 +19,7 @@ _FILE_MODE: Final = 0o600
 
 
 class FileTransport:
-    """Implements `ports.mail.MailTransport`. The mail's id names the file, so a mail that is sent again replaces itself."""
+    """Implements `ports.mail.MailTransport`. The mail's id names the file, so a mail that is sent again replaces its own file."""
 
     def __init__(self, directory: Path, sender: Sender, clock: Clock) -> None:
         self._directory = directory
@@ -36,7 +36,7 @@ class FileTransport:
         return f"written to {self._directory}, one .eml each"
 
     def _write(self, name: str, content: bytes) -> None:
-        # A name that no reader looks for, until the mail is complete.
+        # The file has a name that readers skip, until the mail is complete.
         unfinished = self._directory / f".{name}"
         try:
             self._directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ class FileTransport:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
-                # The job goes away once this returns, so the mail must be on the disk by then.
+                # The mail's job is deleted once this method returns, so the mail must be on the disk by then.
                 os.fsync(file.fileno())
             unfinished.replace(self._directory / f"{name}.eml")
         except OSError as error:

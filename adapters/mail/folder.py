@@ -1,4 +1,4 @@
-"""Mail that went into files, read again: for people who try Postern out without a mail server."""
+"""Read the mails that `FileTransport` wrote, for people who try Postern out without a mail server."""
 
 import re
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from core.frozen import Frozen
 _SUFFIX: Final = ".eml"
 # No mail of ours is a tenth as long.
 _LONGEST: Final = 1 << 20
-# Our templates give a link a line of its own; the address of the installation, in the last line of each mail, is no such link.
+# Our templates put each link on a line of its own. The installation's address in the last line of a mail has other text around it.
 _LINK: Final = re.compile(r"^(https?://[^\s<>\"]+)$", re.MULTILINE)
 
 
 class FolderUnreadable(Exception):
-    """One sentence that says why."""
+    """The folder or a mail cannot be read. The message is one sentence that says why."""
 
 
 class KeptMail(Frozen):
-    """A mail as its file has it. `id` is the file's name, without its ending; `sent_at` None: the file does not say."""
+    """A mail as its file has it. `id` is the file's name without its ending. `sent_at` is None when the file has no date."""
 
     id: str
     to: str
@@ -33,7 +33,7 @@ class KeptMail(Frozen):
     text: str
 
     def fits(self, to: str, subject: str) -> bool:
-        """Whether it went to this very address, with these words in its subject, in any case. Empty fits all."""
+        """Whether the mail went to exactly this address and has this text in its subject, in any case. An empty text fits every mail."""
         return to.casefold() in {"", self.to.casefold()} and subject.casefold() in self.subject.casefold()
 
     @property
@@ -42,28 +42,32 @@ class KeptMail(Frozen):
 
 
 class MailFolder:
-    """The directory of a `FileTransport`. Each call reads files: to be called in a thread where others wait."""
+    """The directory of a `FileTransport`. Each call reads files and blocks, so a server calls the methods in a thread."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def mails(self, *, to: str = "", subject: str = "") -> Iterator[KeptMail]:
-        """The newest first, read as they are asked for. A mail that vanishes meanwhile is passed over. Raises `FolderUnreadable`."""
+        """The mails, the newest first. Each mail is read when the iterator reaches it. A mail that vanishes meanwhile is skipped. Raises
+        `FolderUnreadable`.
+        """
         for name in self._names():
             mail = self._read(name)
             if mail is not None and mail.fits(to, subject):
                 yield mail
 
     def find(self, id: str) -> KeptMail | None:  # noqa: A002 - the noun's own word
-        """None when there is none. Only files that the directory lists are opened, for any id. Raises `FolderUnreadable`."""
+        """None when no mail has the id. Only files that the directory lists are opened, so an id cannot lead out of the directory. Raises
+        `FolderUnreadable`.
+        """
         return self._read(id) if id in self._names() else None
 
     def _names(self) -> list[str]:
-        # Names are UUIDs of version 7: they ascend with time.
+        # The names are UUIDs of version 7, so their order is the order of time.
         try:
             found = [file.name for file in self._directory.iterdir() if file.name.endswith(_SUFFIX) and not file.name.startswith(".")]
         except FileNotFoundError:
-            return []  # it is made with the first mail
+            return []  # The first mail makes the directory.
         except OSError as error:
             raise FolderUnreadable(f"The mail directory {self._directory} cannot be read: {error.strerror}") from None
         return sorted((name.removesuffix(_SUFFIX) for name in found), reverse=True)
@@ -88,7 +92,7 @@ def _header(message: EmailMessage, name: str) -> str:
     try:
         return " ".join(str(message.get(name, "")).split())
     except (HeaderParseError, ValueError, IndexError):
-        return ""  # somebody else's file
+        return ""  # Another program wrote the file.
 
 
 def _date(message: EmailMessage) -> datetime | None:

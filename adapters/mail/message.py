@@ -1,4 +1,6 @@
-"""From a `Mail` to the bytes on the wire: headers that nobody can inject into, a text and an HTML part, the envelope's two addresses."""
+"""Turn a `Mail` into bytes for a mail server: headers that no value can break out of, a text part, an HTML part, and the envelope's two
+addresses.
+"""
 
 import re
 from binascii import b2a_qp
@@ -33,7 +35,7 @@ _HEADERS: Final = [
 
 
 class Sender(Frozen):
-    """Who the mails come from."""
+    """The sender of the mails."""
 
     address: MailAddress
     name: str = ""
@@ -46,20 +48,20 @@ class Sender(Frozen):
         name, text = parseaddr(text)
         address = MailAddress.parse(text)
         if address.is_international:
-            # Every mail would then need a server with SMTPUTF8.
+            # With such a sender, every mail would need a server with SMTPUTF8.
             raise MalformedAddress("the part before the @ is not ASCII")
         return cls(address, name)
 
 
-# Its lines end as SMTP needs it.
+# SMTP needs lines that end with CR LF.
 _SMTP: Final = EmailPolicy(linesep="\r\n")
 _LONGEST_LINE: Final = 78
-# RFC 2045, 6.7: `=_` stands in no quoted-printable text, so a line that begins like this ends a part wherever it stands.
+# RFC 2045, 6.7: quoted-printable text never contains `=_`, so no line within a part can look like this boundary.
 _BOUNDARY: Final = "=_part"
 
 
 class Letter(Frozen):
-    """A composed mail with its envelope. An international one needs a server that speaks SMTPUTF8 (RFC 6531)."""
+    """A composed mail with its envelope. A mail to an international address needs a server that speaks SMTPUTF8 (RFC 6531)."""
 
     sender: str
     recipient: str
@@ -68,19 +70,19 @@ class Letter(Frozen):
 
 
 def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  # noqa: A002 - the noun's own word
-    """Raises `MailRefused` when no mail can be made of it."""
+    """Raises `MailRefused` when the mail cannot be composed."""
     try:
         recipient = MailAddress.parse(mail.to)
     except MalformedAddress as reason:
         raise MailRefused(f"Not an address to send mail to: {reason}") from None
     try:
-        # Address and identifier are in one line as they are: they have no letter that would need anything else.
+        # Address and message id are written as they are, on one line: none of their characters needs encoding or folding.
         head = (
             _sender(sender)
             + f"To: {recipient}\r\n".encode()
             + _subject(_one_line(mail.subject))
-            # The same identifier at every attempt: a receiver that got the mail, although we never heard so, can tell the repeat. And no
-            # holiday notices back, please (RFC 3834).
+            # The message id is the same at every attempt. So a receiver that got the mail already, without our knowing, recognises the
+            # repeated mail. `Auto-Submitted` keeps holiday notices from coming back (RFC 3834).
             + f"Date: {format_datetime(date)}\r\n"
             f"Message-ID: <{id}@{sender.address.domain}>\r\n"
             "Auto-Submitted: auto-generated\r\n"
@@ -90,7 +92,7 @@ def compose(mail: Mail, id: JobId, sender: Sender, date: datetime) -> Letter:  #
         )
         content = b"".join((head, b"\r\n", _part("plain", mail.text), _part("html", mail.html), f"--{_BOUNDARY}--\r\n".encode()))
     except (MessageError, ValueError, LookupError):
-        # Their texts quote the mail.
+        # The texts of these errors quote the mail, so they are left out.
         raise MailRefused("No mail can be made of this subject and text") from None
     if _headers(head) != _HEADERS:
         raise MailRefused("The mail would have had other headers than ours")
@@ -106,7 +108,7 @@ def _sender(sender: Sender) -> bytes:
 
 def _subject(text: str) -> bytes:
     if not text.isascii():
-        # As a whole (RFC 2047): the policy puts a second space before a word with other letters if it begins a line.
+        # The whole subject is encoded (RFC 2047), because the policy adds a second space if an encoded word begins a line.
         return f"Subject: {Header(text, 'utf-8', maxlinelen=75, header_name='Subject').encode(linesep=_SMTP.linesep)}\r\n".encode()
     if len(line := f"Subject: {text}") <= _LONGEST_LINE:
         return f"{line}\r\n".encode()
@@ -114,14 +116,14 @@ def _subject(text: str) -> bytes:
 
 
 def _part(subtype: str, text: str) -> bytes:
-    """Quoted-printable: seven bits and short lines, which every server can take."""
+    """A part in quoted-printable, because every server takes its seven bits and short lines."""
     lines = b"\r\n".join([*text.encode().splitlines(), b""])
     head = f'--{_BOUNDARY}\r\nContent-Type: text/{subtype}; charset="utf-8"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n'
     return b"".join((head.encode(), b2a_qp(lines), b"\r\n"))
 
 
 def _one_line(subject: str) -> str:
-    """A line break in a subject is somebody's attempt at a header, or a slip: the mail still goes out, on one line."""
+    """A line break in a subject is an attempt to inject a header, or a mistake. The mail still goes out, with its subject on one line."""
     return _CONTROLS.sub(" ", subject).replace(ENCODED_WORD, "= ?").strip()[:_LONGEST_SUBJECT]
 
 

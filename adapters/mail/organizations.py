@@ -1,5 +1,5 @@
-"""Mail over the servers of organizations. Where one is, somebody else says, so the connection comes from the guarded dialer; what is said
-over it is the same conversation as with the installation's own server.
+"""Mail over the servers of organizations. An organization chooses its server's address, so the connection comes from the guarded dialer.
+The conversation over the connection is the same as with the installation's own server.
 """
 
 import socket
@@ -25,7 +25,7 @@ from ports.outbound import Failure, OutboundFailed
 # Opens a checked connection, and says whether it stays on this machine. Raises `OutboundFailed`.
 Dial = Callable[[str, int], Awaitable[tuple[socket.socket, bool]]]
 
-# Shorter than for the installation's server: somebody may wait for the outcome of a test, and others for the hand.
+# Shorter than for the installation's server: a person may wait for the outcome of a test, and other mails for a free worker.
 TIME_OUTS: Final = TimeOuts(connect=10.0, command=10.0, whole=20.0)
 _THREADS: Final = 16
 # RFC 8314 section 3.3: TLS from the first byte. On any other port STARTTLS begins it.
@@ -68,9 +68,9 @@ class GuardedPost:
         with trio.move_on_after(self._time_outs.whole):
             tls = await self._trust()
             opened, is_local = await self._dialled(server)
-            # The password goes nowhere without TLS, unless nobody can be in between.
+            # The password is sent only over TLS, unless the connection stays on this machine.
             security = Security.OPPORTUNISTIC if is_local else Security.REQUIRE
-            told = SmtpServer(
+            smtp = SmtpServer(
                 host=server.host,
                 port=server.port,
                 security=Security.TLS if server.port == _TLS_PORT else security,
@@ -78,7 +78,7 @@ class GuardedPost:
                 password=password,
                 is_ours=False,
             )
-            await Conversation(told, tls, self._time_outs, opened).held_in_a_thread(letter, self._limiter)
+            await Conversation(smtp, tls, self._time_outs, opened).held_in_a_thread(letter, self._limiter)
             return
         raise too_long(self._time_outs)
 

@@ -1,6 +1,6 @@
-"""Mail over SMTP (RFC 5321): the standard library's blocking client in a worker thread, with a timeout on every step and one over all.
+"""Mail over SMTP (RFC 5321): the standard library's blocking client in a worker thread, with a timeout for each step and one for the whole.
 
-Of what servers answer, only the code is passed on: answers quote addresses and links, and errors are stored and logged.
+Errors contain only the code of a server's answer, because answers quote addresses and links, and errors are stored and logged.
 """
 
 import base64
@@ -32,14 +32,16 @@ Reply = tuple[int, bytes]
 class Security(StrEnum):
     """How the connection is encrypted."""
 
-    TLS = "tls"  # from the first byte
-    REQUIRE = "require"  # STARTTLS, or no mail
-    OPPORTUNISTIC = "opportunistic"  # STARTTLS when offered
+    TLS = "tls"  # TLS from the first byte
+    REQUIRE = "require"  # STARTTLS, otherwise no mail is sent
+    OPPORTUNISTIC = "opportunistic"  # STARTTLS if the server offers it
     NEVER = "never"
 
 
 class SmtpServer(Frozen):
-    """Where mail is handed in. `verified_by` None means the system's authorities. `is_ours`: the operator mends what is wrong with it."""
+    """The mail server, and how to use it. `verified_by` is a file with certificate authorities; None means the system's. `is_ours` means
+    that the server is the installation's own, so the operator repairs its faults.
+    """
 
     host: str
     port: int
@@ -62,16 +64,16 @@ class SmtpServer(Frozen):
 
 
 class TimeOuts(Frozen):
-    """In seconds. `whole` stops a server that answers every step, but drop by drop. It is shorter than the mailer's own timeout."""
+    """In seconds. `whole` stops a server that answers each step in time, but slowly. `whole` is shorter than the mailer's own timeout."""
 
     connect: float = 10.0
     command: float = 30.0
     whole: float = 120.0
 
 
-# Of one answer, however many lines it has. A server names some dozen extensions.
+# In bytes, for all lines of one answer. A server usually names some dozen extensions.
 _LONGEST_ANSWER: Final = 64 << 10
-# Each is a thread and a connection while a mail is on its way.
+# Each mail on its way takes one thread and one connection.
 _THREADS: Final = 8
 _GOODBYE: Final = 1.0
 _ENHANCED: Final = re.compile(rb"[245]\.\d{1,3}\.\d{1,3}(?!\S)")
@@ -109,15 +111,15 @@ def too_long(time_outs: TimeOuts) -> MailDelayed:
 
 
 class Conversation:
-    """One connection, from the first byte to the last, in a worker thread. Only `abort` may be called from another thread. `opened` is a
-    connection that there is already; otherwise it makes one.
+    """One connection, from the first byte to the last, in a worker thread. Only `abort` may be called from another thread. `opened` is an
+    open connection to use; without `opened`, the conversation connects by itself.
     """
 
     def __init__(self, server: SmtpServer, tls: ssl.SSLContext | None, time_outs: TimeOuts, opened: socket.socket | None = None) -> None:
         self._server = server
         self._tls = tls
         self._time_outs = time_outs
-        # Guards the socket's coming and going, so that an abort never hits a descriptor that belongs to another connection by now.
+        # Held while the socket is set or closed, so that `abort` never shuts down a descriptor that already belongs to another connection.
         self._lock = threading.Lock()
         self._opened = opened
         self._socket: socket.socket | None = opened
@@ -128,20 +130,22 @@ class Conversation:
         try:
             return await trio.to_thread.run_sync(self.hold, letter, limiter=limiter, abandon_on_cancel=True)
         finally:
-            # Left early, by the timeout or by cancellation: the thread wakes at once, not at its next timeout, and sends no more.
+            # After a timeout or a cancellation the thread still runs. `abort` wakes the thread at once, and the thread sends no more.
             self.abort()
 
     def abort(self) -> None:
         with self._lock:
             self._aborted = True
             if self._socket is not None:
-                # The plain shutdown, under TLS too. An SSLSocket's own shutdown first drops its encryption, and the thread might still
-                # write.
+                # The plain socket's shutdown, also with TLS. An SSLSocket's own shutdown first drops the encryption, and the thread might
+                # then write unencrypted.
                 with suppress(OSError):
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def hold(self, letter: Letter | None) -> str:
-        """Sign in, hand the letter over if there is one, and return where we are. Raises nothing but `MailRefused` and `MailDelayed`."""
+        """Sign in, send the letter if there is one, and return a description of the connection. Raises only `MailRefused` and
+        `MailDelayed`.
+        """
         try:
             client = self._connect()
             encrypted = self._encrypt(client)
@@ -176,12 +180,12 @@ class Conversation:
         return client
 
     def _encrypt(self, client: smtplib.SMTP) -> str:
-        """Switches to TLS if asked for. Returns what is in force now."""
+        """Switch to TLS as the server's settings ask. Returns a description of the encryption in use."""
         if self._server.security in {Security.REQUIRE, Security.OPPORTUNISTIC}:
             if client.has_extn("starttls"):
                 self._require("STARTTLS", client.docmd("STARTTLS"))
                 self._shake_hands(client)
-                # RFC 3207 section 4.2: what the server said before TLS does not count.
+                # RFC 3207 section 4.2: extensions that the server named before TLS do not count.
                 client.esmtp_features = {}
                 self._require("EHLO", client.ehlo())
             elif self._server.security is Security.REQUIRE:
@@ -194,16 +198,16 @@ class Conversation:
         plain = client.sock
         if plain is None or self._tls is None:
             raise smtplib.SMTPServerDisconnected("closed before TLS")
-        # Kept before the handshake begins, so that an abort reaches it.
+        # The socket is kept before the handshake begins, so that `abort` can shut it down.
         encrypted = self._tls.wrap_socket(plain, server_hostname=self._server.host, do_handshake_on_connect=False)
         self._keep(encrypted)
         encrypted.do_handshake()
         client.sock = encrypted
-        # This also drops anything that an attacker on the way sent ahead in the clear.
+        # A new file object also drops bytes that an attacker on the network sent before TLS began.
         client.file = None
 
     def _sign_in(self, client: smtplib.SMTP) -> None:
-        """The standard library's own login takes ASCII only, and would put the password into its exception."""
+        """Sign in without the standard library's `login`, which takes only ASCII and would put the password into its exception."""
         if self._server.user is None or self._server.password is None:
             return
         offered = client.esmtp_features.get("auth", "").upper().split()
@@ -229,20 +233,20 @@ class Conversation:
             if not client.has_extn("smtputf8"):
                 raise MailRefused("The mail server takes ASCII addresses only")
             options = ["SMTPUTF8", "BODY=8BITMIME"]
-        # A refused sender is a fault in our settings, not in this mail, so the mail waits until that is mended. The exception is a mail
-        # that is too large (RFC 1870).
+        # A refused sender is a fault in our settings, not in this mail, so the mail waits until the settings are corrected. Only a mail
+        # that is too large (RFC 1870) is refused here.
         reply = client.mail(letter.sender, options)
         if reply[0] == 552:
             raise self._failure("MAIL", reply)
         self._require("MAIL", reply)
         self._require("RCPT", client.rcpt(letter.recipient), may_refuse=True)
         if client.sock is not None:
-            # RFC 5321 section 4.5.3.2.6: the answer after the final dot can take long, and giving up early makes duplicates.
+            # RFC 5321 section 4.5.3.2.6: the answer after the final dot can take long. A client that gives up early sends the mail twice.
             client.sock.settimeout(self._time_outs.whole)
         self._require("DATA", client.data(letter.content), may_refuse=True)
 
     def _take_leave(self, client: smtplib.SMTP) -> None:
-        """What was accepted is accepted, however the goodbye goes."""
+        """Send QUIT. Errors are ignored, because the server has accepted the mail already."""
         with suppress(OSError):
             if client.sock is not None:
                 client.sock.settimeout(_GOODBYE)
@@ -257,7 +261,7 @@ class Conversation:
     def _hang_up(self) -> None:
         with self._lock:
             if self._client is not None:
-                # It reads through a file object of its own, which keeps the descriptor open.
+                # The client reads through a file object of its own, which keeps the descriptor open.
                 self._client.close()
             if self._socket is not None:
                 self._socket.close()
@@ -269,12 +273,12 @@ class Conversation:
 
     def _failure(self, step: str, reply: Reply) -> MailRefused | MailDelayed:
         text = f"The mail server answered {_code(reply)} to {step}"
-        # 530 means "authentication required" (RFC 4954): a fault in our settings again.
+        # 530 means "authentication required" (RFC 4954): a fault in our settings, not in the mail.
         return MailRefused(text) if 500 <= reply[0] < 600 and reply[0] != 530 else MailDelayed(text)
 
 
 class _Client(smtplib.SMTP):
-    """The standard library's reads as many lines of an answer as there are, and keeps them all."""
+    """The standard library's client with a limit for answers. Without the limit it would read and keep any number of lines."""
 
     def getreply(self) -> Reply:
         if self.file is None and self.sock is not None:
@@ -301,7 +305,7 @@ class _Bounded:
 
 
 def _our_name(opened: socket.socket) -> str:
-    """The name for EHLO. The standard library would ask the DNS for it, which can take long."""
+    """The name for EHLO. The standard library would look the name up in DNS, which can take long."""
     name = socket.gethostname()
     if "." in name and name.isascii():
         return name
@@ -315,7 +319,7 @@ def _base64(text: str) -> str:
 
 
 def _code(reply: Reply) -> str:
-    """The code, with the enhanced one of RFC 3463 when there is one."""
+    """The code of an answer, with the enhanced code of RFC 3463 if the answer has one."""
     enhanced = _ENHANCED.match(reply[1])
     return f"{reply[0]} {enhanced[0].decode('ascii')}" if enhanced else str(reply[0])
 
@@ -325,7 +329,7 @@ def _as_bytes(text: bytes | str) -> bytes:
 
 
 def _cause(error: OSError) -> str:
-    """The standard library says "closed" and hides the reason."""
+    """The reason of a failure. The standard library reports a timeout as "closed", and keeps the timeout as the error's context."""
     hidden = error.__context__ if isinstance(error, smtplib.SMTPException) else None
     if isinstance(error, TimeoutError) or isinstance(hidden, TimeoutError):
         return "no answer in time"

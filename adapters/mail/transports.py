@@ -1,4 +1,4 @@
-"""Which transport a `POSTERN_MAIL` value means.
+"""Choose the mail transport by the value of `POSTERN_MAIL`.
 
 `smtp://[user[:password]@]host[:587][?starttls=require|opportunistic|never&tls_verify=on|off&ca=/path]`
 `smtps://[user[:password]@]host[:465][?tls_verify=on|off&ca=/path]`
@@ -32,7 +32,7 @@ class MailSettingsError(ValueError):
 
 
 def transport_for(url: str, sender: str, *, clock: Clock, password: Secret | None = None) -> MailTransport:
-    """Raises `MailSettingsError`. Uses no network; a certificate file that is named is read."""
+    """Raises `MailSettingsError`. Uses no network, but reads the certificate file that the URL names."""
     try:
         from_whom = Sender.parse(sender)
     except MalformedAddress as reason:
@@ -114,23 +114,21 @@ def _security(parts: SplitResult, starttls: str | None, user: str | None) -> Sec
     if parts.scheme == "smtps":
         return Security.TLS
     if starttls is None:
-        # Without a password there is nothing to steal but the mail itself, which a server without TLS would get in the clear anyway.
+        # Without a password there is nothing to steal but the mail itself, and a server without TLS gets the mail unencrypted anyway.
         return Security.REQUIRE if user is not None else Security.OPPORTUNISTIC
     chosen = {"require": Security.REQUIRE, "opportunistic": Security.OPPORTUNISTIC, "never": Security.NEVER}.get(starttls)
     if chosen is None:
         raise MailSettingsError("The mail URL's starttls= is require, opportunistic or never")
     if chosen is Security.OPPORTUNISTIC and user is not None:
-        raise MailSettingsError(
-            "With a user, the mail URL's starttls= is require: a password does not go where somebody may have removed TLS"
-        )
+        raise MailSettingsError("With a user, the mail URL's starttls= is require: an attacker could remove TLS and read the password")
     return chosen
 
 
 def mail_directory(url: str) -> Path:
-    """Of a `file:` URL. Raises `MailSettingsError`."""
+    """The directory that a `file:` URL names. Raises `MailSettingsError`."""
     path = url.removeprefix("file:")
     if path.startswith("//"):
-        # As in file:///var/mail. Text between the second and the third slash would be another machine's name.
+        # A URL like file:///var/mail. Text between the second and the third slash would be the name of another machine.
         host, _, rest = path[2:].partition("/")
         path = f"/{rest}" if not host else ""
     if not path:

@@ -1,7 +1,8 @@
-"""The metrics for Prometheus. With several processes, each writes into files of a shared directory, and one scrape sums them all.
+"""The metrics for Prometheus. With several processes, each process writes its values into files of a shared directory, and one scrape sums
+the values of all.
 
-`PROMETHEUS_MULTIPROC_DIR` says so. The parent sets it before a child imports this module, because the client library decides at import
-whether values live in memory or in those files.
+`PROMETHEUS_MULTIPROC_DIR` names this directory. The parent sets the variable before a child imports this module, because the client library
+decides at import whether values live in memory or in files.
 """
 
 import os
@@ -47,7 +48,7 @@ _KNOWN_CHECKS = ("same", "drifted", "refused", "failed")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
-# The `_created` series double the page and say nothing that a start time does not.
+# The `_created` series would double the size of the page, and the process's start time says as much.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library is only partly typed
 
 
@@ -64,7 +65,7 @@ class PrometheusMetrics:
         self._requests = self._histogram(
             "sso_http_request_duration_seconds", "Time from request to answer", ("method", "route", "status_class"), _REQUEST_BUCKETS
         )
-        # `labels` makes a new child at each call, under a lock. So the children met so far are kept here.
+        # `labels` takes a lock at each call. So the children used so far are kept here.
         self._request_children: dict[tuple[str, str, int], Histogram] = {}
         self._request_child("GET", "/metrics", 2)
         self._in_flight = self._gauge("sso_http_requests_in_flight", "Requests being answered", mode="livesum")
@@ -177,7 +178,7 @@ class PrometheusMetrics:
             self._device_flows.labels(step.value)
         self._tokens = self._counter("sso_auth_tokens_issued_total", "Access tokens issued")
 
-        # The minimum over the processes: an actor that is down in one of them is worth a look.
+        # The minimum over the processes, so that the metric shows an actor that is down in any of them.
         self._actors = self._gauge("sso_actor_up", "1 while the actor runs", ("actor",), "livemin")
         self._restarts = self._counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", ("actor",))
         self._broken = self._counter(
@@ -283,7 +284,7 @@ class PrometheusMetrics:
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self._actors.labels(actor).set(int(up))
-        # From nought, so that the first one shows as an increase.
+        # The counter begins at 0, so that the first failure shows as an increase.
         self._broken.labels(actor)
 
     def work_broken(self, actor: str) -> None:
@@ -320,7 +321,8 @@ class PrometheusMetrics:
     def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
         self._queue_depth.set(sum(state.waiting for state in states))
         self._oldest_job.set(0 if oldest is None else oldest.total_seconds())
-        # A kind whose last job is done is not in `states` any more. Its gauges go to 0 instead of staying at what they were.
+        # A kind whose last job is done is no longer in `states`. Its gauges are set to 0, because they would keep their last values
+        # otherwise.
         gone = self._job_kinds - {state.kind for state in states}
         for state in (*states, *(QueueState(kind, 0, 0, None) for kind in gone)):
             self._jobs_waiting.labels(state.kind).set(state.waiting)
@@ -344,7 +346,9 @@ class PrometheusMetrics:
         return prometheus_client.generate_latest(self._page)
 
     def _gauge(self, name: str, help_text: str, labels: Sequence[str] = (), mode: str = "livesum") -> Gauge:
-        """`mode` says how the values of several processes become one: each has its own pool, and all see the same queue."""
+        """`mode` says how the values of several processes are combined. Values of a pool are summed, since each process has a pool of its
+        own. For the job queue the latest value counts, since all processes see the same queue.
+        """
         return Gauge(name, help_text, labels, registry=self._registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # literals above
 
     def _counter(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Counter:
@@ -355,7 +359,7 @@ class PrometheusMetrics:
 
 
 def forget_process(pid: int) -> None:
-    """For the parent, when a child has ended. The child's gauges go away; its counts stay."""
+    """The parent calls this function when a child has ended. It removes the child's gauges and keeps its counts."""
     mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library is only partly typed
 
 
@@ -373,7 +377,7 @@ def _living(directory: Path) -> list[int]:
 
 
 def _exists(pid: int) -> bool:
-    # Not by /proc, which macOS has none of.
+    # Signal 0 instead of /proc, because macOS has no /proc.
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -384,8 +388,8 @@ def _exists(pid: int) -> bool:
 
 
 class _Shared(Collector):
-    """What all processes wrote, and the names of metrics that none has written yet, so that every metric exists from
-    the first scrape on.
+    """The values that all processes wrote. Metrics without a value yet appear by name alone, so that every metric exists from the first
+    scrape on.
     """
 
     def __init__(self, declared: CollectorRegistry, directory: Path) -> None:
@@ -401,9 +405,9 @@ class _Shared(Collector):
 
 
 class _Processes(Collector):
-    """Processor time, memory and descriptors of the serving processes, read from /proc at the scrape and summed."""
+    """Processor time, memory and descriptors of the serving processes, read from /proc at each scrape and summed."""
 
-    # A limit applies to each process by itself. The latest start time is what shows a restart.
+    # The limit of descriptors applies to each process, so the smallest counts. The latest start time counts, because it shows a restart.
     _COMBINED: ClassVar[dict[str, Callable[[Iterable[float]], float]]] = {"process_max_fds": min, "process_start_time_seconds": max}
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:

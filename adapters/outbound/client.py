@@ -1,5 +1,6 @@
-"""The client for destinations that tenants name: HTTP/1.1 on Trio, over connections that the dialer has checked and that are kept for a
-while. No redirects, no proxies of the environment, no compression, short answers, and one deadline over all of it.
+"""The HTTP client for destinations that tenants name: HTTP/1.1 on Trio. The dialer checks each connection, and connections are kept for a
+while. The client follows no redirects, uses no proxies of the environment and no compression, reads only short answers, and has one
+deadline for a whole call.
 """
 
 import ssl
@@ -20,12 +21,14 @@ from core.frozen import Frozen
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 
 LONGEST_ANSWER: Final = 64 << 10
-# A page of a hundred objects.
+# The size of a page with a hundred objects.
 LONGEST_PAGE: Final = 4 << 20
 
 
 class GuardedClient:
-    """Implements `ports.outbound.Outbound`. `authorities` is a file with certificates that are trusted beside the machine's own."""
+    """Implements `ports.outbound.Outbound`. `authorities` is a file with certificate authorities that are trusted besides the machine's
+    own.
+    """
 
     def __init__(self, dialer: Dialer, authorities: Path | None = None) -> None:
         self._dialer = dialer
@@ -36,27 +39,27 @@ class GuardedClient:
     def may_call(self, destination: OutboundDestination) -> bool:
         return destination.address is None or self._dialer.permits(destination.address)
 
-    async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline over all of it
+    async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline for a whole call
         headers = {"content-length": str(len(request.body)), **request.headers}
         return await self._answered(_Asked("POST", request.destination, headers, request.body, LONGEST_ANSWER), timeout)
 
     async def get(
         self,
         destination: OutboundDestination,
-        timeout: timedelta,  # noqa: ASYNC109 - as above
+        timeout: timedelta,  # noqa: ASYNC109 - one deadline for a whole call
         *,
         most: int,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> OutboundAnswer:
         return await self._answered(_Asked("GET", destination, headers, None, most + 1), timeout)
 
-    async def _answered(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - as above
+    async def _answered(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline for a whole call
         with trio.move_on_after(timeout.total_seconds()), _explained():
             while True:
                 try:
                     return await self._ask(asked)
                 except _KeptConnectionLost:
-                    # The other side closed it as we began to write. The next one is kept too, or a new one.
+                    # The server closed the kept connection as we began to write. The loop takes the next kept connection, or a new one.
                     continue
         raise OutboundFailed(Failure.TIMEOUT)
 
@@ -74,7 +77,8 @@ class GuardedClient:
             parts: list[bytes] = []
             received = 0
             try:
-                # Cancelled rather than left: only then the library's generators end here, and the connection with them.
+                # After enough bytes the loop is cancelled, not left with `break`: only a cancellation ends the library's generators and the
+                # connection here.
                 with trio.CancelScope() as enough:
                     async for part in response.aiter_stream():
                         parts.append(part)
@@ -104,15 +108,15 @@ class GuardedClient:
 
 
 class PlainClient(GuardedClient):
-    """Implements `ports.outbound.OperatorsOutbound`: for what the operator names, anywhere. Its dialer permits every address."""
+    """Implements `ports.outbound.OperatorsOutbound`, for destinations that the operator names. Its dialer permits every address."""
 
-    async def call(self, method: str, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - as above
+    async def call(self, method: str, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline
         headers = {**({"content-length": str(len(request.body))} if request.body or method == "POST" else {}), **request.headers}
         return await self._answered(_Asked(method, request.destination, headers, request.body or None, LONGEST_PAGE), timeout)
 
 
 class _Asked(Frozen):
-    """`longest`: how much of the answer is read."""
+    """`longest` is how many bytes of the answer are read."""
 
     method: str
     destination: OutboundDestination
@@ -122,12 +126,12 @@ class _Asked(Frozen):
 
 
 class _KeptConnectionLost(httpcore.NetworkError):
-    """Before any of an answer arrived."""
+    """The server closed a kept connection before any byte of an answer arrived."""
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """The library's errors in our words."""
+    """Turn the library's errors into `OutboundFailed`."""
     try:
         yield
     except httpcore.ConnectError as error:

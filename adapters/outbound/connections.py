@@ -1,5 +1,5 @@
-"""Connections that are kept for a while after an answer. httpcore's own pool looks through all of its connections, several times, for each
-request: with receivers by the hundred that takes longer than the request. Here each look-up is one of its origin.
+"""Connections that are kept for a while after an answer. httpcore's own pool goes through all its connections several times for each
+request: with hundreds of receivers, this takes longer than the request itself. Here a dictionary finds the connections of an origin.
 """
 
 import ssl
@@ -11,7 +11,7 @@ import trio
 
 from adapters.outbound.conversation import OutboundConnection
 
-# Many tenants' receivers are quiet for minutes. What is kept costs a descriptor here and one there.
+# Many tenants' receivers get no request for minutes. A kept connection costs a descriptor here and one at the receiver.
 MOST_KEPT: Final = 256
 KEPT_FOR: Final = 30.0
 
@@ -22,16 +22,16 @@ class KeptConnections:
     def __init__(self, network: httpcore.AsyncNetworkBackend, context: ssl.SSLContext) -> None:
         self._network = network
         self._context = context
-        # Those that wait for a next request, the oldest first, with the time until which they do.
+        # The connections that wait for a next request, the oldest first, each with its origin and the time when its waiting ends.
         self._idle: dict[httpcore.AsyncHTTPConnection, tuple[_Key, float]] = {}
         self._of: defaultdict[_Key, list[httpcore.AsyncHTTPConnection]] = defaultdict(list)
 
     async def take(self, origin: httpcore.Origin) -> tuple[httpcore.AsyncHTTPConnection, bool]:
-        """The one that was used last, and True; or a new one."""
+        """The origin's connection that was used last, and True; or a new connection, and False."""
         while (waiting := self._of.get(_key(origin))) is not None:
             connection = waiting[-1]
             self._forget(connection)
-            # Also one that the other side has closed meanwhile.
+            # `has_expired` is also true for a connection that the server has closed meanwhile.
             if not connection.has_expired():
                 return connection, True
             await _closed(connection)
@@ -39,7 +39,7 @@ class KeptConnections:
         return made, False
 
     async def give_back(self, origin: httpcore.Origin, connection: httpcore.AsyncHTTPConnection) -> None:
-        """Keeps it if it may be used again, and closes those whose time is over or for which there is no room."""
+        """Keep the connection if it can be used again. Close connections whose time is over, and the oldest while there are too many."""
         if connection.is_idle():
             self._idle[connection] = (_key(origin), trio.current_time() + KEPT_FOR)
             self._of[_key(origin)].append(connection)
@@ -70,6 +70,6 @@ def _key(origin: httpcore.Origin) -> _Key:
 
 
 async def _closed(connection: httpcore.AsyncHTTPConnection) -> None:
-    """However the one who asks for it ends."""
+    """Close the connection, even if the caller is cancelled."""
     with trio.CancelScope(shield=True):
         await connection.aclose()

@@ -1,5 +1,5 @@
-"""One connection's requests and answers, for receivers that nobody trusts. httpcore reads 64 KiB at once, and works through all that it
-holds before another task has its turn: interim heads without end, chunks of a byte. Here each turn is short, and such answers are refused.
+"""Requests and answers over one connection to a server that nobody trusts. httpcore reads 64 KiB at once and processes all of it before
+another task has its turn, even endless interim heads or chunks of one byte. Here each turn is short, and such answers are refused.
 """
 
 import re
@@ -10,30 +10,35 @@ import httpcore
 import trio
 
 READ: Final = 4096
-# What h11 itself proposes. Servers that send more break Node's clients, too.
+# h11's own default. Node's clients refuse longer heads as well.
 LONGEST_HEAD: Final = 16 << 10
-# Python's own client takes 100.
+# Python's own client accepts 100 headers.
 MOST_LINES: Final = 128
-"""Of a head, and of the trailers behind an answer."""
+"""The most lines in a head, and in the trailers after an answer."""
 MOST_INTERIM: Final = 10
-"""Heads of the class 1xx before the answer. Servers that work for long send some; nobody needs more."""
-# Servers that send rows as they come send small chunks; the beginning of an answer may have any size.
+"""The most heads of the class 1xx before the answer. A server that works for long may send some, but no server needs more."""
+# Some servers send small chunks, because they send each row as it comes. So the beginning of an answer may have chunks of any size.
 MOST_CRUMBS: Final = 1024
 SMALLEST: Final = 16
-"""So many bytes an answer has on average in each of its chunks, and in each piece that arrives, once it has had `MOST_CRUMBS` of them."""
-# Together they take half a millisecond.
+"""After `MOST_CRUMBS` chunks, the chunks of an answer must have this many bytes on average. The same holds for the pieces that reads
+return.
+"""
+# Processing so many parts takes half a millisecond.
 _PARTS_A_TURN: Final = 32
 _PAUSE: Final = 0.05
-"""Behind so many crumbs: whoever sends them has a hundredth of a processor, however many there are, and however often we call."""
+"""The pause after `_PARTS_A_TURN` small parts. With it, an answer of small parts takes at most a hundredth of a processor, for any length.
+"""
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 
 
 class Excessive(httpcore.ProtocolError):
-    """An answer that costs more to read than it says. Not a `RemoteProtocolError`, after which a call on a kept connection is repeated."""
+    """The answer costs too much to read. This is no `RemoteProtocolError`, because after such an error a call on a kept connection is
+    repeated.
+    """
 
 
 class OutboundConnection(httpcore.AsyncHTTPConnection):
-    """As httpcore's own, with a conversation of ours."""
+    """httpcore's connection, with `_Conversation` in place of httpcore's own HTTP/1.1 connection."""
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         if self._connection is None:
@@ -59,29 +64,29 @@ class _Conversation(httpcore.AsyncHTTP11Connection):
                 raise Excessive("too many interim heads")
         elif isinstance(event, h11.Data):
             self._said += len(event.data)
-            # A chunk that a read cuts in two is one.
+            # A chunk that arrives in two reads counts as one.
             if event.chunk_end:
                 self._chunks += 1
                 await self._weigh(self._chunks)
         return event
 
     def _next_event(self) -> Any:
-        """`h11.NEED_DATA` if there is none yet."""
+        """The next event, or `h11.NEED_DATA` if more bytes must arrive first."""
         at_head = self._is_at_head()
         if at_head:
-            # Before it is taken apart, which takes two milliseconds for a thousand lines.
+            # The lines are counted before h11 parses the head, because parsing a thousand lines takes two milliseconds.
             self._require_few_lines()
         try:
             event = self._h11_state.next_event()
         except h11.RemoteProtocolError as error:
             raise httpcore.RemoteProtocolError(str(error)) from error
         if event is h11.NEED_DATA and not at_head:
-            # No content waits here: the line before a chunk, or trailers.
+            # The bytes that wait are no content: they are the line before a chunk, or trailers.
             self._require_few_lines()
         return event
 
-    async def _read(self, timeout: float | None) -> None:  # noqa: ASYNC109 - as above
-        """Each read is a checkpoint, as all of Trio's are."""
+    async def _read(self, timeout: float | None) -> None:  # noqa: ASYNC109 - the client has one deadline over all
+        """Read once from the network. The read is a checkpoint, so other tasks have their turn."""
         data = await self._network_stream.read(READ, timeout=timeout)
         if self._is_at_head():
             if not data:
@@ -101,7 +106,7 @@ class _Conversation(httpcore.AsyncHTTP11Connection):
             raise Excessive("too many lines")
 
     async def _weigh(self, parts: int) -> None:
-        """After each part that has arrived."""
+        """Called after each part that has arrived. Refuses the answer if too many parts are small, and gives other tasks their turn."""
         are_crumbs = self._said < parts * SMALLEST
         if are_crumbs and parts > MOST_CRUMBS:
             raise Excessive("too many crumbs")

@@ -1,5 +1,5 @@
-"""Opens connections to checked addresses only. The name is resolved once: all of its addresses are checked, and one of those that were
-checked is connected to. So a name that answers differently a moment later changes nothing.
+"""Opens connections to checked addresses only. A name is resolved once, all its addresses are checked, and the connection goes to one of
+the checked addresses. So a name that resolves to another address a moment later changes nothing.
 """
 
 import os
@@ -23,13 +23,15 @@ log = structlog.get_logger()
 
 EVERYWHERE: Final = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 """For destinations that the operator names."""
-# Before the next address is tried; the last one has the whole rest of the deadline.
+# In seconds, before the next address is tried. The last address has the whole rest of the deadline.
 _PATIENCE: Final = 2.0
 _LONGEST_HEAD: Final = 8192
 
 
 class Dialer(httpcore.AsyncNetworkBackend):
-    """What httpcore connects with. It resolves nothing itself, so there is no other way out. `network` is for tests."""
+    """httpcore makes all its connections through this class. httpcore resolves no names itself, so no connection goes past the checks.
+    `network` is for tests.
+    """
 
     def __init__(
         self,
@@ -59,8 +61,8 @@ class Dialer(httpcore.AsyncNetworkBackend):
         return await self._first(await self._checked(host), port)
 
     async def connect(self, host: str, port: int) -> tuple[socket.socket, bool]:
-        """For a library that brings its own protocol and wants a socket, which is the caller's to close. Also says whether the connection
-        stays on this machine. Raises `OutboundFailed`.
+        """A socket for a library with its own protocol, and whether the connection stays on this machine. The caller closes the socket.
+        Raises `OutboundFailed`.
         """
         addresses = await self._checked(host)
         stream = await self._first(addresses, port)
@@ -128,7 +130,7 @@ class Dialer(httpcore.AsyncNetworkBackend):
 
 
 class DialerInside(Dialer):
-    """For what is not encrypted: only addresses that the operator has named, and not the public ones beside them."""
+    """For calls without encryption. Permits only addresses in networks that the operator has allowed, and no public addresses besides."""
 
     def permits(self, address: Address) -> bool:
         return is_inside(address, self._allowed)
@@ -141,7 +143,7 @@ async def _require_tunnel(stream: httpcore.AsyncNetworkStream) -> None:
         head += received
         if not received or len(head) > _LONGEST_HEAD:
             raise OutboundFailed(Failure.UNREACHABLE)
-    # What follows the head belongs to the destination, which has not been asked for anything yet.
+    # Bytes after the head would come from the destination, but nothing was sent to the destination yet.
     if head.split(b" ", 2)[1:2] != [b"200"] or not head.endswith(b"\r\n\r\n"):
         log.warning("outbound_proxy_refused", answer=head.partition(b"\r\n")[0].decode("ascii", "replace"))
         raise OutboundFailed(Failure.UNREACHABLE)

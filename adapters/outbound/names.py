@@ -1,5 +1,5 @@
-"""Names to addresses: the machine's own list first, then DNS. Asked on Trio and not by `getaddrinfo`, which holds a thread for as long as a
-name server that somebody else runs likes to.
+"""Resolve names to addresses: by the machine's own list first, then by DNS. The queries run on Trio. `getaddrinfo` would hold a thread for
+as long as a foreign name server takes to answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ _PATIENCE: Final = 5.0
 
 class Names(Protocol):
     async def addresses(self, host: str) -> Sequence[Address]:
-        """All of them, those of IPv4 first. None at all when there is no such name, or nobody says."""
+        """All addresses of the host, IPv4 first. Empty when the name does not exist, or no name server answers."""
 
 
 class SystemNames:
-    """Reads both files once. `resolver` is for tests."""
+    """Reads the list of hosts and the resolver's configuration once. `resolver` is for tests."""
 
     def __init__(self, hosts: Path = HOSTS, resolver: "Resolver | None" = None) -> None:
         self._file = hosts
@@ -41,7 +41,7 @@ class SystemNames:
         import dns.name  # noqa: PLC0415
 
         try:
-            # As an absolute name: nothing of the machine's search list is appended.
+            # The name is absolute, so the machine's search list is not applied.
             answer = await self._resolver.resolve_name(dns.name.from_text(host), lifetime=_PATIENCE)
         except dns.exception.DNSException:
             return ()
@@ -68,7 +68,7 @@ class SystemNames:
     async def _prepare(self) -> Mapping[str, Sequence[Address]]:
         async with self._first:
             if self._hosts is None:
-                # The library takes a tenth of a second to import.
+                # In a thread, because importing the library takes a tenth of a second.
                 hosts, self._resolver = await trio.to_thread.run_sync(_prepared, self._file, self._resolver)
                 self._hosts = hosts
             else:
@@ -84,7 +84,7 @@ def _prepared(file: Path, resolver: "Resolver | None") -> "tuple[Mapping[str, Se
         try:
             resolver = dns.asyncresolver.Resolver()
         except dns.resolver.NoResolverConfiguration:
-            # A machine without name servers still knows its own names.
+            # A machine without name servers still has its list of hosts.
             resolver = None
     return _read(file), resolver
 

@@ -15,7 +15,8 @@ from ports.outbound import Outbound, OutboundFailed
 
 log = structlog.get_logger()
 
-# In seconds. Anybody can send an assertion with a key id that is made up, and each would have the tenant's server asked.
+# In seconds. Anybody can send assertions with made-up key ids, and without this limit each assertion would cause a call to the tenant's
+# server.
 _AT_MOST_EVERY: Final = 10.0
 _REMEMBERED: Final = 1_000
 

@@ -1,4 +1,4 @@
-"""Whose certificates are trusted by those whom we call: the machine's own authorities, and those that the operator adds."""
+"""The certificate authorities that outbound calls trust: the machine's own authorities, and those that the operator adds."""
 
 import ssl
 from pathlib import Path
@@ -7,9 +7,9 @@ import trio
 
 
 class Trust:
-    """One context for all connections of a kind. Reading a few hundred certificates takes twenty milliseconds, in which nothing else would
-    happen here, so it is done once, in a thread. What speaks another protocol needs one of its own: the HTTP client names its protocol in
-    it (ALPN), and a server for another one would refuse that.
+    """One TLS context for all connections of one protocol. Reading a few hundred certificates takes twenty milliseconds, so the context is
+    made once, in a thread, and does not hold up the event loop. Each protocol needs a `Trust` of its own: the HTTP client writes its
+    protocol into the context (ALPN), and a mail server would refuse that protocol.
     """
 
     def __init__(self, authorities: Path | None) -> None:

@@ -1,5 +1,5 @@
-"""The payment provider with the best-known hosted checkout, over HTTP: forms in, JSON out, and an idempotency key with everything that
-makes something. A few calls, so a library of its own would cost more than it saves.
+"""Calls to a payment provider with a hosted checkout, over HTTP. Requests are forms, answers are JSON, and each request that creates
+something has an idempotency key. There are only a few calls, so the provider's own library would cost more than it saves.
 """
 
 import json
@@ -21,15 +21,15 @@ from ports.clock import Clock
 from ports.outbound import OperatorsOutbound, OutboundAnswer, OutboundFailed, OutboundRequest
 from ports.services.billing import CheckoutRequest, OpenedCheckout, PaymentRefused, PaymentUnavailable, ProviderSubscriptions
 
-# The provider gives up to a hundred, which take milliseconds to read, and everybody waits meanwhile.
+# The provider allows pages of a hundred. Reading such a page takes milliseconds, and all other requests would wait meanwhile.
 _PAGE: Final = 20
-# In seconds, of all tries of one call.
+# In seconds, for all tries of one call together.
 _PATIENCE: Final = 12.0
 _TIMEOUT: Final = timedelta(seconds=8)
 _PAUSES: Final = (0.2, 0.6, 1.5)
 _LONGEST_WAIT: Final = timedelta(hours=1)
 _TOO_MANY: Final = 429
-# Another request with the same key is under way, or another one holds the same object.
+# 409: another request with the same key is under way, or another request has locked the same object.
 _BUSY: Final = frozenset({409, _TOO_MANY})
 _LONGEST_CODE: Final = 60
 
@@ -99,7 +99,7 @@ class HostedCheckout:
         try:
             await self._call("DELETE", f"/v1/subscriptions/{quote(subject, safe='')}")
         except PaymentRefused as refused:
-            # It is over, or was never there.
+            # The subscription has ended already, or never existed.
             if refused.code != "resource_missing":
                 raise
 
@@ -108,7 +108,9 @@ class HostedCheckout:
         return answer
 
     async def _call(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> tuple[Mapping[str, Any], datetime]:
-        """The answer, and when it was given. Tried again where the provider says so, or nothing was heard and repeating is harmless."""
+        """The answer and its time. The call is tried again if the provider is busy or no answer arrives. Each of our calls can be repeated
+        without harm, because calls that create something have an idempotency key.
+        """
         headers = {"authorization": f"Bearer {self._key.reveal()}"}
         if method == "POST":
             headers["content-type"] = "application/x-www-form-urlencoded"
@@ -126,7 +128,7 @@ class HostedCheckout:
             else:
                 refused = _failure(answer)
                 if refused is None:
-                    # By its clock, by which its events are dated.
+                    # The time is the provider's own, because the provider's events have times of the same clock.
                     return _object(answer), min(http_date(answer.headers.get("date", ""), began) or began, began)
                 failure = refused
                 if answer.status not in _BUSY:
@@ -157,7 +159,7 @@ def _failure(answer: OutboundAnswer) -> PaymentUnavailable | PaymentRefused | No
 
 
 def _word(value: Any) -> str:
-    """A word of the provider's own, and nothing that it quotes."""
+    """A code of the provider's own. Other characters are dropped, because texts of the provider may quote what people typed."""
     word = value if isinstance(value, str) else ""
     return "".join(letter for letter in word[:_LONGEST_CODE] if letter.isascii() and (letter.isalnum() or letter in "_[]")) or "unknown"
 

@@ -1,7 +1,7 @@
-"""XML that is written in its canonical form (Exclusive XML Canonicalization 1.0) from the beginning: what is signed is the text as it
-stands, and nothing has to be read, copied or put into another form first.
+"""Write XML in its canonical form (Exclusive XML Canonicalization 1.0) from the beginning. So the text can be signed as it is, and need not
+be parsed, copied or canonicalized first.
 
-Markup has a type of its own, which only these functions make: a value can never become markup.
+Markup has a type of its own, which only these functions make, so a value can never become markup.
 """
 
 import inspect
@@ -19,14 +19,14 @@ NOTHING: Final[Mapping[str, str]] = {}
 _NAMESPACES: Final = {"ds": DS, "md": METADATA, "saml": ASSERTION, "samlp": PROTOCOL}
 _DECLARED: Final = {prefix: f' xmlns:{prefix}="{namespace}"' for prefix, namespace in _NAMESPACES.items()}
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# In this order: what stands for a character has an ampersand itself.
+# The ampersand comes first, because the entities for the other characters contain an ampersand.
 _IN_TEXT: Final = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#xD;"))
 _IN_ATTRIBUTES: Final = (("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;"), ("\t", "&#x9;"), ("\n", "&#xA;"), ("\r", "&#xD;"))
 
 
 def element(name: str, attributes: Mapping[str, str], *content: Markup, declared: bool = False) -> Markup:
-    """With its prefix. `declared`: no element around it has declared that prefix. Raises `RequestDeclined` for a value that XML cannot
-    have.
+    """An element. `name` has a prefix. With `declared`, the element declares the namespace of the prefix, since no element around it does.
+    Raises `RequestDeclined` for a value that XML cannot have.
     """
     head = name + _DECLARED[name.partition(":")[0]] if declared else name
     if attributes:
@@ -40,14 +40,14 @@ def worded(name: str, text: str, attributes: Mapping[str, str] = NOTHING, *, dec
 
 
 class Mould:
-    """For markup that is the same each time but for a few values: made once, with marks in their places, and filled from then on. That
-    takes half the time. Values that are not plain go the long way, through the function that the mould was made by.
+    """A template for markup in which only a few values differ. The markup is made once, with a mark in the place of each value. Filling the
+    template then takes half the time of making the markup. Values that need escaping go through the function that made the template.
     """
 
     def __init__(self, make: Callable[..., Markup]) -> None:
-        """`make` takes the values, and has each of them in one place."""
+        """`make` returns the markup for the values. Each value occurs once in the markup."""
         self._make = make
-        # Nothing else in the markup looks like them.
+        # The marks are random, so no other text of the markup equals a mark.
         marks = [token_hex() for _ in inspect.signature(make).parameters]
         whole = make(*marks)
         places = [whole.index(mark) for mark in marks]
@@ -64,14 +64,14 @@ class Mould:
 
 
 def put_behind(child: Markup, new: Markup, whole: Markup) -> Markup:
-    """The element with a new child behind its first one, or in the first place if `child` is empty."""
-    # No attribute has a `<`, so this is where the first child begins.
+    """The element `whole` with `new` as a child after `child`, its first child. With an empty `child`, `new` becomes the first child."""
+    # No attribute contains a `<`, so the first child begins at the second `<`.
     place = whole.index("<", 1) + len(child)
     return Markup(whole[:place] + new + whole[place:])
 
 
 def _is_plain(value: str) -> bool:
-    """As most values are: nothing in it is written in another way."""
+    """Whether no character of the value needs escaping. Most values are plain."""
     return value.isascii() and value.isprintable() and not ("&" in value or "<" in value or ">" in value or '"' in value)
 
 

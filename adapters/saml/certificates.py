@@ -1,5 +1,5 @@
-"""Makes the certificates that assertions are signed with: an RSA key pair, and the certificate that it signs itself. Service providers
-trust it because it is in the metadata, and look at nothing else in it.
+"""Makes RSA key pairs that sign assertions, each with a self-signed certificate. Service providers trust the certificate because it is in
+our metadata, and use nothing of it but the key.
 """
 
 from datetime import UTC, datetime

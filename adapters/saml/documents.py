@@ -1,5 +1,6 @@
-"""SAML's documents. What is signed here is signed at once, as tokens are (`adapters/crypto/tokens.py`): a quarter of a millisecond for each
-signature. What others have sent is read in threads, and the modules that know lxml and xmlsec are imported there, with the first one.
+"""Read and write SAML documents. Our documents are signed on the event loop's thread, as tokens are (`adapters/crypto/tokens.py`), because
+a signature takes a quarter of a millisecond. Documents of others are read in threads. The modules that use lxml and xmlsec are imported in
+a thread as well, with the first document.
 """
 
 import sys
@@ -31,10 +32,10 @@ class XmlDocuments:
     """Implements `ports.federation.saml.documents.SamlDocuments`."""
 
     def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
-        """`fair_turn` is awaited before each signature: there others get their turn, if they have waited for it."""
+        """`fair_turn` is awaited before each signature, so that other tasks get their turn if they have waited for it."""
         self._threads = threads
         self._fair_turn = fair_turn
-        # Whether its module is there: before that, it may just be being imported in a thread.
+        # Whether the module for reading is imported completely. `sys.modules` has a module even while a thread still imports it.
         self._has_read = False
 
     async def read_authn_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> AuthnRequest:
@@ -50,7 +51,9 @@ class XmlDocuments:
         return read
 
     async def _message(self, name: str, envelope: Envelope, certificates: tuple[str, ...]) -> Any:
-        """A short one without signatures to check is read at once: that takes less time than a thread's beginning."""
+        """Read a message. A short message without signatures to check is read on the event loop, because that takes less time than a call
+        in a thread.
+        """
         reading = sys.modules.get(_READING) if self._has_read else None
         document = reading.short(envelope) if reading is not None and not certificates else None
         if document is not None:
@@ -72,7 +75,7 @@ class XmlDocuments:
             assertion = await self._encrypted(assertion, encrypt_for)
         else:
             await self._fair_turn()
-        # An answer without an assertion has nothing else that could be trusted.
+        # A response without an assertion is always signed, because nothing else in it is signed.
         return write_response(response, assertion, signer if sign_response or assertion is None else None)
 
     async def _encrypted(self, assertion: Markup, certificate: str) -> Markup:
@@ -91,5 +94,5 @@ class XmlDocuments:
 
 
 def _module(name: str) -> Any:
-    # Import locks make the second thread wait for the first.
+    # Python's import lock makes a second thread wait for the first.
     return import_module(name)

@@ -9,8 +9,8 @@ from core.domain.federation.saml.messages import RequestDeclined, Status
 
 
 def encrypted(assertion: Markup, certificate: str) -> Markup:
-    """AES-256-GCM under a key of its own, which only the recipient's RSA key opens (RSA-OAEP). The assertion declares its namespaces
-    itself: the recipient may read it on its own.
+    """The assertion, encrypted with AES-256-GCM under a new key. Only the recipient's RSA key opens this key (RSA-OAEP). The assertion
+    declares its namespaces itself, because the recipient may parse the decrypted assertion alone.
     """
     shell = etree.Element(f"{{{ASSERTION}}}EncryptedAssertion", nsmap={"saml": ASSERTION})
     data = xmlsec.template.encrypted_data_create(
@@ -28,6 +28,6 @@ def encrypted(assertion: Markup, certificate: str) -> Markup:
         context.key = xmlsec.Key.generate(xmlsec.constants.KeyDataAes, 256, xmlsec.constants.KeyDataTypeSession)
         context.encrypt_binary(data, assertion.encode())
     except xmlsec.Error:
-        # Some keys are well-formed and of no use, such as one whose modulus is even.
+        # Some keys are well-formed but useless, for example a key with an even modulus.
         raise RequestDeclined(Status.RESPONDER, "The service provider's key for encryption cannot be used") from None
     return Markup(etree.tostring(shell, method="c14n", exclusive=True, with_comments=False).decode())

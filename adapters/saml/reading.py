@@ -1,5 +1,5 @@
-"""Reads SAML documents. What comes in is small, UTF-8, and plain: no document type, no entities, no comments, no processing instructions.
-Values come from the root of the document and from where the standard puts them, never from a search through it.
+"""Read SAML documents of others. A document must be small and in UTF-8, and may have no document type, entities, comments or processing
+instructions. Values are read from the places that the standard gives them, and never by a search through the document.
 """
 
 import re
@@ -44,8 +44,8 @@ _UPLOAD: Final = "Upload the service provider's metadata as XML in UTF-8, withou
 
 
 def short(envelope: Envelope) -> bytes | None:
-    """One that is read within a fraction of a millisecond, unpacked. Of a longer one no more than that much is unpacked, and it is None.
-    Raises `MessageRefused`.
+    """The unpacked message, if it is short enough to be read within a fraction of a millisecond. None for a longer message, of which only
+    the beginning is unpacked. Raises `MessageRefused`.
     """
     if len(envelope.packed) > _SHORT:
         return None
@@ -77,7 +77,9 @@ def unpacked(envelope: Envelope, most: int = LONGEST_MESSAGE) -> bytes:
 
 
 def _is_compressed(packed: bytes) -> bool:
-    """Some libraries compress what they send by a form, too, unless they are told not to. What begins as a document does is one."""
+    """Whether a message of the POST binding is compressed. Some libraries compress these messages by default. A message that begins with
+    `<` or a byte order mark is not compressed.
+    """
     if packed.lstrip()[:1] in {b"<", b"\xef"}:
         return False
     try:
@@ -203,7 +205,7 @@ def read_metadata(document: bytes) -> Understood:
 
 
 def _message(envelope: Envelope, name: str, certificates: tuple[str, ...], document: bytes | None) -> tuple[Element, MessageHead]:
-    """`document`: the envelope's, where it is unpacked already."""
+    """`document` is the unpacked message of the envelope, if the caller has unpacked it already."""
     root = parsed(unpacked(envelope) if document is None else document)
     if root.tag != f"{{{PROTOCOL}}}{name}":
         raise MessageRefused(f"it is no {name}")
@@ -246,7 +248,7 @@ def _context(root: Element) -> RequestedContext | None:
 
 
 def _one(parent: Element, namespace: str, name: str) -> Element | None:
-    """The one child of this name. Raises `MessageRefused` when there are several."""
+    """The child of this name, or None. Raises `MessageRefused` when several children have this name."""
     found = list(parent.iterchildren(f"{{{namespace}}}{name}"))
     if len(found) > 1:
         raise MessageRefused(f"it has several {name}")
@@ -278,7 +280,7 @@ def _flag(root: Element, name: str) -> bool:
 
 
 def _boolean(element: Element, name: str) -> bool | None:
-    """None: it does not say, or says neither."""
+    """None when the element lacks the attribute, or the value is no boolean."""
     return {"true": True, "1": True, "false": False, "0": False}.get(element.get(name, "").strip())
 
 
@@ -294,7 +296,7 @@ def _service_provider(root: Element) -> Element:
 
 
 def _ends(provider: Element) -> Iterator[datetime]:
-    """When it stops being valid, by its own word and by that of each element around it."""
+    """The times when the metadata end: `validUntil` of the provider's element and of each element around it."""
     for one in (provider, *provider.iterancestors()):
         text = one.get("validUntil")
         if text is None:
@@ -318,7 +320,7 @@ def _endpoints(provider: Element) -> list[AcsEndpoint]:
 
 
 def _logout(provider: Element) -> tuple[Element | None, SamlBinding]:
-    """By POST, if it has that: messages are not bounded by the length of an address then."""
+    """The endpoint for logout messages and its binding. POST is preferred, because its messages are not limited by the length of a URL."""
     services = {one.get("Binding"): one for one in reversed(provider.findall(f"{{{METADATA}}}SingleLogoutService"))}
     if POST_BINDING in services:
         return services[POST_BINDING], SamlBinding.POST

@@ -1,6 +1,6 @@
-"""Signatures of others. One counts only in the one form that SAML has (SAML core, section 5.4): a child of the root, over the root,
-with exclusive canonicalization and RSA-SHA256. Its form is looked at before anything is computed, so that nothing else in it is ever
-followed: no other transform, no address, no key of its own.
+"""Verify signatures of others. A signature counts only in the form of SAML core, section 5.4: a child of the root, over the root, with
+exclusive canonicalization and RSA-SHA256. The form is checked before anything is computed. So a signature cannot make us use another
+transform, fetch an address, or take a key from the document.
 """
 
 from base64 import b64decode
@@ -26,7 +26,7 @@ _RENEW: Final = "Upload the service provider's current metadata"
 
 
 def verified(root: Element, certificates: Sequence[str]) -> bool:
-    """False: it is not signed. Raises `MessageRefused` for a signature of another form, or that none of the certificates verifies."""
+    """False when the document is unsigned. Raises `MessageRefused` for a signature of another form, or one that no certificate verifies."""
     signatures = list(root.iter(_SIGNATURE))
     if not signatures:
         return False
@@ -48,11 +48,11 @@ def is_signed(root: Element) -> bool:
 
 
 def verify_octets(signed: bytes, signature: str, algorithm: str | None, certificates: Sequence[str]) -> None:
-    """The signature in an address (SAML bindings, section 3.4.4.1). Raises `MessageRefused`."""
+    """Verify the signature in the query of a URL (SAML bindings, section 3.4.4.1). Raises `MessageRefused`."""
     if algorithm != RSA_SHA256:
         raise MessageRefused("its signature is not RSA-SHA256", f"Sign with {RSA_SHA256}")
     try:
-        # Some break it into lines, as they do the message.
+        # Some senders break the base64 into lines.
         value = b64decode("".join(signature.split()), validate=True)
     except ValueError:
         raise MessageRefused("its Signature is not base64") from None
@@ -85,7 +85,7 @@ def _require_form(root: Element, signatures: list[Element]) -> None:
     if method.get("Algorithm") != RSA_SHA256 or len(method):
         raise MessageRefused("its signature is not RSA-SHA256", f"Sign with {RSA_SHA256}")
     _require_reference(root, reference)
-    # libxml2 takes `xml:id` for an ID too, whether anybody has asked it to or not.
+    # libxml2 always takes `xml:id` for an ID as well.
     ids = [value for one in root.iter() for name in (_ID, _XML_ID) if (value := one.get(name)) is not None]
     if len(ids) != len(set(ids)):
         raise MessageRefused("it has the same ID twice")
@@ -99,7 +99,7 @@ def _require_reference(root: Element, reference: Element) -> None:
     transforms, digest, _ = reference
     if [(_name(one), one.get("Algorithm")) for one in transforms] != [("Transform", ENVELOPED), ("Transform", EXCLUSIVE)]:
         raise MessageRefused("its signature has other transforms than SAML allows", f"Use {ENVELOPED} and {EXCLUSIVE}")
-    # A list of prefixes is the one parameter that transforms of SAML have.
+    # SAML's transforms have only one parameter: a list of prefixes.
     if len(transforms[0]) or any(one.tag != f"{{{EXCLUSIVE}}}InclusiveNamespaces" for one in transforms[1]):
         raise MessageRefused("its signature's transforms have parameters")
     if digest.get("Algorithm") != SHA256 or len(digest):
@@ -107,7 +107,7 @@ def _require_reference(root: Element, reference: Element) -> None:
 
 
 def _name(element: Element) -> str:
-    """Within XML Signature's namespace; empty for anything else."""
+    """The element's name without the namespace of XML Signature. Empty for an element of another namespace."""
     return str(element.tag).removeprefix(f"{{{DS}}}") if str(element.tag).startswith(f"{{{DS}}}") else ""
 
 

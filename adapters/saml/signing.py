@@ -1,6 +1,6 @@
-"""Signs what is written here. It is written in its canonical form, so what XML Signature asks for is a digest over the text, and an RSA
-signature over a few lines that name that digest. xmlsec, which checks what others have signed, would read, copy and canonicalize the
-document for each signature, which takes as long as the signature itself.
+"""Sign our own documents. They are written in canonical form, so XML Signature needs only a digest over the text, and an RSA signature over
+a few lines that contain the digest. xmlsec verifies the signatures of others. For our own signatures it would parse, copy and canonicalize
+the document each time, which takes as long as the signature itself.
 """
 
 from base64 import b64encode
@@ -17,7 +17,7 @@ from adapters.saml.canonical import NOTHING, Markup, Mould, element, worded
 from adapters.saml.names import ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
 from ports.federation.saml.documents import PrivateKey
 
-# Before the digest is taken, the signature itself is left out (`ENVELOPED`), as it is not there yet.
+# `ENVELOPED` means that the digest does not cover the signature. The digest is taken before the signature is put into the document.
 _METHODS: Final = (
     element("ds:CanonicalizationMethod", {"Algorithm": EXCLUSIVE}),
     element("ds:SignatureMethod", {"Algorithm": RSA_SHA256}),
@@ -33,13 +33,14 @@ def _signed_info(reference: str, digest: str, *, alone: bool) -> Markup:
     return element("ds:SignedInfo", NOTHING, *_METHODS, of, declared=alone)
 
 
-# It is signed as if it stood alone, with its namespace.
+# `SignedInfo` is signed as a document of its own, with its namespace declared. In the document, the element around it declares the
+# namespace.
 _ALONE: Final = Mould(lambda reference, digest: _signed_info(reference, digest, alone=True))
 _WITHIN: Final = Mould(lambda reference, digest: _signed_info(reference, digest, alone=False))
 
 
 def signature(over: Markup, its_id: str, signer: PrivateKey) -> Markup:
-    """Over a whole element, which becomes a part of that element."""
+    """The signature over the whole element `over`. The caller puts the signature into that element."""
     reference, digest = f"#{its_id}", b64encode(sha256(over.encode()).digest()).decode()
     value = worded("ds:SignatureValue", b64encode(sign_octets(_ALONE(reference, digest).encode(), signer)).decode())
     within = _WITHIN(reference, digest)
@@ -57,10 +58,11 @@ def key_info(certificate: str, *, declared: bool) -> Markup:
     return element("ds:KeyInfo", NOTHING, data, declared=declared)
 
 
-# The first signature with it takes twice as long as those that follow. As many as are signed with in a busy minute.
+# The first signature with a loaded key takes twice as long as later ones. The cache holds as many keys as sign in a busy minute.
 @lru_cache(maxsize=64)
 def _private_key(pem: str) -> RSAPrivateKey:
-    # It was made here, and sealed: to test its primes once more would take some thirty milliseconds.
+    # `certificates.py` made the key, and it was kept sealed, so its primes need no further check, which would take some thirty
+    # milliseconds.
     key = load_pem_private_key(pem.encode(), None, unsafe_skip_rsa_key_validation=True)
     assert isinstance(key, RSAPrivateKey)  # noqa: S101 - `certificates.py` makes no other
     return key

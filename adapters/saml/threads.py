@@ -1,6 +1,6 @@
-"""The threads for signatures of others, long messages and encryption. All that takes long in them lets go of the interpreter, so two
-threads use two processors; more would take them from everybody else. lxml and xmlsec are imported when the first document needs them, since
-they cost ten megabytes.
+"""Threads that verify signatures of others, read long messages, and encrypt. Their long steps release the interpreter's lock, so two
+threads use two processors. More threads would take processor time from all other requests. lxml and xmlsec are imported when the first
+document needs them, since both together cost ten megabytes.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from core.domain.errors import Overloaded
 T = TypeVar("T")
 
 _THREADS: Final = 2
-# Some milliseconds of work each: whoever comes after these would wait for a second.
+# Each document takes some milliseconds, so a request behind this many would wait for more than a second.
 _MOST_WAITING: Final = 400
 
 
@@ -24,7 +24,7 @@ class XmlThreads:
         self._inside = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Raises `Overloaded`, and what `work` does."""
+        """Raises `Overloaded`, and the errors of `work`."""
         if self._inside >= self._most:
             raise Overloaded(retry_after=1, detail="too many SAML documents wait")
         self._inside += 1

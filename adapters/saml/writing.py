@@ -27,12 +27,12 @@ from ports.federation.saml.documents import PrivateKey
 
 
 def write_assertion(response: Response, signer: PrivateKey | None) -> Markup | None:
-    """Without a signer, it is not signed on its own."""
+    """Without a signer, the assertion has no signature of its own."""
     return None if response.assertion is None else _assertion(response.issuer, response.assertion, response.issued_at, signer)
 
 
 def write_response(response: Response, assertion: Markup | None, signer: PrivateKey | None) -> str:
-    """Around its assertion, as it is or encrypted. In base64."""
+    """The response in base64. `assertion` is plain or encrypted, and becomes a part of the response."""
     content = [_issuer(response.issuer, declared=True), _status(response.status, response.message)]
     if assertion is not None:
         content.append(assertion)
@@ -71,7 +71,7 @@ def write_metadata(metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
     descriptor = element("md:IDPSSODescriptor", provider, *keys, *logout, *formats, *sign_in)
     whole = element("md:EntityDescriptor", attributes, descriptor, declared=True)
     if signer is not None:
-        # Before everything else (SAML metadata, section 2.3.2).
+        # The signature comes before all other children (SAML metadata, section 2.3.2).
         whole = put_behind(Markup(""), signature(whole, metadata.id, signer), whole)
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{whole}".encode()
 
@@ -85,7 +85,7 @@ def _assertion(issuer: str, said: SamlAssertion, at: datetime, signer: PrivateKe
     content = [
         _issuer(issuer),
         element("saml:Subject", NOTHING, _name_id(said.name_id, said.audience), confirmed),
-        # Their clock may be behind ours.
+        # The service provider's clock may be behind ours.
         _CONDITIONS(_time(at - SKEW), ends, said.audience),
         _STATEMENT(_time(said.authenticated_at), said.session_index, _time(said.session_ends_at), said.context_class),
     ]
@@ -117,7 +117,7 @@ _CONDITIONS: Final = Mould(_conditions)
 _STATEMENT: Final = Mould(_statement)
 
 
-# xs:Name (XML 1.0, section 2.3): what it begins with, and what may follow besides.
+# xs:Name (XML 1.0, section 2.3): the characters that may begin a name. Later characters of a name may also be the additional ones.
 _BEGINS_NAME: Final = (
     ":A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
@@ -138,7 +138,7 @@ def _attribute(name: str, values: Sequence[str]) -> Markup:
 
 
 def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: PrivateKey | None) -> Markup:
-    """Signed behind its issuer, if there is a signer."""
+    """The whole element. With a signer, its signature comes after its first child, the issuer."""
     whole = element(name, attributes, *content, declared=True)
     return whole if signer is None else put_behind(content[0], signature(whole, attributes["ID"], signer), whole)
 

@@ -1,4 +1,4 @@
-"""Upstream providers: each of the three, and any other that speaks OpenID Connect."""
+"""Upstream providers: the three of the installation, and organizations' own providers, which speak OpenID Connect."""
 
 from typing import Protocol
 
@@ -22,8 +22,8 @@ class _Protocol(Protocol):
 
 
 class Upstreams:
-    """Implements `ports.identity.upstream.protocols.UpstreamProtocols`. `named` calls what the operator has named, and `guarded` what
-    tenants have.
+    """Implements `ports.identity.upstream.protocols.UpstreamProtocols`. `named` makes calls to providers that the operator has named, and
+    `guarded` makes calls to providers that tenants have named.
     """
 
     def __init__(self, named: Calls, guarded: Calls, clock: Clock) -> None:
@@ -43,7 +43,7 @@ class Upstreams:
         except ProviderAway:
             raise
         except (OAuthError, NotVouched):
-            # It answers, if not as it should: that shows where it matters.
+            # The provider answers, although not as it should. The sign-in itself will report the fault.
             return
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:

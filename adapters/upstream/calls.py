@@ -1,4 +1,6 @@
-"""Calls to providers: a form or nothing goes out, JSON comes back. Whatever else comes back is one refusal, and its text stays there."""
+"""Calls to providers. A request has a form or no body, and its answer is JSON. Every other answer is refused, and its text is neither
+logged nor passed on.
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,10 +19,10 @@ log = structlog.get_logger()
 
 TIMEOUT: Final = timedelta(seconds=8)
 LARGEST: Final = 64 << 10
-# What a provider of somebody's own choosing sends is read on the event loop, and each value in it costs time and memory. Many times as many
-# as any of them has to say.
+# The most values in an answer. Tenants choose providers, their answers are decoded on the event loop, and each value costs time and memory.
+# A real answer has only a fraction of this number.
 MOST_VALUES: Final = 3000
-# Endpoints of providers that are kept as they were read. Few are called again and again.
+# How many URLs of endpoints are kept parsed. The same few endpoints are called again and again.
 MOST_READ: Final = 200
 _DOWN: Final = 500
 _JSON: Final = {"accept": "application/json", "user-agent": "Postern"}
@@ -28,14 +30,16 @@ _FORM: Final = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class Calls:
-    """`plain` takes the calls over http, `secure` those over https: not every provider may be called without encryption."""
+    """`plain` makes calls over http, and `secure` calls over https. They differ, because not every provider may be called without
+    encryption.
+    """
 
     def __init__(self, secure: Outbound, plain: Outbound) -> None:
         self._secure = secure
         self._plain = plain
 
     def may_call(self, url: str) -> bool:
-        """False for what is no URL, or leads to an address that is never called."""
+        """False when `url` is no URL, or leads to an address that is never called."""
         try:
             to = destination(url)
         except NotADestination:
@@ -43,7 +47,7 @@ class Calls:
         return self._by(to).may_call(to)
 
     async def reach(self, url: str) -> None:
-        """Whether it answers there, whatever it says. Raises `OAuthError`, which is `ProviderAway` where it does not."""
+        """Check that the provider answers at `url`, with any answer. Raises `ProviderAway`, an `OAuthError`, when it does not."""
         await self._got(_destination(url), NO_HEADERS)
 
     async def get(self, url: str, headers: Mapping[str, str] = NO_HEADERS) -> Any:
@@ -93,7 +97,7 @@ def _read(url: str) -> OutboundDestination:
 
 
 def has_too_many_values(text: bytes) -> bool:
-    """Of JSON, before it is read: each value but the first stands behind one of these."""
+    """Whether JSON has too many values, counted before decoding. Each value but the first comes after a comma or an opening bracket."""
     return text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES
 
 

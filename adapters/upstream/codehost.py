@@ -1,4 +1,4 @@
-"""The code host: OAuth 2.0, and two questions to its API. It issues no ID tokens."""
+"""The code host: OAuth 2.0, and two calls to its API. The code host issues no ID tokens."""
 
 from typing import Final
 
@@ -24,7 +24,9 @@ class CodeHost:
         return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
     async def look(self, upstream: Upstream) -> None:
-        """At its API, which refuses whoever shows no token: it publishes neither metadata nor keys."""
+        """Call the API without a token. A refusal is answer enough. The code host publishes neither metadata nor keys that we could ask
+        for.
+        """
         await self._reached.look(upstream.endpoints.userinfo_url)
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:

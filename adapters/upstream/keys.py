@@ -1,5 +1,5 @@
-"""ID tokens of providers, verified with the keys that these publish. A token says which key it is signed with and nothing else about how to
-verify it: the key decides which algorithms count, and no key is shared, so none of HMAC's ever does.
+"""Verify ID tokens with the keys that providers publish. A token names its key, and has no other say in its verification: the key decides
+which algorithms are accepted. All keys are public keys, so the algorithms of HMAC are never accepted.
 """
 
 import json
@@ -21,17 +21,18 @@ LONGEST_TOKEN: Final = 32 << 10
 MOST_KEYS: Final = 100
 # The modulus of an RSA key of 8192 bits, in base64url.
 LONGEST_MEMBER: Final = 1366
-# Of four bytes: with a long exponent, one signature takes ten milliseconds.
+# An exponent of four bytes in base64url. With a long exponent, verifying one signature would take ten milliseconds.
 LONGEST_EXPONENT: Final = 6
 _MEMBERS: Final = ("kty", "kid", "alg", "n", "e", "crv", "x", "y")
-# A token with a key that nobody has seen, or that does not verify, makes us look again, but not more often than this.
+# In seconds. A token with an unknown key, or with a signature that does not verify, makes us fetch the keys again, but not more often than
+# this.
 LOOKED_AGAIN_AFTER: Final = 30.0
 _ALGORITHMS: Final[Mapping[str, tuple[Any, tuple[str, ...]]]] = {
     "RSA": (RSAAlgorithm, ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")),
     "EC": (ECAlgorithm, ("ES256", "ES384", "ES512")),
     "OKP": (OKPAlgorithm, ("EdDSA",)),
 }
-# Making a key of what is published costs as much as a sign-in's statement.
+# Made keys are cached, because making a key of its published form costs as much as a sign-in's statement.
 MOST_READ: Final = 200
 Keys = Sequence[Mapping[str, str]]
 
@@ -42,7 +43,7 @@ class ProviderKeys:
         self._sets = PublishedAnswers(self._fetched)
 
     async def look(self, jwks_url: str) -> None:
-        """Raises what asking for the keys does, if they were not seen for a minute."""
+        """Fetch the keys if the last call is older than a minute. Raises the error of that call."""
         await self._sets.look(jwks_url)
 
     async def verified(self, token: str, jwks_url: str) -> Mapping[str, Any]:
@@ -59,7 +60,8 @@ class ProviderKeys:
             try:
                 return _decoded(token, key)
             except NotVouched as failed:
-                # There may be a new key under the same name, or in the place of a single one without.
+                # The provider may have published a new key with the same name. Or the provider has a single key without a name, and has
+                # replaced it.
                 tried, refusal = key, failed
         raise refusal
 
@@ -72,7 +74,7 @@ class ProviderKeys:
 
 
 def _named_key(token: str) -> Any:
-    """PyJWT, which reads the same bytes again, is strict about them."""
+    """The key id in the token's header. This function reads loosely, since PyJWT later reads the same bytes strictly."""
     try:
         parts = [base64url_decode(part) for part in token.split(".")[:2]]
         if any(map(has_too_many_values, parts)):
@@ -86,8 +88,8 @@ def _named_key(token: str) -> Any:
 
 
 def _kept(one: Any) -> Mapping[str, str] | None:
-    """Of what a provider publishes, what a key consists of: the rest, and what is longer than any key that we would verify with, would only
-    cost memory and time.
+    """The members of a published key that we need, or None if we cannot use the key. Other members, and keys longer than any that we
+    accept, would only cost memory and time.
     """
     if not isinstance(one, dict) or one.get("use") == "enc":
         return None
@@ -97,7 +99,7 @@ def _kept(one: Any) -> Mapping[str, str] | None:
 
 
 def _chosen(keys: Keys, name: Any) -> Mapping[str, str] | None:
-    """Whoever publishes a single key need not name it."""
+    """The key of this name. A token without a name is accepted only if the provider publishes a single key."""
     if name is None:
         return keys[0] if len(keys) == 1 else None
     return next((one for one in keys if one.get("kid") == name), None)
@@ -109,7 +111,7 @@ def _decoded(token: str, key: Mapping[str, str]) -> Mapping[str, Any]:
     try:
         public = _read(key["kty"], json.dumps(key))
         claims: Mapping[str, Any] = jwt.decode(token, public, algorithms=named, options=SIGNATURE_ALONE)
-    # ValueError: numbers that are no key.
+    # PyJWT raises ValueError for numbers that make no key.
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
         raise NotVouched(f"the ID token does not verify: {error}") from None
     return claims

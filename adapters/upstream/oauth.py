@@ -1,4 +1,4 @@
-"""What the protocols have in common: the authorization request, and the token endpoint (RFC 6749, RFC 7636)."""
+"""The common part of all providers: the authorization request, and calls to the token endpoint (RFC 6749, RFC 7636)."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from ports.outbound import NO_HEADERS
 
 LONGEST_TOKEN: Final = 16 << 10
 _LONGEST_SCOPE: Final = 4 << 10
-# A tuple, since what is looked for may be anything that JSON has.
+# A tuple and no set, because `error` may be any JSON value, also one that cannot be hashed.
 _ENDED: Final = ("invalid_grant", "bad_refresh_token", "bad_verification_code")
-# A provider that says more means never.
+# In seconds. A provider that names a longer lifetime means a token that never expires.
 _LONGEST_LIFE: Final = 10 * 366 * 24 * 3600
 
 
@@ -38,16 +38,18 @@ def authorization_url(endpoint: str, client_id: str, asked: ProviderRequest, sco
 async def tokens_of(
     calls: Calls, endpoint: str, client: ClientAtProvider, form: Mapping[str, str], *, basic: bool = False
 ) -> tuple[ReceivedTokens, Mapping[str, Any]]:
-    """The tokens, and the whole answer. Raises `OAuthError`, and `GrantEnded` when what was sent counts no more."""
+    """The tokens, and the whole answer. Raises `OAuthError`, and `GrantEnded` when the provider no longer accepts the code or refresh
+    token.
+    """
     if basic:
-        # RFC 6749 section 2.3.1: each half encoded as a form's field is.
+        # RFC 6749 section 2.3.1: client id and secret are each encoded like the field of a form.
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret.reveal())}"
         headers: Mapping[str, str] = {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
         fields = form
     else:
         headers, fields = NO_HEADERS, {**form, "client_id": client.client_id, "client_secret": client.secret.reveal()}
     status, answer = await calls.post(endpoint, fields, headers)
-    # Some refuse with a 200.
+    # Some providers refuse with status 200.
     error = answer.get("error")
     if error in _ENDED:
         raise GrantEnded
@@ -59,7 +61,7 @@ async def tokens_of(
 async def redeemed(
     calls: Calls, endpoint: str, client: ClientAtProvider, code: Token, asked: ProviderRequest, *, basic: bool = False
 ) -> tuple[ReceivedTokens, Mapping[str, Any]]:
-    """What a code is good for. Raises `OAuthError`, and `NotVouched` when it is good for nothing."""
+    """Exchange a code for tokens. Raises `OAuthError`, and `NotVouched` when the provider does not accept the code."""
     form = {
         "grant_type": "authorization_code",
         "code": code.reveal(),
@@ -86,7 +88,9 @@ def _read(answer: Mapping[str, Any]) -> ReceivedTokens:
 
 
 def _scopes(text: Any) -> tuple[str, ...] | None:
-    """The code host separates them by commas. What is too long, or no text that could be one, says nothing."""
+    """The granted scopes. The code host separates scopes by commas. None when the text is missing, too long, or has other characters than
+    scopes.
+    """
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST_SCOPE or not text.isascii() or not text.isprintable():
         return None
     return tuple(text.replace(",", " ").split())

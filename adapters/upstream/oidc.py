@@ -1,4 +1,6 @@
-"""OpenID Connect, the authorization code flow: any provider that speaks it, found by its issuer. Two of the three differ in little."""
+"""The authorization code flow of OpenID Connect, for any provider. Its metadata are found by its issuer. Two of the installation's three
+providers are subclasses with small differences.
+"""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
@@ -23,7 +25,7 @@ class _Found(Frozen):
     endpoints: ProviderEndpoints
     basic: bool
     names_issuer: bool = False
-    """Its answers say that they are its own (RFC 9207)."""
+    """The provider's answers contain its issuer (RFC 9207)."""
 
 
 class OpenId:
@@ -45,7 +47,7 @@ class OpenId:
         return authorization_url(found.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
     async def look(self, upstream: Upstream) -> None:
-        """At the metadata, or at the keys where the settings name the endpoints."""
+        """Fetch the provider's metadata. If the settings name its endpoints, fetch its keys instead."""
         endpoints = upstream.endpoints
         await (self._keys.look(endpoints.jwks_url) if endpoints.token_url else self._discovered.look(endpoints.issuer))
 
@@ -71,14 +73,14 @@ class OpenId:
         if not self._calls.may_call(issuer):
             raise BadRequest("issuer: must be an address that may be called")
         try:
-            # What was found before may have been the mistake that is corrected now.
+            # Metadata that were fetched before may be the mistake that the administrator has just corrected, so they are fetched again.
             await self._discovered.get(issuer, not_older_than=0)
         except OAuthError:
             raise BadRequest(f"issuer: {issuer}{_WELL_KNOWN} must answer as OpenID Connect Discovery has it, over https") from None
 
     def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
-        """What the provider is asked for beside the standard's. A provider that is asked for an age also tells it (OpenID Connect Core,
-        section 2). Many servers refuse a request with a prompt that is not turned on there, so all of them get the one that each knows.
+        """Further parameters of the authorization request. A provider that gets `max_age` must send `auth_time` (OpenID Connect Core,
+        section 2). Many servers refuse a `prompt` that they do not support, so all get `login`, which every server supports.
         """
         return {"prompt": "login", "max_age": "0"} if asked.fresh else {}
 
@@ -114,7 +116,7 @@ class OpenId:
         userinfo = said.get("userinfo_endpoint", "")
         if not all(isinstance(url, str) and self._calls.may_call(url) for url in named.values()) or not isinstance(userinfo, str):
             raise OAuthError(detail="the metadata lacks an endpoint, or names one that is not called")
-        # Without a word about it, the header alone is certain (OpenID Connect Discovery, section 3).
+        # Metadata without this member mean that only the header is supported (OpenID Connect Discovery, section 3).
         methods = said.get("token_endpoint_auth_methods_supported")
         endpoints = ProviderEndpoints(
             issuer=issuer,

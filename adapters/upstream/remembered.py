@@ -1,5 +1,5 @@
-"""What providers publish, remembered for a while: their metadata and their keys. Many at once wait for one call, also for one that fails:
-a provider that lets its callers wait would hold them up one after the other.
+"""Keep the metadata and keys that providers publish for a while. Callers that ask at the same time share one call, also a call that fails.
+Otherwise a slow provider would delay these callers one after the other.
 """
 
 from collections import OrderedDict
@@ -10,8 +10,8 @@ from typing import Final, Generic, TypeVar
 import trio
 
 FRESH_FOR: Final = 3600.0
-# Where a provider that does not answer matters at once, in seconds. One that has failed is left alone for a moment, so that many people who
-# knock in turn do not each wait for it, nor add to what it suffers from.
+# In seconds. `look` asks whether a provider answers, and a call of the last minute counts for it. A failure counts for ten seconds, so that
+# many people who come one after the other do not each wait for a failing provider, and do not add to its load.
 LOOK_COUNTS_FOR: Final = 60.0
 FAILURE_COUNTS_FOR: Final = 10.0
 MOST: Final = 500
@@ -26,7 +26,7 @@ class _Place(Generic[Published]):
     fetched_at: float = 0.0
     calls: int = 0
     failure: Exception | None = None
-    """Of the last call."""
+    """The failure of the last call, if it failed."""
     failed_at: float = 0.0
 
     def has_failed_within(self, seconds: float) -> bool:
@@ -43,11 +43,13 @@ class PublishedAnswers(Generic[Published]):
         self._places: OrderedDict[str, _Place[Published]] = OrderedDict()
 
     async def look(self, url: str) -> None:
-        """Calls if the last call is older than a minute, and one at a time. Raises what `fetch` does, or did a moment ago."""
+        """Fetch if the last call is older than a minute. Raises the error of `fetch`, also an error of the last ten seconds."""
         await self.get(url, not_older_than=LOOK_COUNTS_FOR, not_again_within=FAILURE_COUNTS_FOR)
 
     async def get(self, url: str, *, not_older_than: float = FRESH_FOR, not_again_within: float = -1.0) -> Published:
-        """What was published at most so many seconds ago. Raises what `fetch` does; a failure counts for so many seconds as well."""
+        """The answer of the provider, fetched at most `not_older_than` seconds ago. Raises the error of `fetch`, also an error of the last
+        `not_again_within` seconds.
+        """
         place = self._places.setdefault(url, _Place())
         self._places.move_to_end(url)
         while len(self._places) > self._most:
@@ -57,7 +59,8 @@ class PublishedAnswers(Generic[Published]):
         calls = place.calls
         async with place.turn:
             if place.failure is not None and (place.calls > calls or place.has_failed_within(not_again_within)):
-                # Each raising would add to its traceback, which holds what everybody had at hand who was told of it.
+                # Without `with_traceback`, each raise would lengthen the traceback, and the traceback keeps the local variables of all
+                # these callers in memory.
                 raise place.failure.with_traceback(None)
             if place.published is None or not place.is_fresh(not_older_than):
                 place.published = await self._called(url, place)

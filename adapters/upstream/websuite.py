@@ -1,4 +1,4 @@
-"""The web suite: OpenID Connect, with a word of its own for access that lasts."""
+"""The web suite: OpenID Connect, with a parameter of its own for refresh tokens (`access_type`)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,9 @@ from core.domain.identity.upstream.sign_in import ProviderRequest
 
 class WebSuite(OpenId):
     def wishes(self, asked: ProviderRequest) -> Mapping[str, str]:
-        """It does not know `prompt=login`. Whoever chooses an account there may have to sign in."""
+        """The web suite does not know `prompt=login`, so it gets `select_account`. A person who chooses an account there may have to sign
+        in.
+        """
         words = (*(("select_account",) if asked.fresh or asked.choose else ()), *(("consent",) if asked.consent else ()))
         prompt = {"prompt": " ".join(words)} if words else {}
         return {**prompt, "access_type": "offline"} if asked.offline else prompt

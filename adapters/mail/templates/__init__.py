@@ -1,5 +1,6 @@
-"""Mails from their templates: one template each, in the folder of its family, rendered as text and as HTML within a layout that all share.
-Its words are in the catalogue. Nothing in a mail is fetched from anywhere, except an organization's logo, from this installation.
+"""Render mails from templates. Each mail has one template, in the folder of its family, which is rendered as text and as HTML. All mails
+share a layout, and their words are in the catalogue. A mail loads nothing from the network except an organization's logo, from this
+installation.
 """
 
 import re
@@ -21,13 +22,13 @@ from core.domain.mail import Mail
 from ports.texts import Text, Texts
 
 _SUBJECT: Final = "Subject: "
-# Where a part of a text is left out, empty lines remain.
+# Several empty lines in a row. They remain where a template leaves out a part of the text.
 _GAP: Final = re.compile(r"\n{3,}")
 _LONGEST_VALUE: Final = 300
-# Links and addresses stay whole. Spaces that do not break, as French has them, are no places to break at.
+# Links and addresses stay on one line. Non-breaking spaces, as French uses them, are no places to break at.
 _wrapper: Final = TextWrapper(width=79, break_long_words=False, break_on_hyphens=False)
 
-# The layout stands in the first. A use case names its mail alone, without the family.
+# The layout is in the first folder. All folders are searched, because a use case names its mail without the family.
 _HERE: Final = Path(__file__).parent
 _FOLDERS: Final = (_HERE, *(_HERE / family for family in ("federation", "identity", "services", "tenancy")))
 
@@ -37,7 +38,7 @@ Value = str | bool | datetime | None
 
 
 class ShippedMailTemplates:
-    """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation, which ends every mail."""
+    """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation. Every mail ends with `origin`."""
 
     def __init__(self, texts: Texts, origin: str) -> None:
         self._texts = texts
@@ -71,7 +72,7 @@ def _rendered(form: Form, name: str, text: Text, given: Mapping[str, Any]) -> st
     branding: Branding = given["branding"]
 
     def branded(plain: str, named: str, **values: object) -> str:
-        """Of two texts, the one that names the organization, if there is one."""
+        """The text `named` if an organization brands the mail, and otherwise the text `plain`."""
         return text(plain, **values) if branding.name == POSTERN.name else text(named, organization=branding.name, **values)
 
     return _templates(form, text).get_template(f"{name}.jinja").render({**given, "branded": branded})
@@ -79,12 +80,12 @@ def _rendered(form: Form, name: str, text: Text, given: Mapping[str, Any]) -> st
 
 @cache
 def _templates(form: Form, text: Text) -> Environment:
-    """Macros that a template imports see the globals alone: so each language has its own."""
+    """Imported macros see only the globals of the environment, so each language has an environment with its own globals."""
     templates = Environment(
         loader=FileSystemLoader(_FOLDERS),
         autoescape=form == "html",  # noqa: S701 - the text of a mail is no HTML
         undefined=StrictUndefined,
-        auto_reload=False,  # else it looks at each file before it uses what it has read
+        auto_reload=False,  # otherwise the environment checks the template's file at each use
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -96,7 +97,7 @@ def _templates(form: Form, text: Text) -> Environment:
 
 
 def _shown(value: Value, text: Text) -> str | bool | None:
-    """The name that a person gives a device or an organization stays within its line."""
+    """The value for a template. A text is put on one line and cut, because people choose the names of devices and organizations."""
     if isinstance(value, datetime):
         return text.moment(value)
     if isinstance(value, str):
