@@ -79,7 +79,7 @@ PAGES: Final = Endpoints.of(
     connection_pages,
     proof_pages,
 )
-"""Pages for people. They are no part of the API."""
+"""Pages for people. Pages are no part of the API."""
 
 
 class HttpSettings(Frozen, kw_only=True):
@@ -92,14 +92,14 @@ class HttpSettings(Frozen, kw_only=True):
     body_limit: int = 64 << 10
     request_deadline: float = 30.0
     most_requests: int = 512
-    # `/metrics` has its own listener then, and is not found here.
+    # When true, `/metrics` has a listener of its own, and this application answers 404 there.
     metrics_elsewhere: bool = False
     # When mail goes into this directory, `/dev/mail` shows it.
     mail_directory: Path | None = None
 
 
 class _Served:
-    """What is served, whoever serves it."""
+    """The endpoints and routes. They are independent of the services behind them, so several applications can share them."""
 
     def __init__(self, described: Endpoints, *, base_url: str, version: str, body_limit: int) -> None:
         self.endpoints: Final = Description(described, shipped_pages(), base_url=base_url, version=version).endpoints
@@ -107,7 +107,8 @@ class _Served:
         self.registered: Final = with_routes(self.endpoints)
 
 
-# Hundreds of routes take longer than all else. A process serves one application; the tests make thousands, mostly of the same routes.
+# Registering hundreds of routes takes most of the time of making an application. A process makes one application, but the tests make
+# thousands, mostly with the same routes, so the result is cached.
 @lru_cache(maxsize=8)
 def _served(routes: Endpoints, *, base_url: str, version: str, body_limit: int, metrics_elsewhere: bool, mail: Path | None) -> _Served:
     if metrics_elsewhere:
@@ -130,13 +131,13 @@ class PosternApplication(DispatchedApplication):
         super().__init__(self._served.registered)
         self._settings: Final = settings
         self.endpoints: Final = self._served.endpoints
-        # Quart's own limit, of its stock connection class, must not be below any of ours.
+        # The limit of Quart's stock connection class must not be below any limit of ours.
         self.config["MAX_CONTENT_LENGTH"] = max(self.config["MAX_CONTENT_LENGTH"], settings.body_limit)
         if postern is not None:
             self.serve(postern)
 
     def serve(self, postern: Postern) -> None:
-        """From now on, requests are answered."""
+        """Answer requests from now on."""
         settings, routes = self._settings, self._served.routes
         self.dispatcher = Dispatcher(
             routes,

@@ -1,7 +1,7 @@
-"""What our applications have from Quart: blueprints by family, the lifespan, error handlers, a test client, and two ways for a request.
+"""The Quart application: blueprints by family, the lifespan, error handlers, a test client, and two ways for a request.
 
-Our own connection class leads from the server straight to the dispatcher. Quart's stock one makes a request context, finds a view and calls
-that (`quart_views.py`). Both end in the same dispatcher. Why: decision 0074.
+Our own connection class hands a request straight to the dispatcher. Quart's stock connection class makes a request context, finds a view
+and calls the view (`quart_views.py`). Both ways end in the same dispatcher. Decision 0074 has the reasons.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _NO_FAMILY: Final = "foundation"
 
 
 class DispatchedConnection:
-    """One request: straight to the dispatcher, in the task of the connection. The body stays with the server until it is asked for."""
+    """Hands one request to the dispatcher, in the task of the connection. The body is read only when the dispatcher asks for it."""
 
     __slots__ = ("_application", "_scope")
 
@@ -36,7 +36,7 @@ class DispatchedConnection:
 
 
 class RefusedWebsocket:
-    """Nothing here speaks WebSocket. Our server refuses it; another server is told."""
+    """Closes WebSocket connections, because nothing here speaks WebSocket. Our own server refuses them earlier; other servers end here."""
 
     def __init__(self, application: "DispatchedApplication", scope: WebsocketScope) -> None:
         pass
@@ -49,24 +49,25 @@ class DispatchedApplication(QuartTrio):
     asgi_http_class = DispatchedConnection  # type: ignore[assignment]  # Quart types its seam by its own application
     asgi_websocket_class = RefusedWebsocket  # type: ignore[assignment]
     dispatcher: Dispatcher
-    """Must be there before the first request: from the beginning, or from what the lifespan begins."""
+    """Must be set before the first request: by the constructor, or by the lifespan."""
 
     def __init__(self, registered: QuartTrio) -> None:
         """`registered` has the routes, from `with_routes`."""
         super().__init__(_NAME, static_folder=None, template_folder=None)
         self.url_map, self.view_functions, self.blueprints = registered.url_map, registered.view_functions, registered.blueprints
-        # Quart's map knows paths as they are decoded, ours as they were sent. So our dispatcher has the last word on what it does not know.
+        # Quart's map matches decoded paths, and our router matches paths as they were sent. So our dispatcher decides about requests that
+        # Quart's map does not know.
         self.register_error_handler(NotFound, hand_over)
         self.register_error_handler(MethodNotAllowed, hand_over)
         self.register_error_handler(Exception, report_fault)
 
 
 def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
-    """Registers the endpoints, in one blueprint for each family. Werkzeug compiles every rule, which takes longer than all else that makes
-    an application. So applications of the same routes share the result.
+    """Register the endpoints, in one blueprint for each family. Werkzeug compiles every rule, which takes most of the time of making an
+    application. So applications with the same routes share the result.
     """
     application = QuartTrio(_NAME, static_folder=None, template_folder=None)
-    # Two slashes in a row are another path, which is not ours. Werkzeug would redirect it.
+    # A path with two slashes in a row is another path, and not ours. Werkzeug would redirect it to the path with one slash.
     application.url_map.merge_slashes = False
     blueprints: dict[str, Blueprint] = {}
     for one in endpoints:
@@ -79,7 +80,7 @@ def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
 
 
 def _family(endpoint: Endpoint) -> str:
-    """By the room in which the handler stands: `routes/<family>/<noun>.py`, or a file under `pages`."""
+    """The family, by the module of the handler: `routes/<family>/<noun>.py`, or a file under `pages`."""
     match endpoint.handler.__module__.split("."):
         case ["entrypoints", "http", "routes", family, _]:
             return family
@@ -90,7 +91,7 @@ def _family(endpoint: Endpoint) -> str:
 
 
 def _rule(endpoint: Endpoint) -> str:
-    """The path in Werkzeug's words: `/api/plans/{plan_id}` is `/api/plans/<uuid:plan_id>`."""
+    """The path in Werkzeug's form: `/api/plans/{plan_id}` becomes `/api/plans/<uuid:plan_id>`."""
     kinds: dict[str, Any] = {}
     if endpoint.path_type is not None:
         hints = get_type_hints(endpoint.path_type)

@@ -1,6 +1,6 @@
-"""From Quart's requests and responses to our dispatcher, and back. Quart's stock connection class comes this way.
+"""Turn Quart's requests into calls of our dispatcher, and answers into Quart's responses. Quart's stock connection class uses this module.
 
-All endpoints share one view, and routing errors end in the same one: the dispatcher decides what is served, by its own router. So the view
+All endpoints share one view, and routing errors end in the same view. The dispatcher decides by its own router what is served, so the view
 holds no rule.
 """
 
@@ -40,7 +40,7 @@ async def hand_over(_error: Exception | None = None, **_values: Any) -> Response
 
 
 async def report_fault(error: Exception) -> Response:
-    """Tells a fault of Quart itself, or of a function that somebody registered with it, as every fault is told."""
+    """Log and answer a fault of Quart itself, or of a function that somebody registered with Quart, like every other fault."""
     dispatcher = _dispatcher()
     asked = dispatcher.begin({**request.scope, "extensions": {}})
     try:
@@ -54,7 +54,7 @@ def _dispatcher() -> Dispatcher:
 
 
 async def _receive() -> dict[str, Any]:
-    """The body as the dispatcher asks a server for it. Quart has read it up to its own limit, which is above all of ours."""
+    """The next part of the body, in ASGI's form. Quart reads the body up to its own limit, which is above all of ours."""
     try:
         return {"type": "http.request", "body": await anext(request.body), "more_body": True}
     except StopAsyncIteration:
@@ -67,10 +67,10 @@ def _response(answered: Answered, *, bodiless: bool) -> Response:
     status, headers, body = answered
     if isinstance(body, Streamed) and not bodiless:
         response = TrioResponse(body.parts, status)
-        # Quart would cut off whatever takes a minute to read.
+        # Otherwise Quart would cut off an answer that takes a minute to read.
         response.timeout = None
     else:
         response = TrioResponse(b"" if bodiless or isinstance(body, Streamed) else body, status)
-    # All of ours, and none of those that Quart would add.
+    # The dispatcher's headers, and none of the headers that Quart would add.
     response.headers = Headers([(name.decode(), value.decode()) for name, value in headers])
     return response

@@ -14,7 +14,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 RETRY_SOON = ((b"retry-after", b"1"),)
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
-# How an answer travels is between us and the client, and not for the application to say. Which software we run is nobody's business.
+# The server, not the application, decides how an answer travels. `server` is dropped as well, so that nobody learns which software we run.
 _HOP_BY_HOP = frozenset({b"transfer-encoding", b"keep-alive", b"upgrade", b"server"})
 
 
@@ -85,14 +85,14 @@ class AnswerHead:
             lines.append(_date_line(int(time.time())))
         lines.append(b"\r\n")
         data = b"".join(lines)
-        # If there are not as many line breaks as lines, a header's value contains one: that is how an answer is split in two.
+        # With more line breaks than lines, a header's value contains a line break, and an attacker could split the answer in two.
         if data.count(b"\n") != len(lines) or data.count(b"\r") != len(lines) or b"\0" in data:
             raise RuntimeError("The application sent a header with control characters")
         return data
 
 
 def error_answer(status: int, code: str, text: str, *, close: bool, headers: Headers = (), bodiless: bool = False) -> bytes:
-    """A whole answer in the shape of all our errors, for whatever goes wrong before or outside the application."""
+    """A whole answer in the shape of all our errors, for failures before or outside the application."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     body = msgspec.json.encode({"error": text, "error_code": code, "timestamp": now})
     head = AnswerHead(
@@ -111,5 +111,5 @@ def error_answer(status: int, code: str, text: str, *, close: bool, headers: Hea
 
 @lru_cache(maxsize=1)
 def _date_line(second: int) -> bytes:
-    # Made once a second: formatting a date costs more than the rest of a small head.
+    # The line is made once a second, because formatting a date costs more than the rest of a small head.
     return f"date: {formatdate(second, usegmt=True)}\r\n".encode()

@@ -1,8 +1,8 @@
 """Where a request's body ends, and where its lines end.
 
 RFC 9112 lets a recipient be lenient in several places: a line may end in a bare LF (section 2.2), a header may be folded (section 5.2), a
-chunk's extension may hold anything. Wherever two parsers on a request's way can be lenient in different ways, a request can be smuggled
-past the first. So here every line ends in CRLF, and whatever departs from the grammar is refused.
+chunk's extension may hold anything. If two parsers on a request's way are lenient in different ways, a request can be smuggled past the
+first parser. So here every line must end in CRLF, and every departure from the grammar is refused.
 """
 
 import re
@@ -27,11 +27,11 @@ class MalformedBody(Exception):
 
 
 def is_complete(section: bytes | bytearray, most: int) -> bool:
-    """Whether the end of a head or of trailers has arrived; its lines are checked before anything parses them.
+    """Whether the end of a head or of trailers has arrived. The lines are checked before any of them is parsed.
 
-    The section begins with a line that is no field: a request line, or the end of the last chunk's. Raises `MalformedBody` for more
-    than `most` fields, and for lines that two parsers could end in different places. Few
-    steps, all of them in C: this runs for every request.
+    The section begins with a line that is no field: the request line, or the end of the last chunk's line. Raises `MalformedBody` for more
+    than `most` fields, and for lines that two parsers could end in different places. The check runs for every request, so it has few steps,
+    and all of them run in C.
     """
     end = section.find(SECTION_END)
     complete = end >= 0
@@ -47,7 +47,7 @@ def is_complete(section: bytes | bytearray, most: int) -> bool:
 
 
 class WholeBody:
-    """A body that came together with its head, as most do, or none at all. What follows it is `rest`."""
+    """A body that came together with its head, as most bodies do, or an empty body. `rest` has the bytes after the body."""
 
     __slots__ = ("_body", "complete", "rest")
 
@@ -67,7 +67,7 @@ class WholeBody:
 
 
 class Body:
-    """The bytes after a head, up to where the body ends: a given number of bytes, or chunks. What follows the body is `rest`."""
+    """A body that arrives in parts: a given number of bytes, or chunks. `rest` has the bytes after the body."""
 
     __slots__ = ("_buffer", "_chunked", "_most_trailer_bytes", "_most_trailers", "_remaining", "_stage", "complete")
 
@@ -83,7 +83,7 @@ class Body:
 
     @property
     def rest(self) -> bytes:
-        """What came after a complete body: the beginning of the next request."""
+        """The bytes after a complete body: the beginning of the next request."""
         return bytes(self._buffer)
 
     def feed(self, data: bytes) -> None:
@@ -143,7 +143,7 @@ class Body:
         return True
 
     def _read_trailers(self) -> None:
-        """Checked and dropped: nothing here needs trailers."""
+        """Check the trailers and drop them, because nothing here needs trailers."""
         complete = is_complete(self._buffer, self._most_trailers)
         end = self._buffer.find(SECTION_END) if complete else len(self._buffer)
         if end > self._most_trailer_bytes:

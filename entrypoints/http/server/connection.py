@@ -32,8 +32,8 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 _HEAD_READ = 16 * 1024
 _SPACE = 0x20
 _BODY_READ = 64 * 1024
-# When we stop serving a client, we still read from it, for this long and for this many bytes, so that our last answer arrives before a
-# reset does.
+# When we stop serving a client, we still read from the client, for this long and for this many bytes. Otherwise a reset could overtake our
+# last answer.
 _LINGER = 0.5
 _LINGER_BYTES = 1024 * 1024
 # When the server stops, a connection that has not sent its request gets this long to do so.
@@ -50,7 +50,9 @@ def _uncounted(_reason: str) -> None:
 
 
 class Worker(WorkerContext):
-    """What all connections of one `serve` share. `closed` is told why a connection was refused, or closed against its client's will."""
+    """The state that all connections of one `serve` share. `closed` is called with the reason when a connection was refused, or closed
+    against its client's will.
+    """
 
     def __init__(
         self, application: Application, settings: ServerSettings, config: Config, closed: Callable[[str], None] = _uncounted
@@ -65,17 +67,19 @@ class Worker(WorkerContext):
         self.connections: Guests[ClientConnection] = Guests(settings.most_connections_per_address)
         # By file descriptor: connections whose request is with the application.
         self.in_flight: dict[int, ClientConnection] = {}
-        # How many of those are not waiting for their client.
+        # How many connections of `in_flight` are not waiting for their client.
         self.working = 0
         # Connections whose current request has had to wait for its client; they stay until that request is over.
         self.waiting: Guests[ClientConnection] = Guests(settings.most_waiting_per_address)
         self.draining = False
         self.rounds = Rounds()
-        # How probes begin: they never stand in line.
+        # The first bytes of probes. Probes never wait for the next round.
         self.probing = tuple(b"GET %b " % path for path in settings.probes)
 
     def make_room(self, address: str | None) -> str | None:
-        """For one more connection. `address` is None when it comes from a proxy of ours. Returns the reason when there is no room."""
+        """Make room for one more connection. `address` is None for a connection from a proxy of ours. Returns the reason when there is no
+        room.
+        """
         while not self.connections.has_room(address):
             idle = self.connections.longest_resting_of(address)
             if idle is None:
@@ -89,8 +93,8 @@ class Worker(WorkerContext):
         return None
 
     def bound_waiting(self) -> bool:
-        """When too many clients are waited for, give up those that have been waited for longest: a few at a time, since ending a crowd at
-        once would keep everybody else waiting. A client that has been prompt so far is spared. True when there is more to do.
+        """When we wait for too many clients, give up the clients that have kept us waiting longest. Only a few at a time, because ending
+        hundreds at once would delay all other clients. A client that has been prompt so far is spared. True when there is more to do.
         """
         patience = trio.current_time() - self.settings.prompt
         for _ in range(_GIVEN_UP_AT_ONCE):
@@ -104,10 +108,10 @@ class Worker(WorkerContext):
         return True
 
     async def watch(self) -> None:
-        """End the requests whose clients have left, and those beyond the bound on clients that are waited for.
+        """End requests whose clients have left, and requests beyond the limit on waiting for clients.
 
-        Nobody reads from a connection while its request is being worked on, so the kernel is asked, for all of them in one call. This costs
-        quick requests nothing; a task per request that waits for the end of the stream would add a third to their price.
+        While the application works on a request, nothing reads from its connection. So one call asks the kernel about all connections. This
+        costs quick requests nothing. A task for each request, waiting for the end of the stream, would add a third to a request's cost.
         """
         interval = self.settings.watch_interval
         while True:
@@ -127,7 +131,7 @@ class Worker(WorkerContext):
                         watched[number].scope.cancel()
 
 
-# Linux reports a closed sending side even while unread bytes stand before it; elsewhere only a connection that is wholly gone is noticed.
+# Linux reports that a client has closed its sending side even while bytes are unread. Elsewhere only a wholly closed connection is noticed.
 _LEFT = getattr(select, "POLLRDHUP", 0)
 _GONE = _LEFT | select.POLLHUP | select.POLLERR
 
@@ -140,12 +144,10 @@ class Phase(Enum):
 
 
 class ClientConnection(TCPServer):
-    """Hypercorn's TCP server from the accepted stream to its end, but with our own path in between: no task, channel or
-    timer per request.
-    """
+    """Hypercorn's TCP server, with our own handling of requests: no task, channel or timer for each request."""
 
     def __init__(self, worker: Worker, accepted: socket.socket, stream: Stream, scheme: str) -> None:
-        # Hypercorn wraps applications to tell WSGI from ASGI; ours is called directly.
+        # Hypercorn wraps applications to tell WSGI from ASGI. Our application is called directly.
         super().__init__(cast(AppWrapper, worker.application), worker.config, worker, {}, cast(trio.SSLStream[trio.SocketStream], stream))
         self.worker = worker
         self.scope = trio.CancelScope()
@@ -163,7 +165,7 @@ class ClientConnection(TCPServer):
         self.waited_for_since = inf
         self._request_headers: Headers = ()
         self._body_pace: Pace | None = None
-        # The waits on the client that are under way: two at most, since an application may read and write at once.
+        # The current waits for the client. At most two, since an application may read and write at once.
         self._waits: list[trio.CancelScope] = []
         self._given_up = False
         self._gave_way = False
@@ -179,7 +181,7 @@ class ClientConnection(TCPServer):
                     self.worker.closed("slow_head")
                 await self._farewell(408, "The request arrived too slowly")
         except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-            pass  # The client is gone, which is its right.
+            pass  # The client has closed the connection, which is no fault.
         except Exception:
             log.exception("connection_failed")
         finally:
@@ -188,12 +190,12 @@ class ClientConnection(TCPServer):
             await self._end()
 
     def finish(self) -> None:
-        """Whatever the client does: the application has begun something that would be lost if it broke off."""
+        """Do not cancel this request when its client leaves, because the application has begun work that would be lost."""
         self.finishes = True
 
     def wind_up(self) -> None:
-        """The server is stopping: leave soon if nothing arrives. Not at once, since a request may be on its way to us, and its client could
-        not tell whether it was worked on.
+        """The server is stopping, so close soon if nothing arrives. Not at once: a request may be on its way, and its client could not tell
+        whether the request was processed.
         """
         if self._phase is not Phase.REQUEST:
             self.scope.deadline = min(self.scope.deadline, trio.current_time() + _LAST_CALL)
@@ -202,14 +204,14 @@ class ClientConnection(TCPServer):
         return self.worker.draining
 
     def give_way(self) -> None:
-        """Make room for somebody else. No request is under way here."""
+        """Close this connection to make room for another. Called only while no request is under way here."""
         self._gave_way = True
         self.worker.connections.leave(self)
         self.worker.closed("made_room")
         self.scope.cancel()
 
     def give_up_waiting(self) -> None:
-        """Too many clients are waited for, and this one for longest. Does nothing while its request is worked on."""
+        """Stop waiting for this client, because we wait for too many clients. Does nothing while the application works on the request."""
         self._given_up = bool(self._waits)
         for wait in self._waits:
             wait.cancel()
@@ -272,7 +274,7 @@ class ClientConnection(TCPServer):
             rest = rest[sent:]
 
     async def _transmit_secured(self, tls: "trio.SSLStream[trio.SocketStream]", rest: memoryview) -> None:
-        """Send a piece at a time: TLS does not tell how much of a piece has gone out until all of it has."""
+        """Send a piece at a time, because TLS does not tell how much of a piece has gone out until the whole piece has."""
         pace = Pace(self._settings)
         while rest:
             piece = rest[:_TLS_PIECE]
@@ -293,7 +295,7 @@ class ClientConnection(TCPServer):
             rest = rest[len(piece) :]
 
     def _begin_wait(self, wait: trio.CancelScope) -> None:
-        """From here on the client is being waited for. That is not work, and has a bound of its own."""
+        """From here on we wait for the client. Waiting does not count as work, and has a limit of its own."""
         worker = self.worker
         self._waits.append(wait)
         if len(self._waits) == 1 and self._number in worker.in_flight:
@@ -312,14 +314,14 @@ class ClientConnection(TCPServer):
         self.worker.closed("crowded_out" if self._given_up else reason)
 
     def _address(self) -> str | None:
-        """The address of the client itself, where a proxy of ours reports it. None where it does not."""
+        """The address of the client itself, also behind a proxy of ours. None when the proxy does not report the client's address."""
         addresses = self.worker.addresses
         forwarded = b", ".join(value for name, value in self._request_headers if name == b"x-forwarded-for")
         address = addresses.of(None if self._client is None else self._client[0], forwarded or None)
         return None if addresses.is_ours(address) else address
 
     async def _lose(self) -> None:
-        """The client can no longer be answered: end this connection, and whatever works for it."""
+        """End this connection and its request, because the client can no longer be answered."""
         self.scope.cancel()
         await trio.lowlevel.checkpoint_if_cancelled()
 
@@ -327,7 +329,7 @@ class ClientConnection(TCPServer):
         if self._tls is not None:
             return bytes(await self._tls.receive_some(most))
         while True:
-            # Wait first: a client's next request is rarely here already, and every round goes through the scheduler once.
+            # Wait before the first `recv`: a client's next request is rarely here already, and each loop must pass the scheduler once.
             await trio.lowlevel.wait_readable(self._socket)
             try:
                 return self._socket.recv(most)
@@ -384,18 +386,18 @@ class ClientConnection(TCPServer):
         self.scope.deadline = trio.current_time() + seconds
 
     async def _read_head(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """What stands before the first empty line, and what follows it. None when the client leaves before."""
+        """The bytes before the first empty line, and the bytes after it. None when the client leaves before the line arrives."""
         most_lines, most = self._settings.most_header_lines, self._settings.most_head_bytes
         while True:
             complete = is_complete(data, most_lines)
             section, _, received = data.partition(SECTION_END)
-            # Part of the empty line may have come.
+            # Part of the empty line may have arrived.
             if len(section) > (most if complete else most + len(SECTION_END) - 1):
                 raise MalformedBody(431, "The request head is too large")
             if complete:
                 return section, received
             if data[0] <= _SPACE:
-                # No request begins like this, but a handshake of TLS does.
+                # No request begins with such a byte, but a TLS handshake does.
                 raise MalformedBody(400, "The request line is malformed")
             if self._phase is not Phase.HEAD:
                 self._phase = Phase.HEAD
@@ -416,7 +418,7 @@ class ClientConnection(TCPServer):
         scope["server"] = self._server
         scope["state"] = worker.state.copy()
         scope["extensions"][FINISH] = self.finish
-        # The task outlives the request, and so would what the last request bound to its log lines.
+        # One task serves all requests of a connection. Without this call, log lines would have values of the previous request.
         structlog.contextvars.clear_contextvars()
         self._phase = Phase.REQUEST
         self._request_headers = head.headers
@@ -449,7 +451,7 @@ class ClientConnection(TCPServer):
         if not failed:
             log.error("asgi_application_failed", method=head.method, error="it returned without a whole answer")
         if exchange.answering:
-            # Only breaking off tells the client that the answer is not complete.
+            # The client learns that the answer is incomplete only if the connection is closed.
             exchange.keeps_alive = False
         else:
             await exchange.refuse(500, "INTERNAL_SERVER_ERROR", "Internal server error")

@@ -1,10 +1,10 @@
-"""Who is connected, and from where, so that one address cannot take all the room, and the one with the most connections gives way first.
+"""Count connections ("guests") by address, so that one address cannot take all the room, and the address with the most gives way first.
 
-An IPv4 address is one place. A customer of IPv6 gets a /64 at least, often a /56 and sometimes a /48: each of the three is a place, the
-wider ones with more room. Guests without an address (our own proxies, a Unix socket) stand in no place and are never asked to give way.
+An IPv4 address is one place. A customer of IPv6 gets at least a /64, often a /56 and sometimes a /48: each of the three is a place, and the
+wider networks have more room. Guests without an address (our own proxies, a Unix socket) belong to no place and are never asked to give
+way.
 
-To enter, to leave and to be asked to give way costs the same few steps however many guests there are, because these happen while somebody
-makes them many.
+Entering, leaving and giving way cost the same few steps for any number of guests, because an attack makes the guests many.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ Guest = TypeVar("Guest")
 
 # Prefix lengths of IPv6, and how many times the room of a single address each such network has.
 _NETWORKS: Final = ((64, 1), (56, 2), (48, 4))
-# The room of the widest network, and the unit in which sizes are compared: a guest weighs this much in a single address, and less in a wide
-# network.
+# The room of the widest network. A guest weighs this much in a single address, and less in a wide network, so that the weights of places
+# can be compared.
 _SCALE: Final = 4
 
 
 class _Place(Generic[Guest]):
-    """An address or a network, the guests that came from it, and those of them who could give way, the one that could for longest first."""
+    """An address or a network, and the number of its guests. `resting` has the guests that could give way, the longest resting first."""
 
     __slots__ = ("name", "resting", "size", "weight")
 
@@ -42,7 +42,8 @@ class Guests(Generic[Guest]):
         self._most_weight = most_per_address * _SCALE
         self._places: dict[str, _Place[Guest]] = {}
         self._of: dict[Guest, tuple[_Place[Guest], ...]] = {}
-        # Places by the weight of their guests, and the heaviest weight: they tell without a search whom to ask first.
+        # Places by the weight of their guests, and the heaviest weight. With them, the guest that gives way first is found without a
+        # search.
         self._by_weight: dict[int, dict[_Place[Guest], None]] = {}
         self._heaviest = 0
 
@@ -70,7 +71,7 @@ class Guests(Generic[Guest]):
                 del self._places[place.name]
 
     def busy(self, guest: Guest) -> None:
-        """From now on it cannot be asked to give way."""
+        """From now on the guest cannot be asked to give way."""
         for place in self._of.get(guest, ()):
             place.resting.pop(guest, None)
 
@@ -133,7 +134,7 @@ class Guests(Generic[Guest]):
 
 @lru_cache(maxsize=4096)
 def _networks_of(address: str | None) -> tuple[tuple[str, int], ...]:
-    """The names of an address's places, each with how many times the room of a single address it has."""
+    """The names of an address's places. With each name comes a factor: how many times the room of a single address the place has."""
     if address is None:
         return ()
     try:

@@ -4,11 +4,11 @@ from entrypoints.http.server.settings import ServerSettings
 
 
 class Pace:
-    """One body on its way to us, or one answer on its way out.
+    """The pace of one body on its way to us, or of one answer on its way out.
 
-    Our patience is one period long. Waiting uses it up, each byte that moves gives some of it back, and it never exceeds one period. So
-    over any stretch longer than a period the client must keep the pace, and its earlier pace earns it nothing: a byte every few seconds is
-    as good as silence. Only waiting counts, not our own work in between.
+    Our patience is one period long. Waiting uses patience up, each byte that moves gives some patience back, and patience never exceeds one
+    period. So the client must keep the pace over any stretch longer than a period, and an earlier good pace does not help: a client that
+    sends a byte every few seconds is closed like a silent one. Only waiting counts, not our own work in between.
     """
 
     __slots__ = ("_earned_by_byte", "_longest", "_patience", "_period")
@@ -26,7 +26,7 @@ class Pace:
         return min(self._patience, self._longest)
 
     def waited(self, seconds: float, moved: int) -> None:
-        """The time that this many bytes earn."""
+        """Count a wait of `seconds`, in which `moved` bytes moved and earned time."""
         earned = moved * self._earned_by_byte
         self._patience = min(self._period, self._patience - seconds + earned)
         self._longest += earned - seconds

@@ -12,11 +12,11 @@ from entrypoints.http.server.request_heads import RequestHead, Scope
 Message = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
 
-# What the server offers beside the standard (`extensions` of the scope): who calls it goes on although the client leaves.
+# An extension of ours in the scope's `extensions`: a request that calls this function is not cancelled when the client leaves.
 FINISH: Final = "postern.finish"
 
-# A client that sends its body in crumbs costs us a parser step for each. These bound the steps between two chances for other tasks, and the
-# number of crumbs: beyond the free ones, they must carry this many bytes on average.
+# Each chunk of a body costs a parser step, however small the chunk is. `_STEPS_AT_ONCE` bounds the steps before other tasks have their
+# turn. After `_FREE_CHUNKS` chunks, a chunk must have `_LEAST_CHUNK` bytes on average.
 _STEPS_AT_ONCE = 256
 _FREE_CHUNKS = 1024
 _LEAST_CHUNK = 16
@@ -32,14 +32,14 @@ class Wire(Protocol):
         """True when this answer has to be the connection's last."""
 
     async def transmit(self, data: bytes) -> None:
-        """Send all of it. If the client is gone or too slow, the connection is cancelled, and the caller with it."""
+        """Send all of `data`. If the client is gone or too slow, the connection is cancelled, and the caller with it."""
 
     async def receive_body(self, received: int) -> bytes | None:
         """More of the body. Empty at the end of the stream, None when the client is too slow; `received` bytes came before."""
 
 
 class Exchange:
-    """The `receive` and `send` of one request, in the connection's own task. Nothing is read from the client before it is asked for."""
+    """The `receive` and `send` of one request, in the connection's own task. The body is read only when the application asks for it."""
 
     __slots__ = (
         "_body",
@@ -73,7 +73,7 @@ class Exchange:
         self.keeps_alive = head.keeps_alive
         # The answer is out, to its last byte.
         self.finished = False
-        # The server itself has answered, or the client is gone: whatever else the application sends is dropped.
+        # The server itself has answered, or the client is gone. Anything that the application still sends is dropped.
         self.abandoned = False
 
     @property
@@ -86,7 +86,7 @@ class Exchange:
         return self._body.complete
 
     def rest(self) -> bytes:
-        """What was received beyond this request: the beginning of a pipelined one."""
+        """The bytes received after this request: the beginning of a pipelined request."""
         return self._body.rest
 
     async def receive(self) -> Message:
@@ -165,7 +165,7 @@ class Exchange:
             self._body.feed(data)
 
     def _parse(self) -> None:
-        """Take what is buffered of the body, up to a bounded number of steps."""
+        """Parse the buffered part of the body, up to a bounded number of steps."""
         for _ in range(_STEPS_AT_ONCE):
             piece = self._body.next_piece()
             if piece is None:
@@ -179,7 +179,8 @@ class Exchange:
         if not self.keeps_alive or self._wire.must_close():
             return False
         if not self._body.complete and not self._head.expects_continue:
-            # An answer before the body was asked for, usually a refusal: if all of the body is here already, the connection can go on.
+            # The application answers before it has asked for the body, usually with a refusal. If the whole body is here already, the
+            # connection can go on.
             try:
                 self._parse()
             except MalformedBody:

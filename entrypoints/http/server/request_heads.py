@@ -1,5 +1,5 @@
-"""The head of a request, read by the grammar of RFC 9112. Where that lets a recipient be lenient, this one is not: what two parsers could
-read in different ways is refused, so that no request can be smuggled past a proxy inside of another.
+"""Read the head of a request by the grammar of RFC 9112. RFC 9112 lets a recipient be lenient, but this parser is strict: a head that two
+parsers could read in different ways is refused. So no request can be smuggled past a proxy inside another request.
 """
 
 import re
@@ -24,12 +24,12 @@ _READ_BY_US: Final = frozenset({b"connection", b"content-length", b"transfer-enc
 
 
 class RequestHead:
-    """What the server reads in a request's head. Raises `MalformedBody`."""
+    """The parts of a request's head that the server uses. Raises `MalformedBody`."""
 
     __slots__ = ("expects_continue", "headers", "keeps_alive", "length", "method", "old", "target")
 
     def __init__(self, section: bytes) -> None:
-        """`section` is all that stands before the empty line."""
+        """`section` has all bytes before the empty line."""
         line = _REQUEST_LINE.match(section)
         if line is None:
             raise MalformedBody(400, "The request line is malformed")
@@ -37,12 +37,12 @@ class RequestHead:
         if version not in {b"1.1", b"1.0"}:
             # This also catches the preface of HTTP/2 with prior knowledge, `PRI * HTTP/2.0`.
             raise MalformedBody(505, "This server speaks HTTP/1.1")
-        # As it was sent: `head` is another method than HEAD, one that nobody knows, and its answer has a body.
+        # The method as it was sent: `head` is not HEAD but an unknown method, and its answer has a body.
         self.method: str = method.decode("ascii")
         self.target: bytes = target
         fields = _FIELD.findall(section, line.end())
         if len(fields) != section.count(b"\r\n"):
-            # Folded lines are among these.
+            # Folded lines do not match either.
             raise MalformedBody(400, "A header of the request is malformed")
         self.headers: list[tuple[bytes, bytes]] = [(name.lower(), value.strip(b" \t")) for name, value in fields]
         self.old = version == b"1.0"
@@ -62,14 +62,14 @@ class RequestHead:
             self._heed(names)
 
     def _read_target(self, target: bytes) -> None:
-        """One that is no path."""
+        """Read a request target that is no path."""
         if target == b"*" and self.method == "OPTIONS":
             return
         absolute = _ABSOLUTE.match(target)
         if absolute is None:
-            # Above all, CONNECT's form: this server is no proxy.
+            # The authority form of CONNECT, for example, because this server is no proxy.
             raise MalformedBody(400, "The request target is invalid")
-        # Clients send this form to proxies, and servers must accept it, and believe it about the host (RFC 9112 section 3.2.2).
+        # Clients send the absolute form to proxies. Servers must accept this form and take the host from it (RFC 9112 section 3.2.2).
         path = target[absolute.end() :]
         self.target = path if path[:1] == b"/" else b"/" + path
         self.headers = [(b"host", absolute[1]), *((name, value) for name, value in self.headers if name != b"host")]

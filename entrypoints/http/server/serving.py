@@ -1,4 +1,4 @@
-"""Serves an ASGI application over sockets that are already bound: lifespan, accepting, and the orderly end."""
+"""Serve an ASGI application over sockets that are already bound: lifespan, accepting connections, and an orderly shutdown."""
 
 import errno
 import socket
@@ -24,14 +24,14 @@ __all__ = ["ServerSettings", "serve"]
 
 log = structlog.get_logger()
 
-# Errors of accept(2): those that mean that we are full, and those that only a broken listener gives. Any other is about one connection that
-# failed before it began.
+# Errors of accept(2). `_FULL_HOUSE` means that this machine or process is out of resources, `_BROKEN_LISTENER` that the listener is
+# unusable. Any other error concerns one connection that failed before it began.
 _FULL_HOUSE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 _BROKEN_LISTENER = {errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP}
 _FULL_HOUSE_PAUSE = 0.1
 _FULL_HOUSE_LOG_EVERY = 10.0
-# How many are accepted between two chances for everybody else. When a crowd comes, the kernel keeps the rest of it waiting, and we do not
-# keep our clients waiting.
+# How many connections are accepted before other tasks have their turn. When many clients connect at once, the kernel keeps the rest
+# waiting, and our current clients are not delayed.
 _ACCEPTS_AT_ONCE = 8
 _WITH_ADDRESSES = {socket.AF_INET, socket.AF_INET6}
 # By the reason for which `Worker.make_room` has no room.
@@ -42,7 +42,7 @@ _REFUSALS = {
 
 
 class _LifespanLog(Logger):
-    """Hypercorn's lifespan logs through its own logger; this sends its words to ours."""
+    """Sends the log messages of Hypercorn's lifespan to our own log."""
 
     def __init__(self, config: Config) -> None:
         pass
@@ -63,11 +63,11 @@ async def serve(
     closed: Callable[[str], None] = lambda _reason: None,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until `shutdown` is set, then let what is in flight finish within `settings.drain`, and return.
+    """Serve until `shutdown` is set, then let requests in flight finish within `settings.drain`, and return.
 
-    Reports the addresses once the application has started and connections are accepted. The sockets are bound and listening; they are
-    closed here. Of a socket that processes share, only our handle is closed. `closed` is told of every connection that was refused, or
-    closed against its client's will, with the reason.
+    Reports the addresses once the application has started and connections are accepted. The sockets are bound and listening, and `serve`
+    closes them at its end. If processes share a socket, only this process's handle is closed. `closed` is called with the reason for every
+    connection that was refused, or closed against its client's will.
     """
     config = Config()
     config.logger_class = _LifespanLog
@@ -159,12 +159,12 @@ class Door:
                 if error.errno not in _FULL_HOUSE:
                     raise
                 self._complain(error)
-                # The connection stays in the backlog, and the socket readable: without a pause this would spin.
+                # The connection stays in the backlog and the socket stays readable, so without a pause this loop would spin.
                 await trio.sleep(_FULL_HOUSE_PAUSE)
 
     def shut(self, guests: trio.Nursery) -> None:
-        """Admit whoever the kernel has already let in, then close. Closing a listener resets its backlog, and those are clients whom we
-        accepted.
+        """Accept the connections that the kernel has already accepted, then close. Closing a listener resets the connections in its
+        backlog, and their clients would see an error.
         """
         try:
             while self._admit(guests, _ACCEPTS_AT_ONCE):
@@ -188,7 +188,7 @@ class Door:
         return True
 
     def _address_of(self, peer: Any) -> str | None:
-        """None for a proxy of ours, which brings many clients: a trusted one, or whoever may open a Unix socket."""
+        """The peer's address. None for a proxy of ours, since it brings many clients: a trusted proxy, or any peer on a Unix socket."""
         if self._listener.family not in _WITH_ADDRESSES or self._worker.addresses.is_ours(peer[0]):
             return None
         return str(peer[0])
@@ -213,7 +213,7 @@ class Door:
         guests.start_soon(connection.run)
 
     def _turn_away(self, accepted: socket.socket, reason: str) -> None:
-        """Say so if that costs nothing: one send into an empty buffer, without a task."""
+        """Answer with the refusal if that costs nothing: one send into an empty buffer, without a task."""
         with suppress(OSError), accepted:
             if self._tls is None:
                 accepted.send(error_answer(*_REFUSALS[reason], close=True, headers=RETRY_SOON))

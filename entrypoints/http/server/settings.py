@@ -7,7 +7,7 @@ from core.frozen import Frozen
 
 
 class ServerSettings(Frozen):
-    # Longer than the 60 s for which common proxies keep an idle upstream connection, so that the proxy ends it and we do not.
+    # Common proxies keep an idle upstream connection for 60 s. Our timeout is longer, so that the proxy closes the connection and not we.
     keep_alive: float = 75.0
     # From the first byte of a request to the end of its head.
     head_patience: float = 10.0
@@ -26,9 +26,10 @@ class ServerSettings(Frozen):
     most_connections_per_address: int = 2_000
     # Requests that are being worked on. Those whose client is being waited for do not count.
     most_requests: int = 1_000
-    # Paths that are answered however many requests there are.
+    # Paths that are answered even beyond `most_requests`.
     probes: frozenset[bytes] = frozenset()
-    # Requests whose client has been waited for longer than `prompt`: beyond these bounds, the one that has lasted longest is given up.
+    # Requests whose client has kept us waiting for longer than `prompt`. Beyond these limits, the request that has waited longest is given
+    # up.
     most_waiting: int = 1_000
     most_waiting_per_address: int = 125
     prompt: float = 1.0
@@ -36,7 +37,7 @@ class ServerSettings(Frozen):
     drain: float = 4.0
     # How often lengthy requests are checked for a client that has left.
     watch_interval: float = 0.25
-    # PEM files; with them every socket speaks TLS, without them none does.
+    # PEM files. With them every socket speaks TLS, and without them no socket does.
     certificate: Path | None = None
     certificate_key: Path | None = None
 
