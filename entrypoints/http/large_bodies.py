@@ -15,5 +15,5 @@ _LIMITER: Final = trio.CapacityLimiter(_THREADS)
 
 
 async def beside_the_loop(work: Callable[[], T], body: Sized) -> T:
-    """What `work` makes of this body, or into it: at once if the body is small. Raises what `work` does."""
+    """The result of `work`. For a small body, `work` runs at once, without a thread. Raises the errors of `work`."""
     return work() if len(body) < _LARGE else await trio.to_thread.run_sync(work, limiter=_LIMITER)

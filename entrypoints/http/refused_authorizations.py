@@ -1,4 +1,4 @@
-"""Authorization requests that are refused leave a line in the log, and a count: whoever runs the application asks why."""
+"""Log and count refused authorization requests, so that the developers of an application can find out why."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ from entrypoints.bootstrap import Postern
 log = structlog.get_logger()
 
 _LONGEST: Final = 200
-# What is sent by whoever likes is in the log as it came, unless it could be taken for more than a value there, or by what reads the log.
+# Anybody can send these values. They are logged as they came, unless a value could be misread in the log or by a program that reads the
+# log.
 _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re.ASCII)
 
 
@@ -48,8 +49,8 @@ def _said(parameters: Parameters) -> Mapping[str, str | None]:
 
 
 def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str) -> None:
-    """What else a request says, hints, `state` and tokens, is not named: it says who somebody is, or opens something. So may the query of a
-    redirect URI.
+    """Hints, `state` and tokens of a request are not logged, because they identify a person or give access. The query of a redirect URI is
+    left out for the same reason.
     """
     uri, shown = said.get("redirect_uri"), dict(said)
     if uri is not None:

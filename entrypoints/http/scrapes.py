@@ -1,4 +1,4 @@
-"""What `/metrics` answers, and who may read it."""
+"""The answer of `/metrics`, and the check of its reader's token."""
 
 import hmac
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the API is, for programs at `/openapi.json` and for people at `/docs`: made once, in a thread, when somebody first asks."""
+"""The description of the API, at `/openapi.json` and `/docs`. It is made once, in a thread, when somebody first asks for it."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -40,7 +40,7 @@ class _Made(Frozen):
 
 
 class Description:
-    """Making both takes a while: no start waits for it, and no other request."""
+    """Making both descriptions takes a while, so it happens in a thread, and neither the start nor other requests wait for it."""
 
     def __init__(self, routes: Iterable[Endpoint], pages: Pages, *, base_url: str, version: str) -> None:
         self.endpoints: Final = Endpoints([*routes, self._endpoint(), self._contents(), self._chapter(), self._asset(), self._front_door()])

@@ -16,7 +16,7 @@ from entrypoints.http.pages import Pages
 
 Json = dict[str, Any]
 
-# Of the tags whose name is no title.
+# The titles of tags whose name alone is no title.
 _TITLES: Final = {
     "api-keys": "API keys",
     "audit": "Audit log",

@@ -43,5 +43,5 @@ def _of_type(schema: Json, schemas: Mapping[str, Json]) -> Any:
 
 
 def _is_shown(name: str, field: Json, schema: Json) -> bool:
-    """What is there only now and then is shown where its declaration has an example of it."""
+    """An optional field is shown only if its declaration has an example."""
     return name in schema.get("required", ()) or "examples" in field or field.get("default") is not None

@@ -32,7 +32,7 @@ def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
 
 
 def _mark_moments(schema: Json, kind: shapes.Type) -> None:
-    """For msgspec a moment that may lack its offset from UTC is any text. None of ours lacks it."""
+    """Msgspec describes a moment without a required offset from UTC as any text. All moments of ours have an offset."""
     if isinstance(kind, shapes.Metadata):
         _mark_moments(schema, kind.type)
     elif isinstance(kind, shapes.UnionType):

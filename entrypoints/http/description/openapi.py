@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the declarations: what it says is what is checked."""
+"""The OpenAPI 3.1 document. It is made from the declarations, so the document says exactly what the endpoints check."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -58,7 +58,7 @@ _REFERENCES: Final = "#/components/schemas/"
 _ERROR: Final = {"$ref": f"{_REFERENCES}{ErrorBody.__name__}"}
 _JSON_TYPE: Final = "application/json"
 _REQUEST_ID: Final = "X-Request-Id"
-# What many answers have, beside those that declarations name. Headers that browsers, caches and connections look after are not described.
+# The headers of many answers, besides the headers that declarations name. Headers for browsers, caches and connections are not described.
 _HEADERS: Final[Mapping[str, Json]] = {
     _REQUEST_ID: {"description": "The id of the request: the one that you sent, or a new one.", "schema": {"type": "string"}},
     "Retry-After": {"description": "How many seconds to wait before the next attempt.", "schema": {"type": "integer", "minimum": 1}},
@@ -203,7 +203,7 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
 
 
 def _security(one: Endpoint) -> list[Json]:
-    """Each entry is enough. An empty one: the caller presents nothing, or what it presents is in the body."""
+    """Each entry alone is enough. An empty entry means that the caller presents nothing, or presents its credentials in the body."""
     if one.caller.scheme is None:
         return [] if one.may_present is None else [{}, {one.may_present.name: []}]
     presented: list[Json] = [{one.caller.scheme.name: []}]

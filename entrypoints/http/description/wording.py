@@ -1,4 +1,4 @@
-"""How the facts of the OpenAPI document read on the page: who may call, limits, types and example calls."""
+"""Put the facts of the OpenAPI document into words for the page: callers, limits, types and example calls."""
 
 import json
 import re
@@ -39,7 +39,7 @@ _FOR_THE_SHELL: Final = re.compile(r"[^\w:/.@%+,=-]")
 
 
 class Kind(Frozen):
-    """How a schema reads: its words, and the anchor of the type that they name, if any."""
+    """A schema in words, and the anchor of the type that the words name, if any."""
 
     text: str
     anchor: str = ""
@@ -116,7 +116,7 @@ def curl(method: str, url: str, operation: Json) -> str:
     media_type, body = next(iter(content.items()), ("", None))
     command = "curl" if method == ("GET" if body is None else "POST") else f"curl -X {method}"
     parts = [f"{command} {_quoted(url) if _FOR_THE_SHELL.search(url) else url}"]
-    # The first way to say who one is.
+    # The example uses the first of the ways to authenticate.
     schemes = set(next(iter(operation["security"]), ()))
     if "api_key" in schemes:
         parts.append('-H "X-Api-Key: $API_KEY"')

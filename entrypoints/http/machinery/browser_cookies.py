@@ -29,7 +29,9 @@ def flow_secret(request: Request, base_url: str) -> Token | None:
 
 
 def keep_session(token: Token, base_url: str) -> Headers:
-    """Its end is the session's, which moves while it is used: so the browser keeps it for as long as browsers keep anything."""
+    """The session decides when the cookie ends to count, and its end moves while it is used. So the browser keeps the cookie as long as it
+    can.
+    """
     return (_cookie(SESSION_COOKIE, token.reveal(), f"; Max-Age={int(_LONGEST.total_seconds())}", base_url),)
 
 
@@ -47,7 +49,7 @@ def _name(cookie: str, base_url: str) -> str:
 
 
 def _read(request: Request, cookie: str, base_url: str) -> Token | None:
-    """None when the request brings none, or one that cannot be ours."""
+    """None when the request has no such cookie, or one that cannot be ours."""
     given = request.cookies.get(_name(cookie, base_url).encode())
     return Token(given.decode("ascii")) if given is not None and _TOKEN.fullmatch(given) else None
 

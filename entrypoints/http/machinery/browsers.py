@@ -1,4 +1,4 @@
-"""Who may call a page: people who are signed in in their browser, or anybody.
+"""Caller rules of pages: for people who are signed in in their browser, or for anybody.
 
 The rules also say which secret the forms of their pages are bound to. The dispatcher checks the token of every form under them, so that no
 handler can forget it; a page with such a form whose type has no `form_token` is not served.
@@ -31,12 +31,12 @@ _BROWSER: Final = "browser"
 
 
 class PageOutOfDate(Forbidden):
-    """The form is none of those that this browser has been given since somebody last signed in or out in it, or its cookies are gone."""
+    """The form is older than the browser's last sign-in or sign-out, or was given to another browser, or the browser lost its cookies."""
 
     text = "This page is out of date"
 
     def __init__(self, place: str = "") -> None:
-        """`place` is the page that shows the form as it is now. Empty: there is none."""
+        """`place` is the page that shows the form anew. Empty when there is no such page."""
         super().__init__(words="page_out_of_date")
         self.place = place
 
@@ -58,10 +58,10 @@ class BindsForms(Protocol):
     """A caller rule whose forms are bound to a cookie."""
 
     def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:
-        """The secret in the cookie, and what its forms name besides. None: there is no such cookie."""
+        """The secret in the cookie, and the name that its forms have besides. None when the browser has no such cookie."""
 
     def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:
-        """That of a session which has ended since the form was given. None where its forms no longer count."""
+        """The secret of a session that has ended since the form was given. None when forms of ended sessions do not count."""
 
 
 def token_for(rule: CallerRule, request: Request, postern: Postern, flow: str = "") -> str:
@@ -130,7 +130,7 @@ class _FoundByHandler(_Browser):
 
 
 class _SignedIn(_Browser):
-    """Whoever is not signed in is led to the sign-in page and back. What a form has sent is lost."""
+    """A person who is not signed in is led to the sign-in page and back. The values of a submitted form are lost."""
 
     def owes_limit(self, _method: str) -> bool:
         return False

@@ -1,7 +1,7 @@
-"""Who may call. Every endpoint declares a rule, which admits a request as somebody or refuses it.
+"""Caller rules. Every endpoint declares a rule, which admits a request with its caller or refuses it.
 
-Kinds of session are admitted by name: for each rule, `AdmittedCaller` says which contexts pass, and whether somebody may call in another
-person's name. A further kind of caller is one more object of this shape.
+Kinds of session are admitted by name: for each rule, `AdmittedCaller` says which kinds pass, and whether a platform owner may call in
+another person's name. A new kind of caller is a new class with the methods of a rule.
 """
 
 from typing import Any, Final, Protocol, runtime_checkable
@@ -57,7 +57,7 @@ class CallerRule(Protocol):
     def name(self) -> str: ...
     @property
     def scheme(self) -> SecurityScheme | None:
-        """None: the caller presents nothing."""
+        """None when the caller presents nothing."""
 
     @property
     def refuses(self) -> tuple[type[Refusal], ...]: ...
@@ -66,16 +66,18 @@ class CallerRule(Protocol):
         """The path parameters that the rule depends on."""
 
     def owes_limit(self, method: str) -> bool:
-        """Whether a declaration under this rule must state its rate limits. It must where nobody has to sign in, where API keys write, and
-        where something lasting is made or given.
+        """Whether a declaration with this rule must state its rate limits. True for endpoints without sign-in, endpoints where API keys
+        write, and endpoints that make or give something lasting.
         """
 
     async def admit(self, request: Request, postern: Postern) -> Any:
-        """The caller, as the type that the handler's `Call` names; None when the rule asks for nobody. Raises one of `refuses`."""
+        """The caller, of the type that the handler's `Call` names. None when the rule admits requests without a caller. Raises one of
+        `refuses`.
+        """
 
 
 BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
-# Our access tokens are far shorter; a longer one is not worth hashing or parsing.
+# Our access tokens are far shorter. A longer token is refused before it is hashed or parsed.
 _LONGEST_TOKEN = 8192
 # Likewise for this one.
 _LONGEST_KEY = 200
@@ -109,10 +111,10 @@ class AdmittedCaller(Frozen, kw_only=True):
     impersonated: bool
     """Whether a platform owner may call in the person's name."""
     participation: Participation
-    """How the person must stand to the session's organization."""
+    """What the person must be in the session's organization."""
 
     def require(self, caller: Caller) -> None:
-        """Raises `Forbidden` for a kind of session that is not named."""
+        """Raises `Forbidden` for a kind of session that this rule does not admit."""
         if caller.impersonator is not None and not self.impersonated:
             raise Forbidden(WHILE_IMPERSONATING, words="impersonating")
         if caller.context not in self.contexts:
@@ -120,7 +122,7 @@ class AdmittedCaller(Frozen, kw_only=True):
 
 
 class _Session:
-    """For holders of a living session of an admitted kind."""
+    """For holders of an active session of an admitted kind."""
 
     scheme = BEARER
     reads: tuple[str, ...] = ()
@@ -160,7 +162,9 @@ class _Member:
         self.refuses = (*_refused_sessions(admitted), NotFound, ReauthenticationRequired, SecondFactorRequired)
 
     def owes_limit(self, method: str) -> bool:
-        """While impersonating, nobody may make or give what lasts: keys, secrets, invitations, roles."""
+        """False for endpoints that make or give something lasting: keys, secrets, invitations, roles. Nobody may do this while
+        impersonating.
+        """
         return method != "GET" and not self.admitted.impersonated
 
     async def admit(self, request: Request, postern: Postern) -> Member:
@@ -211,7 +215,7 @@ class _Buyer:
 class _Key:
     """For a service's own servers, with an API key that has the permission."""
 
-    # No registered authentication scheme is a header of its own. This one names the header, and no client mistakes it for Bearer.
+    # No registered authentication scheme uses a header of its own. Our scheme names the header, so that no client takes it for Bearer.
     scheme = SecurityScheme(
         "api_key", {"type": "apiKey", "in": "header", "name": "X-Api-Key"}, b'ApiKey realm="service interface", header="X-Api-Key"'
     )
@@ -236,7 +240,7 @@ class _Key:
 
 
 class _Directory:
-    """For a directory, with a SCIM token of its organization. What it asks, and what became of it, is kept for its administrators."""
+    """For a directory with a SCIM token of its organization. Requests and answers are kept for the organization's administrators."""
 
     name = "scim"
     scheme = SecurityScheme("scim", {"type": "http", "scheme": "bearer", "description": "A SCIM token of the organization."})
@@ -279,8 +283,8 @@ class _Leaving:
 
 
 class _Client:
-    """For applications that say who they are in the `Authorization` header or in the body, which is read later: so it is the handler that
-    looks (`entrypoints/http/machinery/clients.py`).
+    """For applications that authenticate by the `Authorization` header or by the body. The body is read after the rule, so the handler
+    authenticates the application (`entrypoints/http/machinery/clients.py`).
     """
 
     name = "client"
@@ -303,12 +307,13 @@ class _Client:
         return True
 
     async def admit(self, _request: Request, _postern: Postern) -> None:
-        """Nobody is turned away before the body is read."""
+        """No request is refused before its body is read."""
 
 
 class _OpenId(_Session):
-    """For applications with a session that somebody opened for them, and the scope `openid`. The token may also come in a form (RFC 6750
-    section 2.2), which is read later: then the handler passes that one on. Returns None when the header carries no token.
+    """For applications with a session that a person opened for them, and the scope `openid`. The token may also come in a form (RFC 6750
+    section 2.2), which is read after the rule. So the rule returns None when the header has no token, and the handler checks the form's
+    token.
     """
 
     also_in_body = True
@@ -333,8 +338,8 @@ class _OpenId(_Session):
 
 
 class _Preauthenticated:
-    """For a person who has given a password and still owes a second factor. The token may also come in the body, which is read later: then
-    the handler passes that one on. Returns None when the header carries no token.
+    """For a person who has given a password and still owes a second factor. The token may also come in the body, which is read after the
+    rule. So the rule returns None when the header has no token, and the handler checks the body's token.
     """
 
     name = "preauthenticated"
@@ -347,7 +352,7 @@ class _Preauthenticated:
     also_in_body = True
 
     def owes_limit(self, _method: str) -> bool:
-        """The header may carry nothing."""
+        """Requests without a token in the header are admitted."""
         return True
 
     async def admit(self, request: Request, postern: Postern) -> Token | None:
@@ -359,7 +364,7 @@ class _Preauthenticated:
 
 
 def _witness(request: Request, postern: Postern) -> Witness:
-    """Puts the request on record, in the log of the organization that it concerns."""
+    """A function that records a request in another person's name, in the log of the organization that the request is about."""
 
     async def witness(caller: Caller, organization: OrganizationId | None) -> None:
         request.caller = caller

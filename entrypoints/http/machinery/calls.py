@@ -1,4 +1,4 @@
-"""What a handler is called with: the request as the dispatcher sees it, and the typed call made from it."""
+"""The arguments of handlers: the request as the dispatcher sees it, and the typed call made from the request."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -28,16 +28,16 @@ Who = TypeVar("Who", default=Caller)
 
 NO_VALUES: Final[Mapping[str, str]] = {}
 UNMATCHED: Final = "unmatched"
-"""Stands in for the path template where none matches: a path that a stranger made up is no label."""
+"""The label of requests whose path matches no template. Strangers make paths up, so a path itself is never a label."""
 GONE: Final = 499
-"""Stands in for the status. It is never sent: the client left, or the process ended and cut the request off."""
+"""The status in the log of a request without an answer: the client left, or the process ended during the request. It is never sent."""
 
-# What a client was given at an earlier sign-in, as a browser sends it back; others send a header.
+# The cookies that browsers got at an earlier sign-in and send back. Other clients send a header instead.
 DEVICE_COOKIE: Final = "postern_device"
 DEVICE_TRUST_COOKIE: Final = "postern_device_trust"
 # The prefix of cookies that only our own host can have set, over https (RFC 6265bis section 4.1.3.2).
 HOST_PREFIX: Final = "__Host-"
-# Our tokens are far shorter; a longer one is not worth hashing.
+# Our tokens are far shorter. A longer token is refused before it is hashed.
 _LONGEST_OPAQUE_TOKEN: Final = 200
 
 
@@ -84,15 +84,15 @@ class Request:
         self.caller: Caller | None = None
         self.acting_key: ActingKey | None = None
         self.client_id: ClientId | None = None
-        # Whoever calls it goes on although the client leaves. Otherwise nobody works for a client that is gone.
+        # A handler that calls `finish` goes on although the client leaves. Other requests end when their client leaves.
         self.finish: Callable[[], None] = nothing
-        # For endpoints that know only in their handler which limit a request counts under. None: there are no limits.
+        # For endpoints whose handler chooses the limit. None when rate limits are off.
         self.limiter: Limiter | None = None
-        # The `ui_locales` of the flow that the request belongs to: whoever looks the flow up puts them here.
+        # The `ui_locales` of the request's flow. The code that looks the flow up sets them.
         self.asked_languages: Sequence[str] = ()
         # Headers of the answer, whatever that is: of a refusal, too.
         self.handed_over: Sequence[tuple[bytes, bytes]] = ()
-        # What the log and the metrics say about it.
+        # Values for the log and the metrics.
         self.began = perf_counter()
         self.log_token: ContextToken[str] | None = None
         self.trips: RoundTrips | None = None
@@ -101,28 +101,28 @@ class Request:
         self.size = 0
         self.quiet = False
         self.path_values: Mapping[str, str] = NO_VALUES
-        # A caller rule may want to be told what became of the request, with its body: the status, and the refusal if it was refused.
+        # A caller rule may set a function that gets the outcome of the request: its body, the status, and the refusal if there is one.
         self.tell: Callable[[int, Refusal | None], None] | None = None
         self.body = b""
 
     async def count(self, *limits: RateLimit) -> None:
-        """Counts the request under these limits of its address. Raises `RateLimited`."""
+        """Count the request under these limits, by its address. Raises `RateLimited`."""
         if self.limiter is not None:
             await self.limiter.admit(limits, self.client_address)
 
     def count_client(self, limit: RateLimit) -> None:
-        """Counts the request under this limit of its client. Raises `RateLimited`."""
+        """Count the request under this limit, by its client. Raises `RateLimited`."""
         if self.limiter is not None:
             self.limiter.admit_client(limit, str(self.client_id))
 
     def has_room(self, limit: RateLimit, of_client: RateLimit) -> bool:
-        """Whether `count` would let it pass under the one limit and `count_client` under the other, as far as this process knows."""
+        """Whether `count` would admit the request under `limit` and `count_client` under `of_client`, as far as this process knows."""
         return self.limiter is None or (
             self.limiter.has_room(limit, self.client_address) and self.limiter.has_room_for_client(of_client, str(self.client_id))
         )
 
     def attempt(self, limit: RateLimit) -> AbstractAsyncContextManager[Callable[[], None]]:
-        """A try, as an endpoint's `attempt` counts it, where only some of its requests try anything."""
+        """A try that counts as with an endpoint's `attempt`. For endpoints where only some requests are tries."""
         return nullcontext(nothing) if self.limiter is None else self.limiter.attempt(limit, self.client_address)
 
     def header(self, name: bytes) -> bytes | None:
@@ -130,7 +130,7 @@ class Request:
         return self._headers.get(name)
 
     def says(self, header: RequestHeader) -> str | None:
-        """What a header says that the declaration names."""
+        """The value of a header that the declaration names."""
         stated = self._headers.get(header.key)
         return None if stated is None else stated.decode("latin-1")
 
@@ -153,17 +153,17 @@ class Request:
 
     @property
     def sender(self) -> Client:
-        """What the request tells about its sender, without the tokens that it keeps."""
+        """The request's data about its client, without the tokens that the client keeps."""
         return Client(self.client_address or None, self.user_agent, language=self.preferred_language)
 
     @property
     def device(self) -> Client:
-        """The same, with the token by which its device is known."""
+        """The request's data about its client, with the token that identifies the device."""
         return Client(self.client_address or None, self.user_agent, _kept_by_client(self, _DEVICE), language=self.preferred_language)
 
     @property
     def client(self) -> Client:
-        """The same, with that and the one by which its device is trusted."""
+        """The request's data about its client, with the tokens that identify the device and make it trusted."""
         return Client(
             self.client_address or None,
             self.user_agent,
@@ -174,12 +174,12 @@ class Request:
 
     @property
     def language(self) -> Language:
-        """What a page answers in."""
+        """The language of a page that answers this request."""
         return self.preferred_language or DEFAULT
 
     @property
     def preferred_language(self) -> Language | None:
-        """None: the request says nothing of a language, or of none that we speak."""
+        """None when the request names no language, or none that we have texts for."""
         setting = None if self.caller is None else self.caller.language
         return chosen_language(self.asked_languages, setting, (self.header(b"accept-language") or b"").decode("latin-1"))
 
@@ -197,7 +197,7 @@ class Request:
 
 
 def nothing() -> None:
-    """Where nobody counts, or nobody can be asked to wait."""
+    """For requests that do not count, or cannot be made to wait."""
 
 
 def headers_by_name(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
@@ -230,7 +230,7 @@ class Call(Generic[Body, Query, Path, Who]):
 
     @property
     def presented(self) -> Who | None:
-        """The same, for a rule that may admit a caller whose header carries nothing."""
+        """The caller, or None. For a rule that also admits requests whose header has no credentials."""
         return self._caller
 
     @property
@@ -264,7 +264,7 @@ class Call(Generic[Body, Query, Path, Who]):
 
 
 class _Kept:
-    """Where a client brings a token that it keeps: in this header, or in this cookie, under the name that it has on https or without."""
+    """The places of a token that clients keep: a header, or a cookie, which has one name over https and another without."""
 
     __slots__ = ("cookies", "header")
 
@@ -278,7 +278,7 @@ _DEVICE_TRUST: Final = _Kept(DEVICE_TRUST_TOKEN, DEVICE_TRUST_COOKIE)
 
 
 def _kept_by_client(request: Request, kept: _Kept) -> Token | None:
-    """None when the request brings no token, or one that cannot be ours."""
+    """None when the request has no token, or one that cannot be ours."""
     given = request.header(kept.header)
     if given is None and (cookies := request.cookies):
         on_https, plain = kept.cookies

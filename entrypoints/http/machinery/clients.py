@@ -1,4 +1,4 @@
-"""How applications say who they are: in the header or in the body, by one of OAuth's methods, and what that counts under."""
+"""Authenticate applications: in the header or in the body, by one of OAuth's methods, and under rate limits."""
 
 from base64 import b64decode
 from typing import Annotated, Any, Final
@@ -53,7 +53,7 @@ async def credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> Clien
 
 
 async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials | None:
-    """The same, where a client need not say who it is. None: it says nothing."""
+    """The client's credentials, for endpoints where a client need not authenticate. None when the request has none."""
     fields: ClientFields = call.body
     brought = (fields.client_id, fields.client_secret, fields.client_assertion, fields.client_assertion_type)
     if call.request.header(b"authorization") is None and not any(map(said, brought)):
@@ -62,7 +62,7 @@ async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -
 
 
 async def needed_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials:
-    """The same, where the client is all that is asked about the caller: who says nothing has not authenticated (RFC 6749 section 5.2)."""
+    """The client's credentials, for endpoints without another caller. A request without them is refused (RFC 6749 section 5.2)."""
     shown = await credentials_if_any(call, postern)
     if shown is None:
         refusal = client_refused("nothing says which client it is")
@@ -72,14 +72,14 @@ async def needed_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -
 
 
 async def authenticated(call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
-    """The client, counted by its own bucket if it has shown who it is. A public one is counted by the caller. Raises `BadRequest`,
-    `Unauthorized`, `OrganizationNotActive`, `RateLimited`.
+    """The client. A client that has authenticated counts under a bucket of its own. The calling function counts a public client. Raises
+    `BadRequest`, `Unauthorized`, `OrganizationNotActive`, `RateLimited`.
     """
     return await authenticated_by(await credentials(call, postern), call, postern)
 
 
 async def authenticated_by(shown: ClientCredentials, call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
-    """The same, for a caller that has read the credentials already."""
+    """As `authenticated`, when the credentials have been read already."""
     try:
         client = await postern.federation.clients.authenticate(shown)
     except Refusal as refusal:
@@ -91,7 +91,7 @@ async def authenticated_by(shown: ClientCredentials, call: Call[Any, Any, Any, A
 
 
 async def count_refusal(request: Request, refusal: Refusal) -> None:
-    """By address: a failed authentication as a try of the device flow, too. Raises `RateLimited`."""
+    """Count by address. A failed authentication also counts as a try of the device flow. Raises `RateLimited`."""
     await request.count(*((AUTH, DEVICE_FLOW) if isinstance(refusal, Unauthorized) else (AUTH,)))
 
 
@@ -108,7 +108,7 @@ def _basic(request: Request) -> tuple[str, Token] | None:
         return None
     scheme, _, encoded = header.partition(b" ")
     if scheme.lower() != b"basic":
-        # RFC 6749 section 5.2: who tries by this header is answered 401, with the scheme that it should have been.
+        # RFC 6749 section 5.2: a client that tries with this header gets a 401, with the scheme that it should have used.
         raise client_refused("the Authorization header is of another scheme")
     encoded = encoded.strip()
     if len(encoded) > _LONGEST_BASIC:

@@ -20,14 +20,14 @@ _EXPOSE: Final = (b"access-control-expose-headers", _ANSWER_HEADERS)
 
 
 class Origins(Enum):
-    """Whose pages may read an answer, beside those of the origins that the operator lists."""
+    """The origins whose pages may read an answer, besides the origins that the operator lists."""
 
     LISTED = auto()
-    """Nobody else's."""
+    """No other origins."""
     CLIENTS = auto()
-    """Those of applications that run in browsers: an origin of a redirect URI of a public web client."""
+    """The origins of applications that run in browsers: an origin of a redirect URI of a public web client."""
     ALL = auto()
-    """Everybody's: the answer is public."""
+    """All origins, because the answer is public."""
 
 
 # The answer is the same for each of them, so that caches need not tell them apart.

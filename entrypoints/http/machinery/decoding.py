@@ -1,4 +1,4 @@
-"""From bytes to declared types: body, query and path. Whatever is wrong with them becomes a 400 that names the field."""
+"""Decode body, query and path into declared types. Every fault becomes a 400 that names the field."""
 
 import json
 import re
@@ -42,7 +42,7 @@ _COLLECTIONS: Final = (inspect.CollectionType, inspect.VarTupleType)
 
 
 class ClientGone(Exception):
-    """The client hung up before its request was complete: nobody waits for an answer."""
+    """The client closed the connection before its request was complete, so no answer is sent."""
 
 
 class BodyReader:
@@ -206,7 +206,7 @@ def explained(error: msgspec.ValidationError, kind: Any) -> str:
     if found is not None:
         text = text[: found.start()]
     if text.startswith("Invalid enum value"):
-        # What was sent is not repeated.
+        # The message does not repeat the value that was sent.
         named = _values_at(kind, "" if found is None else found["place"])
         text = f"must be one of {', '.join(named)}" if named else text
     if text.startswith("Expected "):

@@ -1,7 +1,7 @@
-"""The way of a request through a declared endpoint, straight from the server's ASGI call: find the route, apply the limits, admit the
-caller, decode, handle, encode.
+"""Serve a request by its declared endpoint, straight from the server's ASGI call: find the route, apply the limits, admit the caller,
+decode, handle, encode.
 
-No task, no nursery and no middleware on the way; the constant parts of an answer are made at the start.
+A request needs no task, nursery or middleware of its own. The constant parts of an answer are made at the start of the process.
 """
 
 import re
@@ -49,7 +49,8 @@ _BODILESS: Final = frozenset({204, 304})
 _PROMPT: Final = 0.1
 _OF_DIRECTORIES: Final = f"{BASE_PATH}/"
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,128}")
-# What structlog's `merge_contextvars` adds to every line of this request; `bind_contextvars` does the same at seven times the cost.
+# structlog's `merge_contextvars` adds these values to every log line of the request. `bind_contextvars` does the same at seven times the
+# cost.
 _logged_request_id: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -127,19 +128,19 @@ class Dispatcher:
         return request
 
     async def answer(self, request: Request, scope: Any, receive: Receive) -> Answered:
-        """Raises `ClientGone`, and nothing else that is no cancellation."""
+        """Raises only `ClientGone` and cancellations."""
         route, values = self._router.find(scope.get("raw_path") or scope["path"].encode())
         refusal: Refusal | None = None
         try:
             if route is None:
-                raise NotFound  # noqa: TRY301 - refused as everything is
+                raise NotFound  # noqa: TRY301 - refused below, like every other refusal
             request.template = route.template
             answered = await self._endpoint(route, request, values, receive)
         except ClientGone:
             raise
         except SeeOther as elsewhere:
             answered = 303, [*self._bodiless_headers, (b"location", elsewhere.place.encode())], b""
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, there is an answer; `refusal_of` logs what is a fault
+        except Exception as error:  # noqa: BLE001 - every failure gets an answer; `refusal_of` logs faults
             refusal = refusal_of(error, self._postern.foundation.database)
             answered = self._refused(refusal, request, route)
         if request.tell is not None:
@@ -152,7 +153,7 @@ class Dispatcher:
         return self._completed(request, answered)
 
     def fault(self, request: Request, error: Exception) -> Answered:
-        """The answer where a request failed before it came to `answer`."""
+        """The answer to a request that failed before `answer` was called."""
         refusal = refusal_of(error, self._postern.foundation.database)
         return self._completed(request, self._refused(refusal, request, None))
 
@@ -161,7 +162,7 @@ class Dispatcher:
         return status, [*headers, *self._cross_origin.headers(request.header(b"origin"))], body
 
     async def _for_origins(self, origins: Origins, request: Request, answered: Answered) -> Answered:
-        """For endpoints that are there for applications in browsers: their answers and refusals, and the browser's question before."""
+        """For endpoints that applications in browsers call: their answers, their refusals, and the browser's preflight request."""
         origin = request.header(b"origin")
         if origins is Origins.ALL:
             allowed = FOR_ALL
@@ -175,7 +176,7 @@ class Dispatcher:
         return status, [*headers, *allowed], body
 
     async def _is_of_a_client(self, origin: bytes) -> bool:
-        """While the database is away, none is."""
+        """No origin is allowed while the database is away."""
         try:
             return await self._postern.federation.client_origins.includes(origin.decode("latin-1"))
         except (Unavailable, Overloaded):
@@ -200,7 +201,7 @@ class Dispatcher:
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body, "more_body": False})
 
     async def _stream(self, request: Request, headers: HeaderList, body: Streamed[Any], send: Send) -> None:
-        """Nothing is made that the client has not read the part before of."""
+        """Each part is made only after the client has read the part before."""
         await send({"type": "http.response.start", "status": request.status, "headers": headers})
         async with aclosing(body.parts) as parts:
             if request.method != "HEAD":
@@ -246,7 +247,7 @@ class Dispatcher:
                 path = target.path_values(values)
                 if target.body is None:
                     return await self._handled(target, Call(request, caller, None, query, path))
-            # A client that sends its body slowly holds nothing of ours meanwhile.
+            # While a client sends its body slowly, the request does not count as work.
             reading = True
             began = trio.current_time()
             sent = await target.body.read(request, receive)
@@ -300,7 +301,7 @@ class Dispatcher:
         return refusing.answered(refusal, self._postern.foundation.clock.now(), request)
 
     def _without_route(self, request: Request) -> Refusing:
-        """Who is told that there is no such place."""
+        """The shape of a 404: a page for people, JSON for programs."""
         if f"{request.path}/".startswith(_OF_DIRECTORIES):
             return self._directories
         return self._people if _is_for_people(request) else self._programs
@@ -326,7 +327,7 @@ class Dispatcher:
 
 
 class _Target:
-    """An endpoint, with everything about it that can be made beforehand."""
+    """An endpoint, with everything that can be made beforehand."""
 
     def __init__(self, endpoint: Endpoint, common_headers: HeaderList, body_limit: int) -> None:
         self.endpoint = endpoint
@@ -382,7 +383,7 @@ def _query_reader(endpoint: Endpoint) -> LinkReader | QueryReader | None:
 
 
 class Routes:
-    """Where each request goes, and all that can be made beforehand. It serves any number of dispatchers: nothing in it changes."""
+    """The routes, and everything that can be made beforehand. Nothing in it changes, so any number of dispatchers can share it."""
 
     def __init__(self, endpoints: Sequence[Endpoint], common_headers: HeaderList, body_limit: int) -> None:
         self.common_headers = common_headers
@@ -391,7 +392,7 @@ class Routes:
 
 
 def _spellings(one: Endpoint) -> tuple[str, ...]:
-    """People who type an address may add a slash."""
+    """A slash at the end is ignored, because people who type an address may add one."""
     return (one.path, f"{one.path}/") if one.is_page and one.path != "/" else (one.path,)
 
 

@@ -46,9 +46,10 @@ class Statement(TypedDict, total=False):
     limit: RateLimit | tuple[RateLimit, ...]
     """The rate limits that apply, all of them. Where the caller rule demands a limit, it must be stated, if only as `UNLIMITED`."""
     counts: tuple[RateLimit, ...]
-    """The limits that the handler itself counts under, because who calls, and with what outcome, decides which."""
+    """The limits that the handler itself applies, because the limit depends on the caller or on the outcome."""
     attempt: RateLimit
-    """A limit of failures: an answer that is no refusal gives its token back, and what one client sends at once waits for its turn."""
+    """A limit of failures: an answer that is no refusal gives its token back. Requests that one client sends at once wait for their turn.
+    """
     refuses: tuple[type[Refusal], ...]
     """The refusals of the use case. Those of the caller rule, the limits and the decoding are added by themselves."""
     status: int
@@ -67,19 +68,19 @@ class Statement(TypedDict, total=False):
     sends: Mapping[int, tuple[AnswerHeader, ...]]
     """The headers of its own that an answer has, by its status. Every redirect has its Location."""
     may_present: SecurityScheme
-    """What a caller whom the rule asks for nothing presents where the operator wants it."""
+    """A credential that the operator can require at an endpoint whose rule requires none."""
     accepts: Accepts
     """The kind of body, and its own limit; JSON by default."""
     errors: ErrorShape
     """The shape in which refusals are told; ours by default."""
     origins: Origins
-    """Whose pages may read the answer in a browser, beside those that the operator lists."""
+    """The origins whose pages may read the answer in a browser, besides those that the operator lists."""
     quiet: bool
     """For probes and scrapes: logged at debug, and answered even when the process is overloaded."""
     translated: bool
     """For a page in the language of its reader. It has the headers that say so."""
     foreign: bool
-    """For a page whose form other sites send, because a protocol wants it. It must change nothing."""
+    """For a page whose form other sites send, because a protocol requires this. The page must change nothing."""
 
 
 class Endpoint(Frozen, kw_only=True):
@@ -105,7 +106,7 @@ class Endpoint(Frozen, kw_only=True):
     accepts: Accepts
     errors: ErrorShape
     policy: PagePolicy | None
-    """The policy of a page. None: the answers are for programs."""
+    """The policy of a page. None when the answers are for programs."""
     origins: Origins
     quiet: bool
     translated: bool

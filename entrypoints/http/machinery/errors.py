@@ -1,4 +1,6 @@
-"""From exceptions to error answers. One table gives each code its status. Whatever is not a refusal is a fault: logged, and never shown."""
+"""Turn exceptions into error answers. One table gives each code its status. Every exception that is no refusal is a fault: it is logged and
+never shown.
+"""
 
 from datetime import datetime
 from math import ceil

@@ -1,7 +1,8 @@
-"""The headers that all answers carry. They are made once, so that an answer adds only its own.
+"""The headers that all answers have. They are made once, so that an answer adds only its own headers.
 
-And those that belong to single endpoints: a declaration names what its handler reads, and what its good answers have; the description
-follows from that. What all requests and answers may have is described once (`entrypoints/http/description/openapi.py`).
+The module also has the headers of single endpoints. A declaration names the headers that its handler reads and the headers of its
+successful answers, and the description follows from the declaration. Headers of all requests and answers are described once
+(`entrypoints/http/description/openapi.py`).
 """
 
 import re
@@ -114,7 +115,7 @@ def _policy_headers(policy: PagePolicy | None) -> tuple[tuple[bytes, bytes], ...
 
 
 class RequestHeader(Frozen):
-    """One that a handler reads, by `Request.says`. None is required: a handler says what it does without it."""
+    """A header that a handler reads with `Request.says`. No header is required: each handler also works without it."""
 
     name: str
     text: str
@@ -127,7 +128,7 @@ class RequestHeader(Frozen):
 
 
 class AnswerHeader(Frozen):
-    """One that good answers have."""
+    """A header of successful answers."""
 
     name: str
     text: str

@@ -1,7 +1,8 @@
 """The rate limits, as data, and the two stages that apply them: first a bucket in this process, so that a flood costs no database work,
 then the bucket that all processes share.
 
-Each is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around that have wider ones. An endpoint may stand under several.
+Each limit is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around a /64 have wider limits. An endpoint may have several
+limits.
 """
 
 from collections import OrderedDict
@@ -30,7 +31,7 @@ MFA_SETUP = RateLimit("mfa_setup", burst=5, seconds_per_request=300)
 MFA_CHANGES = RateLimit("mfa_changes", burst=5, seconds_per_request=60)
 MFA_VERIFY = RateLimit("mfa_verify", burst=3, seconds_per_request=1)
 IMPERSONATION = RateLimit("impersonation", burst=10, seconds_per_request=6)
-# Each is a few calls to the payment provider. A service's own server may do this for many people.
+# Each request makes a few calls to the payment provider. A service's own server may do this for many people.
 CHECKOUTS = RateLimit("checkouts", burst=60, seconds_per_request=1)
 BILLING_WEBHOOK = RateLimit("billing_webhook", burst=100, seconds_per_request=0.06)
 # Loading a page guesses at nothing, and an office of some hundred people behind one address opens the links in its mail. Submitted forms
@@ -40,21 +41,22 @@ PAGE_LOADS = RateLimit("page_loads", burst=400, seconds_per_request=0.2)
 INVITATION_ANSWERS = RateLimit("invitation_answers", burst=100, seconds_per_request=1)
 # For credentials that last until somebody revokes them.
 CREDENTIALS = RateLimit("credentials", burst=60, seconds_per_request=1)
-# Copies of all that is kept about a person, and the end of it. Each reads or changes thousands of rows.
+# Exporting and deleting all data about a person. Each request reads or changes thousands of rows.
 PRIVACY = RateLimit("privacy", burst=30, seconds_per_request=2)
 # What a client that has shown who it is does at the token endpoint and its neighbours, by its id and in each process: one server may sign
 # many people in, and there is nothing here to guess.
 CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
 # What a directory does, by its token and in each process: an import of many people goes on at this pace.
 SCIM = RateLimit("scim", burst=2000, seconds_per_request=0.004)
-# On the pages, an office of some hundred people behind one address signs in on the same morning. So only failures count there: who gets in
-# gives the token back. What one client has sent at once waits for its turn, so that many right passwords do not look like many tries.
+# On the pages, an office of some hundred people behind one address signs in on the same morning. So only failures count there: a successful
+# sign-in gives the token back. Requests that one client sends at once wait for their turn, so that many right passwords do not count as
+# tries.
 PAGE_SIGN_INS = RateLimit("page_sign_ins", burst=50, seconds_per_request=6)
 # The codes that devices show. Only those that are wrong count: a household or an office may have many devices.
 USER_CODES = RateLimit("user_codes", burst=20, seconds_per_request=6)
 # Steps that try nothing, but write something down.
 PAGE_STEPS = RateLimit("page_steps", burst=400, seconds_per_request=0.2)
-# Stated, not forgotten: a declaration that must state a limit and states none does not start.
+# For endpoints that need no limit although their rule demands one. Without a stated limit, Postern would not start.
 UNLIMITED: tuple[RateLimit, ...] = ()
 
 POLICIES = (
@@ -87,8 +89,8 @@ TRIES_AT_ONCE = 10
 
 
 class ProcessBuckets:
-    """The buckets of this process. Their number is bounded: when there are too many, the one that was unused for longest is forgotten, and
-    with it no more than the shared bucket still knows.
+    """The buckets of this process. Their number is bounded: when there are too many, the bucket that was unused for longest is forgotten.
+    Nothing is lost, because the shared bucket still knows its count.
     """
 
     def __init__(self, most: int = MOST_BUCKETS) -> None:
@@ -109,7 +111,7 @@ class ProcessBuckets:
         return wait
 
     def has_room(self, limit: RateLimit, key: str, now: float) -> bool:
-        """Whether there is a token. It is not taken."""
+        """Whether the bucket has a token. The token is not taken."""
         _, wait = take(limit, self._buckets.get((limit.name, key)), now)
         return wait == 0
 
@@ -180,8 +182,8 @@ class Limiter:
         places = client_places(address)
         now = trio.current_time()
         for place in places:
-            # Every bucket of a place is asked before the next one's are: none is spared by another's refusal. Those of the networks around
-            # it are spared by it: they are the neighbours' too.
+            # All buckets of one place are charged before those of the next place, even if one of them refuses. After a refusal, the buckets
+            # of the networks around are not charged, because neighbours share them.
             waits = [(self._own.take(place.limit(limit), place.key, now), limit) for limit in limits]
             for wait, limit in waits:
                 self._refuse_when(wait, limit, "process")
@@ -189,16 +191,16 @@ class Limiter:
             self._refuse_when(wait, limit, "shared")
 
     def admit_client(self, limit: RateLimit, key: str) -> None:
-        """For somebody who is known by name. Raises `RateLimited`."""
+        """Count a request under the name of an authenticated client. Raises `RateLimited`."""
         self._refuse_when(self._own.take(limit, key, trio.current_time()), limit, "process")
 
     def has_room(self, limit: RateLimit, address: str) -> bool:
-        """For what must be known before anything counts: whether this process would admit somebody from there."""
+        """Whether this process would admit a request from this address, without counting the request."""
         now = trio.current_time()
         return all(self._own.has_room(place.limit(limit), place.key, now) for place in client_places(address))
 
     def has_room_for_client(self, limit: RateLimit, key: str) -> bool:
-        """The same of somebody who is known by name."""
+        """Whether this process would admit a request of an authenticated client, without counting it."""
         return self._own.has_room(limit, key, trio.current_time())
 
     def _refuse_when(self, wait: float, limit: RateLimit, stage: str) -> None:

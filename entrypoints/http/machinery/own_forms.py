@@ -1,8 +1,8 @@
 """Makes sure that a form comes from our own page, and that no other site has sent it in somebody's name.
 
-Today's forms carry the secret of a mailed link, which no other site knows: in addition it is enough to look where a form comes from, as
-browsers tell it. A page for people with a session in their browser needs more: a token in its form that is bound to the session. The caller
-rule that reads the cookie is the place for it.
+These forms have the secret of a mailed link, which no other site knows. So besides the secret it is enough to check the origin that the
+browser names. A page for people with a session in their browser needs more: a token in its form that is bound to the session. The caller
+rule that reads the cookie checks this token.
 """
 
 from core.domain.errors import Forbidden
@@ -21,5 +21,5 @@ def require_own_form(request: Request, origin: str) -> None:
 
 
 def is_of_another_origin(request: Request, origin: str) -> bool:
-    """Whether a page of another site has sent this. Its browser keeps none of our cookies then."""
+    """Whether a page of another site has sent the request. Then the answer sets none of our cookies."""
     return request.header(b"origin") not in {None, origin.encode()}

@@ -1,7 +1,7 @@
-"""Which route a path belongs to. Paths without parameters are one look into a dict; the others walk a tree of segments.
+"""Find the route of a path. A path without parameters is looked up in a dict. Other paths are matched by a tree of segments.
 
-A path is matched as it was sent, segment by segment, and only then percent-decoded: an encoded slash is part of a segment and never divides
-two.
+A path is matched as it was sent, segment by segment, and percent-decoded afterwards. So an encoded slash is part of a segment and never
+divides two segments.
 """
 
 from collections.abc import Iterable

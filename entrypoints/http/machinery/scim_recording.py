@@ -1,4 +1,4 @@
-"""What a directory asked and what became of it, for the flight recorder. Nothing waits for it."""
+"""Record the requests of directories and their outcomes, for the flight recorder. No request waits for its record."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -46,7 +46,7 @@ def recording(request: Request, holder: ScimHolder, postern: Postern) -> Callabl
         try:
             record(status, refusal)
         except Exception:
-            # The request has its answer, whatever becomes of the record.
+            # The request has its answer already, so a failed record changes nothing for the directory.
             log.exception("scim_exchange_not_recorded")
 
     return tell

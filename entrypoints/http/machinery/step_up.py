@@ -1,6 +1,6 @@
-"""Step-up: endpoints for which a stolen access token must not be enough ask for a fresh proof as well.
+"""Step-up: sensitive endpoints also ask for a fresh proof, so that a stolen access token is not enough.
 
-An endpoint declares it beside its caller rule, as `step_up`; one that needs it only in some cases calls this itself.
+An endpoint declares `step_up` beside its caller rule. An endpoint that needs a proof only in some cases calls this module itself.
 """
 
 from core.domain.identity.proofs import StepUp

@@ -29,4 +29,4 @@ class Work:
 
 
 UNBOUNDED: Final = Work(sys.maxsize)
-"""For requests that are answered however busy the process is."""
+"""For requests that are answered even while the process is overloaded."""
