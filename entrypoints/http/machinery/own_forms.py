@@ -21,5 +21,5 @@ def require_own_form(request: Request, origin: str) -> None:
 
 
 def is_of_another_origin(request: Request, origin: str) -> bool:
-    """Whether a page of another site has sent the request. Then the answer sets none of our cookies."""
+    """Whether a page of another site has sent the request. Its browser ignores the cookies of our answer."""
     return request.header(b"origin") not in {None, origin.encode()}
