@@ -1,6 +1,7 @@
-"""Account mails: looks up the account behind a requested address, and sends the mail when the account may have it.
+"""Account mails: looks up the account that has a requested address, and sends the mail if the account may have it.
 
-The work is the same for every address, up to the commit: an observer of how busy the process is learns nothing of who has an account.
+The work is the same for every address, up to the commit: if you measure how busy the process is, you do not learn which addresses have
+accounts.
 """
 
 from collections.abc import Mapping
@@ -35,9 +36,9 @@ class AccountMails(Frozen):
     secrets: Secrets
 
     async def send(self, asked: AskedMail) -> bool:
-        """Issues a link and queues its mail, in one transaction. Returns False when nobody gets a mail: there is no account, it may not
-        have this mail, people of its domain sign in at a provider, or the address had too many of this kind already. A second call
-        mails again, and the last link is the one that works.
+        """Issues a link and queues its mail, in one transaction. Returns False when nobody gets a mail: there is no account, the account
+        may not have this mail, people of its domain sign in at a provider, or the address has had too many mails of this kind. A second
+        call mails again, and only the last link works.
         """
         kind, email, organization = asked.kind, asked.email, asked.organization
         async with self.unit_of_work() as uow:
@@ -46,7 +47,7 @@ class AccountMails(Frozen):
             user = UserId(self.ids.new()) if account is None else account.id
             onward = await self._onward(uow, asked)
             permitted = kind is not AccountMail.SIGN_IN_LINK or await uow.sign_in_links.are_permitted(user)
-        # Of the domain, so it is asked for every address of it.
+        # The answer depends on the domain alone, so the question is the same for every address of the domain.
         if kind.opens_a_way_of_ours and await self.realms.requires_provider(email):
             permitted = permitted and account is not None and account.is_platform_owner
         if await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
@@ -71,7 +72,7 @@ class AccountMails(Frozen):
 
     @staticmethod
     async def _onward(uow: UnitOfWork, asked: AskedMail) -> Mapping[str, str]:
-        """What the link carries besides its token."""
+        """Returns the parameters that the link carries besides its token."""
         onward = asked.onward
         if onward.flow:
             return {"flow": onward.flow}

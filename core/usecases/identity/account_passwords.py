@@ -20,7 +20,7 @@ from ports.passwords import CommonPasswords, PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-# What happens in the unit of work of an account's first password: it gets the person.
+# Runs in the unit of work that sets an account's first password, and gets the person's id.
 AlsoFirst = Callable[[UnitOfWork, UserId], Awaitable[None]]
 
 
@@ -46,7 +46,7 @@ class AccountPasswords(Frozen):
     clock: Clock
 
     async def set(self, user: UserId, session: SessionId, new: Password, actor: Actor) -> None:
-        """A first password, for an account that signs in another way."""
+        """Sets the first password of an account that signs in another way."""
         async with self.unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
         if found is None:
@@ -57,7 +57,7 @@ class AccountPasswords(Frozen):
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            # An operator who has just ended all ways in leaves no password either.
+            # If an operator has just ended all ways into the account, no new password must get in afterwards.
             await require_living(uow, session)
             if not await uow.account_passwords.replace(user, None, encoded, self.clock.now()):
                 raise BadRequest("The account already has a password: change it instead", words="has_password")
@@ -66,7 +66,7 @@ class AccountPasswords(Frozen):
             await uow.commit()
 
     async def change(self, user: UserId, session: SessionId, current: Password, new: Password, actor: Actor) -> None:
-        """All other sessions end, and so does the trust in devices. Guesses at the current password are limited."""
+        """Changes the password. All other sessions end, and so does the trust in devices. Guesses at the current password are limited."""
         wait = await self.buckets.take(PASSWORD_GUESSES, str(user))
         if wait > 0:
             raise RateLimited(retry_after=wait)
@@ -84,15 +84,15 @@ class AccountPasswords(Frozen):
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             if not await uow.account_passwords.replace(user, found.encoded, encoded, self.clock.now()):
-                # Another request was quicker: the password that was checked is no longer the current one.
+                # Another request has changed the password meanwhile, so the password that was checked is no longer the current one.
                 raise Unauthorized("The current password is wrong", words="wrong_current_password")
             await end_access(uow, user, self.clock.now(), but=session)
             await self._tell(uow, user, found, actor, how="changed")
             await uow.commit()
 
     async def was_just_chosen(self, user: UserId, password: Password) -> bool:
-        """Whether this password was set or changed a moment ago: a form that is sent twice is no error. Not longer, or it would be a second
-        way to try passwords.
+        """Returns whether this password was set or changed a moment ago, so that a form that is sent twice is no error. Only a moment,
+        because a longer time would give a second way to try passwords.
         """
         async with self.unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
@@ -101,8 +101,8 @@ class AccountPasswords(Frozen):
         return await self.passwords.verify(found.encoded, password, Priority.PROVEN)
 
     async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> None:
-        """By a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second factor. A refused
-        password leaves the link usable. `first` is done along with it if the account had no password.
+        """Sets a new password by a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second
+        factor. A refused password leaves the link usable. `first` runs in the same unit of work if the account had no password.
         """
         found = await self.look_at_link(token)
         self.rules.require(new, found.email)
@@ -114,7 +114,7 @@ class AccountPasswords(Frozen):
                 had = await uow.account_passwords.find(found.user)
                 if had is not None and had.encoded is None:
                     await first(uow, found.user)
-            # Read only now: a sign-in under the old password that got in between must count as earlier than the change.
+            # The time is read only now: a sign-in with the old password that came in between must count as earlier than the change.
             now = self.clock.now()
             if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:
                 raise refusal_of(await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD))
@@ -123,7 +123,7 @@ class AccountPasswords(Frozen):
             if before is None:
                 raise refusal_of(None)
             if before.email_verified_at is None:
-                # Nobody has proved what is there, and a second factor of somebody else would keep its owner out.
+                # Nobody has proved the address yet, so the second factor may be a stranger's, and would lock the owner out.
                 await end_second_factor(uow, found.user, actor)
                 await hand_over(uow, found.user, now)
             else:
@@ -134,14 +134,14 @@ class AccountPasswords(Frozen):
             await uow.commit()
 
     async def was_just_reset(self, token: Token, new: Password) -> bool:
-        """Whether this link has just been used to choose this password."""
+        """Returns whether this link has just been used to choose this password."""
         async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)
         return found is not None and found.was_just_used(self.clock.now()) and await self.was_just_chosen(found.user, new)
 
     async def look_at_link(self, token: Token) -> MailedToken:
-        """What a link is for, without using it. Raises `BadRequest` when it can no longer be used, and `ProviderRequired` where a password
-        would be of no use.
+        """Returns what a link is for, without using the link. Raises `BadRequest` when the link can no longer be used, and
+        `ProviderRequired` when people of the domain sign in at a provider and a password would be of no use.
         """
         async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD)

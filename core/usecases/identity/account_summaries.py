@@ -1,4 +1,4 @@
-"""Account summaries: all that the pages of one's own account tell at a glance, in one round trip."""
+"""Account summaries: everything that the overview page of one's own account shows, read in one round trip."""
 
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId

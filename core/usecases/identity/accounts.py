@@ -48,11 +48,12 @@ class Accounts(Frozen):
         browser: Token | None = None,
         onward: Onward = NOWHERE,
     ) -> UserId:
-        """Creates an account that can sign in once its address is verified. The organization, named by its slug, lends the mail its looks.
-        The service is the origin of the account; a person becomes its user by signing in there. An account that opens by a proof of its
-        address is in nobody's way: it becomes the new one. `browser` is the secret that the browser keeps for its flows, where one of our
-        pages registers the account: in that browser nobody is asked for the password to prove the address. Raises `BadRequest`, `Conflict`,
-        `NotFound` for a service that does not exist, `OrganizationNotActive`.
+        """Creates an account that can sign in once its address is verified. The organization, named by its slug, gives the mail its name
+        and colour. The service is recorded as the origin of the account; a person becomes a user of the service by signing in there. If a
+        directory has made an account with this address and nobody has proved the address, that account is taken over. `browser` is given
+        when one of our pages registers the account: it is the secret that the browser keeps for its flows, and in that browser the person
+        can prove the address without the password. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist,
+        `OrganizationNotActive`.
         """
         self.rules.require(password, email)
         context = context_in(service, None if service is None else await self.destinations.find(service))
@@ -70,7 +71,7 @@ class Accounts(Frozen):
         return user
 
     async def was_just_registered(self, email: Email, password: Password) -> bool:
-        """Whether this account was registered a moment ago with this password: a form that is sent twice is no error."""
+        """Returns whether this account was registered a moment ago with this password, so that a form that is sent twice is no error."""
         async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
             if account is None or not account.is_new(self.clock.now()):
@@ -79,7 +80,7 @@ class Accounts(Frozen):
         return found is not None and found.encoded is not None and await self.passwords.verify(found.encoded, password)
 
     async def choose_language(self, user: UserId, language: Language | None) -> None:
-        """For mails and pages. None: the browser's. Raises `NotFound`."""
+        """Sets the language of the person's mails and pages. None means the browser's language. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             if not await uow.accounts.choose_language(user, language, self.clock.now()):
                 raise NotFound("There is no such account", words="account_unknown")
@@ -88,15 +89,15 @@ class Accounts(Frozen):
     async def ask_for_mail(
         self, kind: AccountMail, email: Email, organization: str, language: Language | None = None, onward: Onward = NOWHERE
     ) -> None:
-        """The same for known and unknown addresses: one job. Nothing is looked up here. `language` is that of the request, for a person who
-        has not chosen one.
+        """Queues one job, for known and unknown addresses alike, and looks nothing up. `language` is the language of the request, for a
+        person who has not chosen one.
         """
         async with self.unit_of_work() as uow:
             await uow.jobs.add(AskedMail(kind, email, organization, language, onward).as_job())
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:
-        """Redeems the link of a verification mail or of a change of address, and asks for nothing else. Returns which of the two it was."""
+        """Redeems the link of a verification mail or of a change of address, without a password. Returns the link's purpose."""
         async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             if found is None:
@@ -107,8 +108,8 @@ class Accounts(Frozen):
         return found.purpose
 
     async def redeem(self, uow: UnitOfWork, link: MailedToken) -> None:
-        """The link's one use, with its account held. Raises `LinkRefused`."""
-        # Before the link's row: every change of the account takes the two in this order.
+        """Uses the link up, and holds its account. Raises `LinkRefused`."""
+        # The account is held before the link's row: every change of the account takes the two in this order.
         if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
             await uow.accounts.hold_to_move(link.user)
         else:
@@ -117,7 +118,7 @@ class Accounts(Frozen):
             raise refusal_of(await uow.mailed_tokens.find(link.digest, PROVES_ADDRESS))
 
     async def settle(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
-        """The address of a redeemed link is proved from now on. Raises `LinkRefused`, and `BadRequest` when somebody else has it."""
+        """Marks the address of a redeemed link as proved. Raises `LinkRefused`, and `BadRequest` when another account has the address."""
         actor = replace(actor, user=link.user)
         if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
             await self._change(uow, link.user, link.email, actor)
@@ -125,7 +126,7 @@ class Accounts(Frozen):
             await self._verify(uow, link.user, link.email, actor)
 
     async def look_at_link(self, token: Token) -> MailedTokenPurpose:
-        """What a link would do, without doing it. Raises `BadRequest` when it no longer does anything."""
+        """Returns what a link would do, without using the link. Raises `BadRequest` when the link no longer works."""
         async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
         if found is None or not found.is_usable(self.clock.now()):
@@ -133,9 +134,9 @@ class Accounts(Frozen):
         return found.purpose
 
     async def ask_for_email(self, user: UserId, session: SessionId, email: Email, actor: Actor) -> EmailChange:
-        """Moves the account to another address. The new address takes effect when the link mailed to it is opened, or at once where the
-        installation says so. Asking for the current address withdraws a pending change. Raises `RateLimited`, `BadRequest` for the address,
-        `NotFound` when the account has ended, and `Unauthorized` when the session has in which it is asked for.
+        """Moves the account to another address. The new address takes effect when the link mailed to it is opened, or at once if the
+        installation is set up so. Asking for the current address withdraws a pending change. Raises `RateLimited`, `BadRequest` for the
+        address, `NotFound` when the account has ended, and `Unauthorized` when the session of the request has ended.
         """
         wait = await self.buckets.take(EMAIL_CHANGES, str(user))
         if wait > 0:
@@ -162,9 +163,9 @@ class Accounts(Frozen):
         return change
 
     async def disown_unverified(self, uow: UnitOfWork, user: UserId, actor: Actor) -> bool:
-        """For a person who arrives at an account whose address nobody has proved: by an invitation, by a directory, or by the link of a
-        verification mail without the password of the registration. Everything that the person who registered it left behind is removed
-        first. False when the account is verified; it then keeps what it has.
+        """Prepares an unproved account for the person who now proves its address: by an invitation, through a directory, or by the link of
+        a verification mail without the password of the registration. Removes first everything that the person who registered the account
+        left there. Returns False when the account is verified; a verified account keeps everything.
         """
         now = self.clock.now()
         await uow.accounts.hold(user)
@@ -179,8 +180,8 @@ class Accounts(Frozen):
     async def _take_over(
         self, uow: UnitOfWork, account: Account, encoded: str, service: ServiceId | None, actor: Actor, *, registered_in: bytes | None
     ) -> UserId:
-        """Of an account that a directory has made and switched off, and whose address nobody has proved. What was left there goes; what the
-        directory said of its member stands. Raises `Conflict` when there is another one.
+        """Takes over an account that a directory has made and switched off, and whose address nobody has proved. The content of the account
+        is removed; the directory's data of its member stays. Raises `Conflict` when another account has the address.
         """
         taken_over = await uow.accounts.take_over(account, encoded, service, registered_in=registered_in)
         if taken_over is None:
@@ -204,7 +205,7 @@ class Accounts(Frozen):
         before = await uow.accounts.change_email(user, email, now)
         if before is None:
             raise refusal_of(None)
-        # Every other link went to the old address.
+        # Every other link was mailed to the old address.
         await uow.mailed_tokens.end_all(user, now)
         await self._tell_old_address(uow, before, email, actor, done=True)
         await uow.record(Event("user.email.changed", actor, _target(user)))

@@ -1,5 +1,5 @@
-"""Proofs of addresses by the page that mailed links lead to. The link alone proves nothing there: programs open links, and what they would
-prove is a registration of somebody else.
+"""Proofs of addresses by the page that mailed links lead to. Opening the link alone proves nothing: programs open links, too, and would
+prove the address of an account that a stranger registered.
 """
 
 from core.domain.errors import Unauthorized
@@ -45,8 +45,9 @@ class AddressProofs(Frozen):
     ids: Ids
 
     async def look(self, token: Token, browser: Token | None, *, refusing: bool = False) -> Doubt:
-        """What a link is about, and what its holder is asked for in this browser, unless they are `refusing`. Leaves it usable. Raises
-        `LinkRefused`, and `ProviderRequired` where a password would be of no use.
+        """Returns what a link is about, and what the page asks for in this browser before it proves the address. `refusing` asks for
+        nothing, for a holder who disowns the address. The link stays usable. Raises `LinkRefused`, and `ProviderRequired` when people of
+        the domain sign in at a provider and a password would be of no use.
         """
         link, asked = await self._find(token, browser)
         if asked is not AskedOnPage.NOTHING and not refusing:
@@ -54,8 +55,8 @@ class AddressProofs(Frozen):
         return Doubt(link.purpose, link.email, asked)
 
     async def prove(self, token: Token, browser: Token | None, password: Password, client: Client) -> MailedTokenPurpose:
-        """Proves the address, once. The password of the registration is asked for unless the account was registered in this browser. Raises
-        `LinkRefused`, and what `PasswordProofs.of_registration` does.
+        """Proves the address, once. Needs the password of the registration, unless the account was registered in this browser. Raises
+        `LinkRefused`, and the errors of `PasswordProofs.of_registration`.
         """
         link, asked = await self._find(token, browser)
         checked = None if asked is AskedOnPage.NOTHING else await self.proofs.of_registration(link.email, password, client)
@@ -68,8 +69,8 @@ class AddressProofs(Frozen):
         return link.purpose
 
     async def prove_with_new_password(self, token: Token, new: Password, actor: Actor) -> None:
-        """Proves the address of a registration, once. Nothing stays of what was set up before. Raises `LinkRefused`, `BadRequest` for the
-        password, `ProviderRequired`.
+        """Proves the address of a registration, once. Removes everything that was set up in the account before. Raises `LinkRefused`,
+        `BadRequest` for the password, `ProviderRequired`.
         """
         link, _ = await self._find(token, None)
         if link.purpose is not MailedTokenPurpose.VERIFY_EMAIL:
@@ -81,7 +82,7 @@ class AddressProofs(Frozen):
         async with self.unit_of_work() as uow:
             await self.accounts.redeem(uow, link)
             if not await self.accounts.disown_unverified(uow, link.user, actor):
-                # Proved meanwhile, and nothing of that account is changed by this link.
+                # The address was proved meanwhile, so this link must not change the account.
                 raise link_used()
             if await uow.account_passwords.reset(link.user, link.email, encoded, self.clock.now()) is None:
                 raise refusal_of(None)
@@ -91,14 +92,14 @@ class AddressProofs(Frozen):
             await uow.commit()
 
     async def refuse(self, token: Token, actor: Actor) -> MailedTokenPurpose:
-        """The holder of the address says that somebody else named it. A change of address is dropped. An account that has never been
-        anybody's goes; of any other, what its registration left. Raises `LinkRefused`.
+        """Records that the holder of the address has not asked for this link. A change of address is dropped. An account that has never
+        been used is deleted; any other account loses what its registration left there. Raises `LinkRefused`.
         """
         async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             if link is None:
                 raise refusal_of(None)
-            # It may be deleted.
+            # The account may be deleted, so it is held for that.
             await uow.accounts.hold_to_move(link.user)
             await self.accounts.redeem(uow, link)
             if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
@@ -117,7 +118,7 @@ class AddressProofs(Frozen):
         return link.purpose
 
     async def just_settled(self, token: Token) -> tuple[MailedToken, Settled] | None:
-        """What a link has done a moment ago: a form that is sent twice is no error. None: nothing."""
+        """Returns what a link has done a moment ago, so that a form that is sent twice is no error. None when the link has done nothing."""
         async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             account = None if link is None else (await uow.accounts.find_all([link.user])).get(link.user)
@@ -140,7 +141,7 @@ class AddressProofs(Frozen):
 
 
 async def _require_still(uow: UnitOfWork, link: MailedToken, checked: Checked) -> None:
-    """While the password was checked, the account may have lost it. Raises `Unauthorized`. A right password does not count as a try."""
+    """Checks that the account still has the password that was checked. Raises `Unauthorized`. A right password does not count as a try."""
     registration = await uow.account_passwords.registration(link.user)
     if registration is None or registration.encoded != checked.encoded:
         raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail=CHANGED)

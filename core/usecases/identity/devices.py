@@ -19,13 +19,12 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Devices(Frozen):
-    """A sign-in calls `observe` before it looks the account up, `judge` with what that lookup brought, and `remember` when it succeeds:
+    """A sign-in calls `observe` before it looks the account up, `judge` with the result of the look-up, and `remember` when the sign-in
+    succeeds:
 
-    approach = await devices.observe(client)                      # no database
-    ...                                                           # the lookup brings `Knowledge`
-    sighting = devices.judge(approach, knowledge)                 # plain computation
-    if mfa_enabled and not sighting.may_skip_second_factor: ...
-    remembered = await devices.remember(unit, user, sighting)     # no round trip of its own
+    approach = await devices.observe(client)                      # no database ...
+    # the lookup brings `Knowledge` sighting = devices.judge(approach, knowledge)                 # plain computation if mfa_enabled and not
+    sighting.may_skip_second_factor: ... remembered = await devices.remember(unit, user, sighting)     # no round trip of its own
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -38,7 +37,7 @@ class Devices(Frozen):
     ids: Ids
 
     async def observe(self, client: Client) -> Approach:
-        """What a request tells about the device and its location. It does not ask the database and never refuses."""
+        """Collects what a request tells about the device and its location. Does not ask the database and never refuses."""
         return Approach(
             client=client,
             agent=await self.agents.parse(client.user_agent),
@@ -47,26 +46,27 @@ class Devices(Frozen):
         )
 
     async def called(self, user_agent: str | None) -> str:
-        """What a client is that called itself so. Empty when it did not say, or nothing that means anything."""
+        """Returns a readable name for a user agent. Empty when the client sent none, or a meaningless one."""
         agent = await self.agents.parse(user_agent or "")
         return agent.name if agent.browser or agent.os else ""
 
     def judge(self, approach: Approach, known: Knowledge) -> Sighting:
         """Recognises the device and scores the risk.
 
-        `sighting.may_skip_second_factor`: trusted, and nothing about it is too unusual. `sighting.risk.demands_more`: flag the login event,
-        and mail a notice to a person without a second factor. `sighting.is_proven`: wrong guesses by a stranger must not lock this device
-        out. The login event takes `risk.score`, `risk.factors` and `approach.location`.
+        `sighting.may_skip_second_factor`: the device is trusted, and nothing about the request is too unusual.
+        `sighting.risk.demands_more`: the caller flags the login event, and mails a notice to a person without a second factor.
+        `sighting.is_proven`: wrong guesses by a stranger must not lock this device out. The login event takes `risk.score`, `risk.factors`
+        and `approach.location`.
         """
         return judge(approach, known, self.clock.now())
 
     async def remember(self, uow: UnitOfWork, user: UserId, sighting: Sighting, *, trust: bool = False) -> Remembered:
-        """Records a sign-in that succeeded, with all its factors, on its device; a new device is added. It runs within the caller's unit of
-        work without a round trip of its own: call it before the session is added.
+        """Records a sign-in that succeeded with all its factors on its device, and adds a new device. Runs within the caller's unit of
+        work, without a round trip of its own. Call it before the session is added.
 
         Set `trust` when the person gave a second factor and asked for trust: the client gets a trust token, unless one of the person's
-        organizations trusts no device. The client keeps what the answer names. The answer returns a device token even when the request
-        brought it, so that the cookie lasts longer.
+        organizations trusts no device. The client keeps the tokens in the answer. The answer has a device token even when the request
+        brought one, so that the cookie lasts longer.
         """
         now = self.clock.now()
         period = trust_period(sighting.trust_days) if trust else None
@@ -88,15 +88,15 @@ class Devices(Frozen):
         return replace(remembered, trust_token=trust_token, trusted_for=period)
 
     async def list(self, user: UserId) -> Sequence[Device]:
-        """The last used first."""
+        """Returns the person's devices; the last used comes first."""
         return await self.lookup.list(user)
 
     async def get(self, user: UserId, device: DeviceId) -> Device:
-        """Raises `NotFound`, or `Forbidden` when it is somebody else's."""
+        """Raises `NotFound`, or `Forbidden` when the device is another person's."""
         return _own(await self.lookup.get(device), user)
 
     async def rename(self, user: UserId, device: DeviceId, name: str, actor: Actor) -> Device:
-        """Raises `BadRequest`, `NotFound`, or `Forbidden` when it is somebody else's."""
+        """Raises `BadRequest`, `NotFound`, or `Forbidden` when the device is another person's."""
         name = device_name(name)
         async with self.unit_of_work() as uow:
             held = _own(await uow.devices.hold(device), user)
@@ -111,17 +111,18 @@ class Devices(Frozen):
         return replace(held, name=name, updated_at=now)
 
     async def revoke(self, caller: Caller, device: DeviceId, actor: Actor) -> None:
-        """Its sessions and their tokens are dead from the next request on. May be repeated. Raises `BadRequest` for the device that the
-        caller is using, `NotFound`, or `Forbidden` when it is somebody else's.
+        """Ends the device's sessions; they and their tokens are refused from the next request on. May be repeated. Raises `BadRequest` for
+        the device that the caller is using, `NotFound`, or `Forbidden` when the device is another person's.
         """
         if caller.device == device:
             raise BadRequest("The current device cannot be revoked: sign out instead", words="device_in_use")
         async with self.unit_of_work() as uow:
-            # The account before the device, as everywhere; and a request that opens a session from one of the device's holds the account.
+            # The account is held before the device, as everywhere. A request that opens a session from one of the device's sessions holds
+            # the account, too.
             await uow.accounts.hold(caller.user)
             held = _own(await uow.devices.hold(device), caller.user)
             if held.revoked_at is None:
-                # The device is held: a sign-in with it at the same time has added its session already, or waits with it.
+                # The device is held: a simultaneous sign-in with the device has added its session already, or waits for this unit of work.
                 await uow.devices.revoke(device, self.clock.now())
                 sessions = await uow.sessions.revoke_of_device(device)
                 await uow.record(device_revoked(held, sessions, actor))

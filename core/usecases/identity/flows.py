@@ -1,4 +1,4 @@
-"""Flows: begun where somebody has to sign in first, found again on each page, and completed once."""
+"""Flows: begun when a person has to sign in first, found again on each page, and completed once."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -31,13 +31,15 @@ class Flows(Frozen):
         service: ServiceId | None = None,
         email: str = "",
     ) -> Flow:
-        """`browser` is the secret that the browser keeps for all of its flows, and `email` the address that it has given already."""
+        """Begins a flow. `browser` is the secret that the browser keeps for all of its flows, and `email` the address that the person has
+        given already.
+        """
         flow = self.made(purpose, request, wanted, service=service, email=email)
         await self.keep(flow, browser)
         return flow
 
     async def keep(self, flow: Flow, browser: Token) -> None:
-        """One that was `made`."""
+        """Stores a flow that `made` has returned."""
         async with self.unit_of_work() as uow:
             await uow.flows.add(flow, browser.digest())
             await uow.commit()
@@ -52,25 +54,25 @@ class Flows(Frozen):
         service: ServiceId | None = None,
         email: str = "",
     ) -> Flow:
-        """For a unit of work of the caller's, which adds it."""
+        """Returns a new flow, which the caller adds in a unit of work of its own."""
         now = self.clock.now()
         return Flow(FlowId(self.ids.new()), purpose, request, wanted, now, now + lifetime, service=service, email=email)
 
     async def find(self, flow: FlowId, browser: Token) -> Flow:
-        """Raises `FlowOver` when it has expired, or is another browser's, or there is none."""
+        """Raises `FlowOver` when the flow has expired, belongs to another browser, or does not exist."""
         found = await self.lookup.find(flow, browser.digest())
         if found is None:
             raise FlowOver
         return found
 
     async def name(self, flow: Flow, email: Email) -> None:
-        """The address that the person signs in with. Whether an account has it is not looked up."""
+        """Stores the address that the person signs in with. Does not look up whether an account has the address."""
         async with self.unit_of_work() as uow:
             await uow.flows.name(flow.id, email.address)
             await uow.commit()
 
     async def complete(self, flow: Flow) -> bool:
-        """The flow has led where it should. Of two at once, one gets True."""
+        """Marks the flow as completed. Of two calls at once, one gets True."""
         async with self.unit_of_work() as uow:
             done = await uow.flows.complete(flow.id, self.clock.now())
             await uow.commit()
@@ -78,8 +80,8 @@ class Flows(Frozen):
 
 
 async def complete_once(uow: UnitOfWork, flow: Flow, at: datetime, *, refused: bool = False) -> None:
-    """The flow leads where it should, in the caller's unit of work; a flow that repeats its answer did so before. `refused`: the person did
-    not want to. Raises `FlowOver`.
+    """Marks the flow as completed in the caller's unit of work. A flow that repeats its answer is completed already. `refused`: the person
+    has declined. Raises `FlowOver`.
     """
     if not flow.repeats and not await uow.flows.complete(flow.id, at, refused=refused):
         raise FlowOver

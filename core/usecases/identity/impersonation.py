@@ -1,7 +1,7 @@
-"""Impersonation: a platform owner signs in as somebody, to see what they see.
+"""Impersonation: a platform owner signs in as another person, to see what this person sees.
 
-It leaves no trace that looks like the user's own: no device, no login event, no trust. It only leaves entries in the audit log: the start
-with its reason, and every request made in the user's name.
+An impersonation leaves no trace that looks like the user's own: no device, no login event, no trust. It leaves only entries in the audit
+log: one for the start, with the reason, and one for every request made in the user's name.
 """
 
 from datetime import datetime
@@ -22,7 +22,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Impersonating(Frozen):
-    """What the platform owner is given."""
+    """What the platform owner gets."""
 
     id: ImpersonationId
     account: Account
@@ -39,8 +39,8 @@ class Impersonations(Frozen):
     async def begin(
         self, caller: Caller, user: UserId, reason: str, actor: Actor, *, organization: str = "", service: str = ""
     ) -> Impersonating:
-        """A session as this user: in this organization of theirs, if one is named, or in this service that they use. The caller is a
-        platform owner.
+        """Opens a session as this user: in an organization of the user's if `organization` is given, or in a service that the user uses if
+        `service` is given. The caller is a platform owner.
         """
         reason = reason_of(reason)
         async with self.unit_of_work() as uow:
@@ -48,14 +48,14 @@ class Impersonations(Frozen):
             if found is None:
                 raise NotFound("There is no such user")
             if found.opener is None:
-                # The owner's session has ended since the request came in, with everything opened from it. The impersonation must not slip
-                # through.
+                # The platform owner's session has ended since the request came in, with everything opened from it, so no impersonation may
+                # begin.
                 raise Unauthorized("The session has ended")
             account = found.account
             if account.is_platform_owner:
                 raise BadRequest("A platform owner cannot be impersonated")
             if account.deactivated_at is not None:
-                # Its first request would refuse such a session.
+                # The first request of such a session would be refused.
                 raise BadRequest("The account is deactivated")
             context = _context(organization, service, found)
             impersonated = Impersonated(ImpersonationId(self.ids.new()), caller.user)
@@ -81,8 +81,8 @@ class Impersonations(Frozen):
         return Impersonating(impersonated.id, account, tokens, session.ends_at, entry)
 
     async def witness(self, caller: Caller, method: str, path: str, actor: Actor, organization: OrganizationId | None = None) -> None:
-        """Records a request in another person's name before it is answered: a request that cannot be recorded is not carried out. The entry
-        stands in the log of the organization that the request is about, or otherwise of the session's organization.
+        """Records a request in another person's name before the request is answered: a request that cannot be recorded is not carried out.
+        The entry goes into the log of the organization that the request is about, or otherwise of the session's organization.
         """
         async with self.unit_of_work() as uow:
             await uow.record(request_made(caller.user, organization or caller.organization_id, method, path, actor))
@@ -92,14 +92,15 @@ class Impersonations(Frozen):
 def _context(organization: str, service: str, found: Impersonable) -> Context:
     if service_named(organization, service) is not None:
         if found.service is None:
-            # The same answer whether or not such a service exists, and also for members of its organization who have never signed in there.
+            # The answer is the same whether or not such a service exists, and also for members of its organization who have never signed in
+            # there.
             raise BadRequest("The user does not use that service")
         return open_context(found.service)
     if not organization:
         return PLATFORM
     membership = found.membership
     if membership is None:
-        # The same answer whether or not the organization exists: this user sees nothing of it.
+        # The answer is the same whether or not the organization exists, because this user sees nothing of the organization.
         raise BadRequest("The user is not a member of that organization")
     if not membership.is_active:
         raise OrganizationNotActive

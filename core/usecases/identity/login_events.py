@@ -1,4 +1,4 @@
-"""Login events: one row and one event for every attempt to sign in, and the mail about a sign-in that may not be its owner's."""
+"""Login events: one row and one event for every attempt to sign in, and the mail about a sign-in that may not be the account owner's."""
 
 from collections.abc import Sequence
 
@@ -42,12 +42,12 @@ class LoginEvents(Frozen):
     ids: Ids
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
-        """Newest first: the attempts to sign in to this account, also those that failed. With `before`, those that are older."""
+        """Returns the attempts to sign in to this account, newest first, including failed attempts. With `before`, only older attempts."""
         listed = await self.lookup.list_own(user, before, limit)
         return [one if one.device_name else replace(one, device_name=await self.devices.called(one.event.user_agent)) for one in listed]
 
     async def log(self, uow: UnitOfWork, outcome: LoginOutcome) -> None:
-        """Within the caller's unit of work, and without a round trip of its own."""
+        """Adds the attempt within the caller's unit of work, without a round trip of its own."""
         approach, sighting = outcome.approach, outcome.sighting
         actor = approach.client.actor(outcome.user if outcome.failure is None else None)
         device = outcome.remembered.device if outcome.remembered is not None else None if sighting is None else sighting.device
@@ -70,13 +70,13 @@ class LoginEvents(Frozen):
             city=None if approach.location is None else approach.location.city,
         )
         await uow.login_events.add(event)
-        # Also when no account has the address: an observer could measure that one row is missing.
+        # The event is recorded even when no account has the address: otherwise an observer could measure that one row is missing.
         await uow.record(login_tried(event, actor))
 
     async def log_failure(
         self, failure: LoginFailure, provider: str, named: NamedAccount | None, approach: Approach, context: Context = PLATFORM
     ) -> None:
-        """In a unit of work of its own: a refusal follows."""
+        """Logs a failure in a unit of work of its own, because a refusal follows."""
         user, sighting = None, None
         if named is not None:
             user, sighting = named.account.id, self.devices.judge(approach, named.knowledge)
@@ -88,7 +88,7 @@ class LoginEvents(Frozen):
         self.metrics.login_failed(failure.value)
 
     async def log_wrong_code(self, uow: UnitOfWork, user: UserId, provider: str, sighting: Sighting, context: Context = PLATFORM) -> None:
-        """The last step of the unit of work, which it commits: a guess that is rolled back would not count."""
+        """Logs a wrong code and commits the unit of work, so it is the last step: a guess that is rolled back would not count."""
         failure = LoginFailure.WRONG_CODE
         outcome = LoginOutcome(
             user=user, provider=provider, failure=failure, approach=sighting.approach, sighting=sighting, context=context
@@ -106,7 +106,7 @@ class LoginEvents(Frozen):
         *,
         mfa_enabled: bool,
     ) -> None:
-        """A mail to the owner about a sign-in that may not be theirs."""
+        """Mails the owner of the account about a sign-in that may be a stranger's."""
         template = warning(knowledge, sighting, mfa_enabled=mfa_enabled)
         if template is None:
             return
@@ -126,15 +126,16 @@ class LoginEvents(Frozen):
 
 
 def warning(knowledge: Knowledge, sighting: Sighting, *, mfa_enabled: bool) -> str | None:
-    """The template of the mail that such a sign-in calls for, if it does."""
+    """Returns the template of the mail that this sign-in calls for, or None when it calls for no mail."""
     if is_unusual(sighting, mfa_enabled=mfa_enabled):
         return "unusual_sign_in"
-    # The first sign-in of all is from a new device too, and news to nobody.
+    # The very first sign-in also comes from a new device, but its owner needs no mail about it.
     return "new_device" if sighting.device is None and knowledge.sign_ins > 0 else None
 
 
 def audience(context: Context, *, has_been_there: bool) -> Context:
-    """Who is told of a failed attempt. An organization is told only of people who have signed in there. Otherwise it could make anyone a
-    user, try to sign in at its own page with their address, and learn how they sign in elsewhere.
+    """Returns the context whose log gets a failed attempt. An organization sees only attempts of people who have signed in there. Otherwise
+    an organization could make anyone a user, try to sign in at its own page with this user's address, and learn how this user signs in
+    elsewhere.
     """
     return context if has_been_there else PLATFORM

@@ -1,6 +1,6 @@
 """The second factor: set up, enabled with a first code, checked at sign-in, disabled.
 
-Every change of it ends the trust in devices: that trust rested on what has just changed.
+Every change of the second factor ends the trust in devices, because that trust rests on the second factor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,8 +60,9 @@ class Mfa(Frozen):
         return await self.lookup.status(user)
 
     async def set_up(self, caller: Caller, actor: Actor, *, proved: bool = False) -> SetUp:
-        """A new secret, to be confirmed by a code in the same session. It replaces one that is not confirmed yet. Raises `BadRequest` when
-        an authenticator is enabled, and `BesidePasskeys` for somebody whose second factor is passkeys, unless they have `proved` it lately.
+        """Makes a new secret, which a code in the same session confirms. The new secret replaces an unconfirmed one. Raises `BadRequest`
+        when an authenticator is enabled, and `BesidePasskeys` when the person's second factor is passkeys, unless the person has `proved`
+        it lately.
         """
         secret = self.totp.new_secret()
         shown = await self._shown(secret, caller)
@@ -84,8 +85,8 @@ class Mfa(Frozen):
         return shown
 
     async def pending(self, caller: Caller) -> SetUp | None:
-        """The secret of a set-up that this session began a moment ago, once more: for a page that is loaded again. None when there is none,
-        or it is too old to be shown.
+        """Returns the secret of a set-up that this session began a moment ago, for a page that is loaded again. None when there is no
+        set-up, or when the set-up is too old to be shown.
         """
         found = await self.lookup.find(caller.user)
         if found is None or not found.awaits_code_in(caller.session) or not may_be_shown(found.created_at, self.clock.now()):
@@ -94,8 +95,8 @@ class Mfa(Frozen):
         return await self._shown(Secret(opened.decode()), caller)
 
     async def shown_codes(self, caller: Caller, form: UUID) -> Sequence[Secret] | None:
-        """The backup codes that this form has just made in this session, once more: the answer to it may never have arrived. None when they
-        have been used or replaced, or were made too long ago.
+        """Returns the backup codes that this form has just made in this session once more, because the first answer may never have arrived.
+        None when the codes have been used or replaced, or were made too long ago.
         """
         if not is_recent(form, self.clock.now()):
             return None
@@ -103,15 +104,16 @@ class Mfa(Frozen):
         return codes if await self.lookup.has_codes(caller.user, digests) else None
 
     async def enable(self, caller: Caller, actor: Actor, code: str, form: UUID | None = None, *, proved: bool = False) -> Sequence[Secret]:
-        """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once; with a `form`,
-        only for a while, to those who sent it: see `shown_codes`.
+        """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once. With a `form`,
+        the sender of the form can see the codes again for a while: see `shown_codes`.
 
         Raises `BadRequest` when MFA is not set up in this session, is already enabled, or the code is wrong; `RateLimited` after too many
         codes; `BesidePasskeys` as `set_up` does; and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self.unit_of_work() as uow:
-            # The codes name the account: before the secret, as whoever deletes or forgets it takes them.
+            # The rows of the codes refer to the account, so the account is held before the secret: the deletion of an account takes the two
+            # in this order.
             await uow.accounts.hold(caller.user)
             await require_living(uow, caller.session)
             now = self.clock.now()
@@ -122,13 +124,14 @@ class Mfa(Frozen):
                 for event in (MfaEvent.SETUP_COMPLETED, MfaEvent.ENABLED, MfaEvent.BACKUP_CODES_GENERATED):
                     await uow.mfa.log(event, caller.user, actor, success=True)
                 await self._changed(uow, caller.user, actor, enabled=True, organization=caller.organization_id)
-                # So this session may go on to the backup codes or disable MFA again. It proves nothing else: see domain/identity/proofs.py.
+                # The proof lets this session go on to the backup codes, or disable MFA again. It allows nothing else: see
+                # domain/identity/proofs.py.
                 await uow.sessions.prove(caller.session, caller.user, Proved(second_factor_at=now))
                 mail = self._mail("mfa_enabled", caller.user, caller.email, caller.language, actor, by_passkeys=False)
                 await uow.jobs.add(mail.as_job())
             else:
                 await uow.mfa.log(MfaEvent.SETUP_FAILED, caller.user, actor, success=False, details={"reason": refused.value})
-            # In both cases: a guess that is not recorded would not count.
+            # The commit comes in both cases: a guess that is not recorded would not count.
             await uow.commit()
         if refused is not None:
             raise _refusal(refused)
@@ -136,8 +139,8 @@ class Mfa(Frozen):
 
     async def enable_by_passkeys(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
         """From now on one of the person's passkeys is asked for after the password. Returns the backup codes, as `enable` does. The caller
-        has a fresh proof: whoever has only found an open session must not get backup codes. Raises `BadRequest` when the person has no
-        passkey, or a second factor already, and `Unauthorized` when the session has ended.
+        has a fresh proof: a stranger who has only found an open session must not get backup codes. Raises `BadRequest` when the person has
+        no passkey, or a second factor already, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         user, now = caller.user, self.clock.now()
@@ -157,8 +160,8 @@ class Mfa(Frozen):
         return codes
 
     async def disable(self, caller: Caller, actor: Actor) -> None:
-        """Deletes secret and codes, and a pending set-up too; passkeys stay, and are asked for no more. May be repeated. Raises
-        `Unauthorized` when the session has ended.
+        """Deletes the secret, the codes and a pending set-up. Passkeys stay, but are no longer asked for as a second factor. May be
+        repeated. Raises `Unauthorized` when the session has ended.
         """
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
@@ -167,7 +170,7 @@ class Mfa(Frozen):
             await uow.commit()
 
     async def end(self, uow: UnitOfWork, caller: Caller, actor: Actor) -> None:
-        """The same within the caller's unit of work."""
+        """Does what `disable` does, within the caller's unit of work."""
         if await uow.mfa.disable(caller.user):
             await uow.mfa.log(MfaEvent.DISABLED, caller.user, actor, success=True)
             await self._changed(uow, caller.user, actor, enabled=False, organization=caller.organization_id)
@@ -176,8 +179,8 @@ class Mfa(Frozen):
     async def force_disable(
         self, user: UserId, email: Email, actor: Actor, reason: str, operator: str = "", *, language: Language | None = None
     ) -> bool:
-        """For a person who lost their second factor. The caller has checked who may do this. False when it was not enabled. `operator` is
-        the name that an operator uses on the command line.
+        """Disables the second factor of a person who has lost it. The caller has checked the permission for this. Returns False when the
+        second factor was not enabled. `operator` is the name that an operator uses on the command line.
         """
         async with self.unit_of_work() as uow:
             disabled = await self.force_end(uow, user, email, actor, reason=reason, operator=operator, language=language)
@@ -196,10 +199,10 @@ class Mfa(Frozen):
         language: Language | None = None,
         organization: OrganizationId | None = None,
     ) -> bool:
-        """The same within the caller's unit of work. `organization` is the one whose member does it."""
+        """Does what `force_disable` does, within the caller's unit of work. `organization` is the organization whose member acts."""
         if not await uow.mfa.disable(user):
             return False
-        # It must be possible to forget what somebody wrote about a person, and who wrote it.
+        # The reason and the operator's name are personal data, so it must be possible to forget them.
         personal = {"reason": reason, **({"operator": operator} if operator else {})}
         await uow.mfa.log(MfaEvent.FORCE_DISABLED, user, actor, success=True, details={"reason": reason})
         await self._changed(uow, user, actor, enabled=False, organization=organization, details={"forced": True}, personal=personal)
@@ -207,8 +210,8 @@ class Mfa(Frozen):
         return True
 
     async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
-        """The earlier codes end, used or not. Returns the new ones, which are shown only once; with a `form`, as `enable` does. Raises
-        `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
+        """Replaces all earlier codes, used or not. Returns the new codes, which are shown only once; with a `form`, again for a while, as
+        `enable` says. Raises `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self.unit_of_work() as uow:
@@ -226,15 +229,16 @@ class Mfa(Frozen):
         return codes
 
     async def prepare(self) -> None:
-        """What `check` needs besides its unit of work. It is called before that is entered, so that no check waits for a second connection
-        while it holds one.
+        """Loads what `check` needs besides its unit of work. Call it before entering the unit of work, so that no check waits for a second
+        connection while it holds one.
         """
         await self.backup_codes.prepare()
 
     async def check(
         self, uow: UnitOfWork, user: UserId, code: str, actor: Actor, client: Client | None = None, *, limit: RateLimit = CODES_AT_SIGN_IN
     ) -> MfaMethod | None:
-        """Redeems a code. None when it is wrong or was used before; the caller commits even then, or the guess would not count.
+        """Redeems a code. Returns None when the code is wrong or was used before. The caller commits even then, or the guess would not
+        count.
 
         Raises `RateLimited` after too many codes for this person, from all addresses together, or from this device if it is a trusted one.
         """
@@ -258,7 +262,7 @@ class Mfa(Frozen):
         return method
 
     async def log_passkey(self, uow: UnitOfWork, user: UserId, actor: Actor) -> None:
-        """A passkey was the second factor."""
+        """Records that a passkey was the second factor."""
         await self._log_check(uow, user, actor, None)
 
     @staticmethod
@@ -284,7 +288,7 @@ class Mfa(Frozen):
         if guess.enabled and not proved:
             raise BesidePasskeys
         step = self._step_of(secret, code)
-        # The step counts as used: the code that enabled MFA must not sign in as well.
+        # The code's time step counts as used: the code that enabled MFA must not sign in as well.
         if step is None or not await uow.mfa.enable(caller.user, step, now, beside_passkeys=proved):
             return Refused.WRONG_CODE
         return None
@@ -300,7 +304,7 @@ class Mfa(Frozen):
         if bare is None:
             return Refused.WRONG_CODE
         digest = await self.backup_codes.digest(user, bare)
-        # Looked up by its digest under a secret key: the time that this takes tells nothing about a code.
+        # The code is looked up by its digest under a secret key, so the time of the look-up tells nothing about a code.
         return None if await uow.mfa.redeem_backup_code(user, digest, self.clock.now()) else Refused.WRONG_CODE
 
     def _step_of(self, secret: MfaSecret, code: str) -> int | None:
@@ -315,7 +319,7 @@ class Mfa(Frozen):
         return SetUp(secret, uri, await self.totp.qr_code(uri))
 
     async def _new_backup_codes(self, caller: Caller, form: UUID | None) -> tuple[Sequence[Secret], Sequence[bytes]]:
-        """As they are shown, and as they are stored. Called before any unit of work."""
+        """Makes backup codes. Returns the codes as people see them, and as the database stores them. Call it before any unit of work."""
         if form is not None and is_recent(form, self.clock.now()):
             codes = await self.backup_codes.derived(caller.user, f"{caller.session} {form}")
         else:
@@ -347,7 +351,7 @@ class Mfa(Frozen):
         act, entry = ("user.mfa.enabled", "security.mfa.enabled") if enabled else ("user.mfa.disabled", "security.mfa.disabled")
         event = Event(act, actor, target, organization, details or {}, personal=personal or {})
         if organization is None:
-            # Done in no organization, so each hears of it that the person is a member of.
+            # The change belongs to no single organization, so the event goes to every organization that the person is a member of.
             await uow.record_in_every_log(event, user)
         else:
             await uow.record(event)
@@ -368,8 +372,8 @@ class Mfa(Frozen):
 
 
 class BesidePasskeys(Exception):
-    """An authenticator app would be added to passkeys that are the second factor already, perhaps only since the caller's proof was looked
-    at. Nobody adds a second factor of their own to that of somebody else, so it is looked at again.
+    """An authenticator app would be added to passkeys that are the second factor already, perhaps only since the caller's proof was
+    checked. A stranger must not add a second factor beside the owner's, so the proof is checked again.
     """
 
 

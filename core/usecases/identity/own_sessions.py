@@ -1,4 +1,4 @@
-"""Own sessions: listed for their person, and ended one by one."""
+"""Own sessions: a person lists their sessions, and ends them one by one."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,24 +23,27 @@ class OwnSessions(Frozen):
     clock: Clock
 
     async def list(self, caller: Caller, page: Page) -> Listed:
-        """The caller's own session comes first, then the last used."""
+        """Lists the caller's sessions: the current session first, then the last used."""
         return await self.lookup.list(caller.user, caller.session, self.clock.now(), page)
 
     async def tree(self, caller: Caller, session: SessionId) -> Sequence[OwnSession]:
-        """What ends with this session: itself first. Raises `NotFound`, also when it is somebody else's or has ended."""
+        """Returns all sessions that end with this session, beginning with this session. Raises `NotFound`, also when the session is another
+        person's or has ended.
+        """
         found = await self.lookup.tree(caller.user, session, caller.session, self.clock.now())
         if not found:
             raise NotFound(_UNKNOWN)
         return found
 
     async def end(self, caller: Caller, session: SessionId, actor: Actor) -> None:
-        """It is refused from the next request on, and so are those that were opened from it. May be repeated. Raises `BadRequest` for the
-        caller's own, and `NotFound` when this person has never had such a session.
+        """Ends the session and the sessions opened from it: all of these are refused from the next request on. May be repeated. Raises
+        `BadRequest` for the caller's current session, and `NotFound` when this person has never had such a session.
         """
         if session == caller.session:
             raise BadRequest("This is the session that you are using: sign out instead")
         async with self.unit_of_work() as uow:
-            # A request that opens a session from this one waits and finds it ended, or has added the new one already.
+            # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
+            # session already.
             await uow.accounts.hold(caller.user)
             if await uow.sessions.revoke(session, caller.user):
                 await uow.record(session_revoked(caller.user, actor, session))

@@ -56,7 +56,7 @@ class Passkeys(Frozen):
 
     @property
     def obstacle(self) -> Obstacle | None:
-        """Why this installation has none. None: it can have them."""
+        """Returns why this installation cannot have passkeys, or None when it can."""
         return self.relying_party if isinstance(self.relying_party, Obstacle) else None
 
     def require_relying_party(self) -> RelyingParty:
@@ -77,7 +77,9 @@ class Passkeys(Frozen):
         return found
 
     async def begin(self, caller: Caller) -> CreationOptions:
-        """What a browser needs to make a passkey. Raises `PasskeysUnavailable`, and `BadRequest` for a person who has too many."""
+        """Returns the options that a browser needs to make a passkey. Raises `PasskeysUnavailable`, and `BadRequest` for a person who has
+        too many passkeys.
+        """
         relying_party = self.require_relying_party()
         excluded = await self.lookup.list(caller.user)
         if len(excluded) >= MOST_PASSKEYS:
@@ -90,8 +92,8 @@ class Passkeys(Frozen):
         return CreationOptions(relying_party, challenge, caller.user, caller.email.address, excluded)
 
     async def add(self, caller: Caller, given: PasskeyRegistration, name: str, actor: Actor) -> Passkey:
-        """Without a name it gets that of the browser. The person is told by mail. Raises `PasskeysUnavailable`, `BadRequest` for what
-        cannot be a passkey here, and `Conflict` for one that somebody has already.
+        """Adds a passkey, and mails the person about it. Without a name, the passkey gets the browser's name. Raises `PasskeysUnavailable`,
+        `BadRequest` for a passkey that cannot be used here, and `Conflict` for one that is added already.
         """
         relying_party = self.require_relying_party()
         named = passkey_name(name) if name.strip() else (await self.agents.parse(actor.user_agent or "")).name
@@ -124,7 +126,7 @@ class Passkeys(Frozen):
             await uow.accounts.hold(caller.user)
             if not await uow.passkeys.add(passkey, digest, caller.session):
                 refused = _too_many() if await uow.passkeys.count(caller.user) >= MOST_PASSKEYS else _not_added()
-                # The challenge is used up all the same.
+                # The commit uses the challenge up, even after a refusal.
                 await uow.commit()
                 raise refused
             await uow.mfa.log(MfaEvent.PASSKEY_ADDED, caller.user, actor, success=True, details={"passkey_id": str(passkey.id)})
@@ -145,7 +147,7 @@ class Passkeys(Frozen):
         return passkey
 
     async def was_just_added(self, user: UserId, given: PasskeyRegistration) -> bool:
-        """Whether the person has added it a moment ago: a form that is sent twice is no error."""
+        """Returns whether the person has added this passkey a moment ago, so that a form that is sent twice is no error."""
         try:
             made = (await self.authenticators.read_registration(given, self.require_relying_party())).made
         except PasskeyRefused:
@@ -166,9 +168,9 @@ class Passkeys(Frozen):
         return replace(before, name=name)
 
     async def remove(self, caller: Caller, passkey: PasskeyId, actor: Actor) -> None:
-        """All other sessions end, as with a new password: somebody may have come in by it. The last way into the account stays. With the
-        last passkey of somebody whose second factor is passkeys alone, that is off. The person is told by mail. Raises `NotFound` and
-        `LastWayIn`; and `Unauthorized` when the session has ended.
+        """Removes a passkey, and mails the person about it. All other sessions end, as with a new password, because a stranger may have
+        signed in with the passkey. The last way into the account stays. If passkeys alone are the second factor, removing the last passkey
+        disables the second factor. Raises `NotFound` and `LastWayIn`; and `Unauthorized` when the session has ended.
         """
         user, now = caller.user, self.clock.now()
         async with self.unit_of_work() as uow:
@@ -182,9 +184,9 @@ class Passkeys(Frozen):
             if held.ends_second_factor:
                 await self.mfa.end(uow, caller, actor)
             await uow.passkeys.remove(user, passkey)
-            # Nor what was asked for in a session that it opened: another address, say.
+            # A session that the passkey opened may have asked for a change of the address, so a pending change ends, too.
             await uow.accounts.withdraw_email(user, now)
-            # Which sessions it opened, or made others trusted, is not told apart.
+            # Postern does not know which sessions the passkey opened, or which devices it made trusted, so all but the caller's end.
             await end_access(uow, user, now, but=caller.session)
             await uow.mfa.log(MfaEvent.PASSKEY_REMOVED, user, actor, success=True, details={"passkey_id": str(passkey)})
             await uow.record(passkey_removed(held.passkey, actor))
@@ -203,7 +205,7 @@ class Passkeys(Frozen):
         self.metrics.passkeys_changed("removed")
 
 
-# Web Authentication, section 5.8.4. Others would be of no use to the next browser.
+# Web Authentication, section 5.8.4. The next browser could do nothing with other values.
 _TRANSPORTS = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal"})
 
 

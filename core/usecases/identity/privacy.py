@@ -1,4 +1,4 @@
-"""A person's data: shown to the person and to those who may see it, and forgotten."""
+"""A person's data: exported for the person and for people with permission, and forgotten."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -34,14 +34,14 @@ _UNKNOWN = "There is no such user"
 
 
 class Exported(Frozen):
-    """The data, and the sign-ins page by page, newest first."""
+    """The person's data, and the sign-ins page by page, newest first."""
 
     export: Export
     logins: AsyncGenerator[Sequence[ExportedLogin], None]
 
 
 class Privacy(Frozen):
-    """`most_logins` is how many sign-ins an export names."""
+    """`most_logins` is the largest number of sign-ins in an export."""
 
     unit_of_work: UnitOfWorkFactory
     lookup: PrivacyStore
@@ -50,8 +50,8 @@ class Privacy(Frozen):
     ids: Ids
 
     async def export(self, user: UserId, asker: PrivacyRequester, actor: Actor) -> Exported:
-        """The first page is read here; the others only when they are wanted, so a slow reader holds nothing. Put on record unless the
-        person asks for their own data. Raises `NotFound`, `Forbidden`.
+        """Reads the first page of sign-ins here, and the other pages only when the reader asks for them, so that a slow reader holds no
+        connection. The export is recorded, unless people ask for their own data. Raises `NotFound`, `Forbidden`.
         """
         found = await self.lookup.export(user, asker, self.clock.now(), self.most_logins)
         if found is None:
@@ -65,8 +65,8 @@ class Privacy(Frozen):
         return Exported(export, self._pages(user, scope, logins))
 
     async def forget(self, user: UserId, asker: PrivacyRequester, actor: Actor) -> PrivacyRequest:
-        """From the moment this returns, nobody can sign in with the account, and what identifies the person is gone, or shown nowhere until
-        the job has removed it. May be repeated: the request stays the first one. Raises `NotFound`, `Forbidden`.
+        """Forgets the person. As soon as this method returns, nobody can sign in with the account, and identifying data is gone, or hidden
+        until the job has removed it. May be repeated: the first request stays. Raises `NotFound`, `Forbidden`.
         """
         attempt = 0
         while True:
@@ -76,14 +76,14 @@ class Privacy(Frozen):
                 attempt += 1
 
     async def request(self, request: PrivacyRequestId, asker: PrivacyRequester, *, governs: bool) -> PrivacyRequest:
-        """For those who asked for it, and for platform owners. Raises `NotFound` for everybody else."""
+        """Returns a request to its requester and to platform owners. Raises `NotFound` for everybody else."""
         found = await self.lookup.request(request)
         if found is None or not (governs or found.requested_by == asker.user):
             raise NotFound("There is no such request")
         return found
 
     async def find(self, email: Email) -> UserId:
-        """Whose address it is. Raises `NotFound`."""
+        """Returns the person with this address. Raises `NotFound`."""
         found = await self.lookup.user(email)
         if found is None:
             raise NotFound("There is no account with this e-mail")
@@ -97,7 +97,7 @@ class Privacy(Frozen):
             require_may_forget(subject)
             if subject.request is not None:
                 return subject.request
-            # Read after `hold`, so that it is later than everything others did to the account.
+            # The time is read after `hold`, so that it is later than every other change of the account.
             now = self.clock.now()
             request = PrivacyRequest(PrivacyRequestId(self.ids.new()), user, asker.user, now, None)
             await uow.privacy.anonymize(request, placeholder(now, attempt))

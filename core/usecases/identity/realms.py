@@ -1,4 +1,4 @@
-"""Home realm discovery: from an address to where its person signs in. All ways to sign in ask here."""
+"""Home realm discovery: finds, for an address, the provider at which its person signs in. All ways to sign in ask here."""
 
 from core.domain.email import Email, mail_domain
 from core.domain.identity.accounts import Account
@@ -12,28 +12,30 @@ class HomeRealms(Frozen):
     providers: RealmProviders
 
     async def way_in(self, email: Email) -> WayIn:
-        """The domain alone decides: it is the same for every address of it."""
+        """Returns how people of the address's domain sign in. The domain alone decides, so the answer is the same for each of its
+        addresses.
+        """
         realm = await self._find(email)
         return ANY_WAY if realm is None else await self._way_into(realm)
 
     async def requires_provider(self, email: Email) -> bool:
-        """Whether people of this domain sign in at a provider, and in no way of ours."""
+        """Returns whether people of this domain sign in at a provider only, and not with Postern's own proofs."""
         return await self.is_closed(await self._find(email))
 
     async def is_closed(self, realm: Realm | None) -> bool:
-        """The same for a realm that is known. The provider is looked up only where that decides."""
+        """Answers `requires_provider` for a realm that is known already. Looks the provider up only if the answer depends on it."""
         if realm is None or realm.policy is LoginPolicy.PASSWORD_ALLOWED:
             return False
         return realm.policy is LoginPolicy.UPSTREAM_ONLY or (await self._way_into(realm)).is_required
 
     async def of(self, account: Account) -> Realm | None:
-        """For somebody whose account was not found by its address."""
+        """Returns the realm of an account that was found otherwise than by its address."""
         domain = mail_domain(account.email)
         return await self.lookup.of_user(account.id, domain) if domain else None
 
     async def require(self, realm: Realm, word: Word, *, is_platform_owner: bool, person: Email | None = None) -> None:
-        """Raises `ProviderRequired`, which names the `person` to whoever leads them to the provider. No organization decides how the owners
-        of the platform sign in: it could shut them out.
+        """Raises `ProviderRequired`, which names the `person` for the page that leads this person to the provider. An organization does not
+        decide how platform owners sign in, because the organization could lock the platform owners out.
         """
         objection = realm.objection(word)
         if objection is not None and not is_platform_owner and await self.is_closed(realm):

@@ -31,14 +31,14 @@ Changed = TypeVar("Changed")
 
 
 class Missing(Frozen):
-    """The proof that a session lacks. Where it is not possible, because the person has no password, or signs in at a provider, they sign
-    in again.
+    """The proof that a session lacks. If the person cannot give the proof here, because they have no password or sign in at a provider, the
+    person signs in again.
     """
 
     method: ProofMethod
     possible: bool
     by_passkey: bool
-    """Whether a passkey would do instead."""
+    """Whether a passkey is accepted instead."""
     by_app: bool
     """Whether the code may come from an authenticator app; otherwise it is a backup code."""
 
@@ -63,11 +63,13 @@ class Reauthentication(Frozen):
         require_fresh(await self._standing(caller), asked, self.clock.now(), self.window)
 
     def has_proved(self, caller: Caller, second_factor_since: datetime | None, asked: StepUp) -> bool:
-        """Whether a caller from a browser, whose proofs are known, has a fresh one. The second factor is what the page has read anyway."""
+        """Returns whether a caller from a browser, whose proofs are known, has a fresh proof. `second_factor_since` is the value that the
+        page has read anyway.
+        """
         return missing_proof(Standing(caller.proved, second_factor_since), asked, self.clock.now(), self.window) is None
 
     async def missing(self, caller: Caller, asked: StepUp) -> Missing | None:
-        """What the caller has to show first. None: nothing."""
+        """Returns the proof that the caller has to give first, or None when a fresh proof is there."""
         standing = await self._standing(caller)
         method = missing_proof(standing, asked, self.clock.now(), self.window)
         if method is None:
@@ -76,7 +78,9 @@ class Reauthentication(Frozen):
         return Missing(method, possible, by_passkey=standing.has_passkey, by_app=standing.has_authenticator)
 
     async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
-        """It counts as an attempt to sign in: limited, and logged when it fails. Raises what `PasswordProofs.make` does."""
+        """Proves the session by the password. This counts as an attempt to sign in: it is limited, and a failure is logged. Raises the
+        errors of `PasswordProofs.make`.
+        """
         arrival = await self.passwords.make(caller.email, password, client, priority=Priority.PROVEN)
         if arrival.named.account.id != caller.user:
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the address now belongs to another account")
@@ -86,13 +90,13 @@ class Reauthentication(Frozen):
         self.metrics.reauthenticated(ProofMethod.PASSWORD.value)
 
     async def with_code(self, caller: Caller, code: str, client: Client, actor: Actor) -> None:
-        """A code of the authenticator, or a backup code; each works once. Raises `Unauthorized` for a wrong one, also for a person without
-        a second factor, and `RateLimited` after too many within sessions of theirs.
+        """Proves the session by a code of the authenticator or a backup code; each code works once. Raises `Unauthorized` for a wrong code,
+        also for a person without a second factor, and `RateLimited` after too many codes within the person's sessions.
         """
         approach = await self.devices.observe(client)
         await self.mfa.prepare()
         async with self.unit_of_work() as uow:
-            # The account before its second factor, as everywhere.
+            # The account is held before its second factor, as everywhere.
             await uow.accounts.hold_shared(caller.user)
             if await self.mfa.check(uow, caller.user, code, actor, client, limit=CODES_IN_SESSION) is None:
                 sighting = self.devices.judge(approach, await uow.devices.knowledge(caller.user, approach))
@@ -102,7 +106,7 @@ class Reauthentication(Frozen):
         self.metrics.reauthenticated(ProofMethod.CODE.value)
 
     async def with_passkey(self, caller: Caller, given: Assertion, client: Client, actor: Actor) -> None:
-        """A passkey of the caller's, which proves both factors. Raises what `PasskeyProofs.use` does."""
+        """Proves the session by a passkey of the caller's, which proves both factors. Raises the errors of `PasskeyProofs.use`."""
         used = await self.passkeys.use(given, Ceremony.PROVE, bound_to_session(caller.session), client, caller.user)
         now = self.clock.now()
         async with self.unit_of_work() as uow:
@@ -113,8 +117,8 @@ class Reauthentication(Frozen):
         self.metrics.reauthenticated(ProofMethod.PASSKEY.value)
 
     async def with_app(self, caller: Caller, change: Callable[[bool], Awaitable[Changed]]) -> Changed:
-        """A step of `change` towards an authenticator app, which is told whether the caller has proved their second factor lately; that is
-        looked up only where it must be known. Raises `ReauthenticationRequired`.
+        """Runs `change`, a step of setting up an authenticator app. `change` gets whether the caller has proved the second factor lately;
+        this is looked up only if `change` needs it. Raises `ReauthenticationRequired`.
         """
         try:
             return await change(False)
@@ -132,7 +136,7 @@ class Reauthentication(Frozen):
         return standing
 
     async def _renew(self, uow: UnitOfWork, caller: Caller, method: ProofMethod, proved: Proved, actor: Actor) -> None:
-        """A session that has ended meanwhile stays ended, and the right code is used up."""
+        """Records the proof on the session. A session that has ended meanwhile stays ended, but the right code is used up."""
         await uow.sessions.prove(caller.session, caller.user, proved)
         await uow.record(proof_renewed(caller.user, caller.session, method, actor))
         await uow.commit()

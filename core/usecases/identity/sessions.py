@@ -51,15 +51,15 @@ from ports.server_secrets import ServerSecrets
 from ports.tokens import TokenSigner
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-# Of the key that successors are derived with.
+# The name of the key from which successors of refresh tokens are derived.
 SUCCESSORS: Final = "refresh_tokens"
-# Each look at a contended token waits for the request that rotates it, so the second look finds it rotated; the third is for a roll-back in
-# between.
+# Each look at a contended token waits for the request that rotates the token, so the second look finds the token rotated. The third look is
+# for a roll-back in between.
 _LOOKS: Final = 3
 
 
 class Sessions(Frozen):
-    """`lifetime` is the longest that a session lasts, even while it is used."""
+    """`lifetime` is the longest time that a session lasts, even while the session is in use."""
 
     unit_of_work: UnitOfWorkFactory
     refresh_tokens: RefreshTokens
@@ -88,9 +88,9 @@ class Sessions(Frozen):
         application: Application | None = None,
         session_id: SessionId | None = None,
     ) -> OpenedSession:
-        """Runs within the caller's unit of work, after the device, and without a round trip of its own. `parent` is the session that this
-        one is opened from, if any: it ends with that one. With `application`, the session is given to that. Raises `BadRequest` when too
-        many sessions stand above it.
+        """Opens a session within the caller's unit of work, after the device, without a round trip of its own. `parent` is the session from
+        which the new session is opened, if any: the new session ends with its parent. With `application`, the session is given to this
+        application. Raises `BadRequest` when the chain of parents is too long.
         """
         session = await self.begin(
             uow,
@@ -122,14 +122,14 @@ class Sessions(Frozen):
         scopes: tuple[str, ...] | None = None,
         session_id: SessionId | None = None,
     ) -> Session:
-        """`open` without a credential: the caller gives the session one of another kind, such as a cookie."""
+        """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie."""
         now = self.clock.now()
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
         expires_at = now + IDLE_LIFETIME
         if parent is not None:
             parent.require_room()
-            # Both times are bounded by the parent's and move with it: when the parent expires, this session has expired too, and nobody has
-            # to look for it.
+            # Both times end no later than the parent's and move with the parent's: when the parent expires, this session has expired, too,
+            # so no sweep has to look for it.
             ends_at, expires_at = min(ends_at, parent.ends_at), min(expires_at, parent.expires_at)
         session = Session(
             id=session_id or SessionId(self.ids.new()),
@@ -151,7 +151,9 @@ class Sessions(Frozen):
         return session
 
     async def tokens(self, opened: OpenedSession) -> TokenPair:
-        """Signed after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
+        """Signs the session's tokens. Call it after the session's unit of work is committed, because a token must not vouch for a session
+        that does not exist.
+        """
         claims = access_claims(
             opened,
             issuer=self.issuer,
@@ -165,16 +167,17 @@ class Sessions(Frozen):
         return TokenPair(access_token, opened.refresh_token, _seconds(claims["exp"]) - _seconds(claims["iat"]))
 
     async def refresh(self, token: Token, client: Client) -> TokenPair:
-        """Exchanges a refresh token, in the context that its session has. Raises `BadRequest` for what cannot be a token; `Unauthorized`
-        for one that is unknown, whose session has ended, or that comes back after it was exchanged; `Forbidden` when the user has left the
-        session's organization; `OrganizationNotActive` when that is not active, and `SecondFactorRequired` when it requires one that the
-        user lacks. A session that an application was given is unknown here if the application can show who it is: then it has to.
+        """Exchanges a refresh token, in the context of its session. Raises `BadRequest` for a value that cannot be a token; `Unauthorized`
+        for a token that is unknown, that comes back after its exchange, or whose session has ended; `Forbidden` when the user has left the
+        session's organization; `OrganizationNotActive` when the organization is not active, and `SecondFactorRequired` when the
+        organization requires a second factor that the user lacks. Tokens of a session that an application was given are unknown here if the
+        application can authenticate: such an application has to authenticate.
         """
         return await self.tokens((await self.continued(token, client)).opened)
 
     async def continued(self, token: Token, client: Client, holder: Holder | None = None) -> Continued:
-        """The session with its next refresh token. Raises what `refresh` does, and `BeyondScopes` when the application, `holder`, asks for
-        more than the session was opened with.
+        """Returns the session with its next refresh token. Raises the errors of `refresh`, and `BeyondScopes` when the application,
+        `holder`, asks for more scopes than the session was opened with.
         """
         _require_plausible(token)
         following = successor(token, await self.server_secrets.get(SUCCESSORS))
@@ -219,29 +222,34 @@ class Sessions(Frozen):
         if user is None:
             raise Unauthorized
         async with self.unit_of_work() as uow:
-            # A request that opens a session from this one waits and finds it ended, or has added the new one already.
+            # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
+            # session already.
             await uow.accounts.hold(user)
             if await uow.sessions.revoke(session, user):
                 await uow.record(session_ended(user, await uow.sessions.organization(session), actor, session))
                 await uow.commit()
 
     async def sign_out_others(self, user: UserId, but: SessionId, actor: Actor) -> int:
-        """Ends all sessions of this person except one and its line: those that it was opened from, and those opened from it. Returns how
-        many ended.
+        """Ends all sessions of this person except the session `but`, the sessions that `but` was opened from, and the sessions opened from
+        `but`. Returns how many ended.
         """
         async with self.unit_of_work() as uow:
-            # A request that opens a session from one of theirs waits and finds that one ended, or has added the new one already.
+            # A simultaneous request that opens a session from one of the person's sessions either waits and finds that session ended, or
+            # has added the new session already.
             await uow.accounts.hold(user)
             await uow.sessions.end_codes(user)
             ended = await uow.sessions.revoke_all(user, but=but)
             if ended:
                 await uow.record(sessions_revoked(user, actor, ended))
-            # Also when no session has ended: what was approved a moment ago has none yet.
+            # The commit comes even when no session has ended: a device that was approved a moment ago has no session yet, but its approval
+            # ends.
             await uow.commit()
         return ended
 
     async def _witness(self, session: Session, client: Client) -> None:
-        """The audit log records every act in another person's name; this request has no caller that such an entry could name."""
+        """Records a refresh during an impersonation. The audit log records every act in another person's name, and this request has no
+        caller that the usual entry could name.
+        """
         if session.impersonated is not None:
             actor = client.actor(session.user, session.impersonated.by)
             async with self.unit_of_work() as uow:
@@ -251,10 +259,10 @@ class Sessions(Frozen):
     async def _revoke_after_reuse(self, session: Session, client: Client) -> None:
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(session.user)
-            # When several requests bring the same old token, one of them finds a session to end and reports it.
+            # When several requests bring the same old token, one of these requests finds a session to end and reports it.
             if await uow.sessions.revoke(session.id, session.user):
-                # A thief may have opened sessions in other people's names, and in the person's organizations, on the same device. With a
-                # token of an application nobody could: what belongs to the person, and to other applications, is not its to end.
+                # A thief may have opened sessions in other people's names, and in the person's organizations, on the same device. A token
+                # of an application cannot do this, so its misuse must not end the sessions of the person and of other applications.
                 if session.scopes is None:
                     await uow.sessions.revoke_impersonations(session.user)
                     if session.device is not None:
@@ -263,7 +271,7 @@ class Sessions(Frozen):
                 await uow.commit()
 
 
-# The same for all: a guesser learns nothing from it.
+# The text is the same for all refusals, so that a guesser learns nothing.
 _REFUSED: Final = "The refresh token is not valid"
 
 

@@ -26,7 +26,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Arrived(Frozen, kw_only=True):
-    """A person who may come in, and how they have shown that."""
+    """A person who may come in, and the proof for this."""
 
     confirmed: Confirmed
     context: Context
@@ -36,27 +36,27 @@ class Arrived(Frozen, kw_only=True):
     proved: Proved
     has_second_factor: bool
     provider: str
-    """The way in which they did, as the log of sign-ins calls it."""
+    """The way to sign in, as the log of sign-ins names it."""
     upstream: str = ""
-    """The provider that vouched for them, if one did: its word, or the id of an organization's own."""
+    """The provider that vouched for the person, if one did: its key, or the id of an organization's own provider."""
 
 
 Kept = TypeVar("Kept")
-"""What the person keeps of their session: the credential by which they come back."""
+"""The credential that the person keeps, and continues the session with."""
 _Kept_co = TypeVar("_Kept_co", covariant=True)
 
 
 class Landing(Protocol[_Kept_co]):
-    """What a sign-in ends in. All that takes a unit of work runs within the admission's."""
+    """The end of a sign-in, by kind of client. Methods that take a unit of work run within the admission's unit of work."""
 
     @property
     def flow(self) -> FlowId | None:
-        """The browser's flow, by which nobody may have signed in yet."""
+        """The browser's flow. The admission checks that nobody has signed in by this flow yet."""
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Kept_co: ...
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
-        """They owe a second factor first."""
+        """Called when the person has to give a second factor first."""
 
 
 class Admitted(Frozen, Generic[Kept]):
@@ -79,9 +79,10 @@ class Admission(Frozen):
     async def admit(
         self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool = False
     ) -> Admitted[Kept] | Preauthentication:
-        """`insists`: a person who has a second factor must give it, even on a trusted device. Raises `Unauthorized` when the proof does not
-        hold any more; `FlowOver`; `NotFound` or `OrganizationNotActive` when that has become of where they want to get in, and
-        `ProviderRequired` when people of their domain sign in at another provider than they did.
+        """Lets the person in, or asks for the second factor. `insists`: a person who has a second factor must give it, even on a trusted
+        device. Raises `Unauthorized` when the proof no longer holds; `FlowOver`; `NotFound` when the service is gone, and
+        `OrganizationNotActive` when its organization is no longer active; and `ProviderRequired` when people of the person's domain have to
+        sign in at another provider.
         """
         await self._welcome(arrival)
         proof, service = arrival.proof, arrival.context.service
@@ -121,13 +122,14 @@ class Admission(Frozen):
         *,
         trust_device: bool = False,
     ) -> Admitted[Kept]:
-        """Once, where the first proof was for. `answer` is a code, or a passkey of this person. Raises `SignInEnded`, `FlowOver`,
-        `OrganizationNotActive`, `Unauthorized` for a wrong code, of which the fifth ends the sign-in, and `RateLimited` after too many.
+        """Lets the person in, once, to the place that the first proof was for. `answer` is a code, or the answer of one of the person's
+        passkeys. Raises `SignInEnded`, `FlowOver`, `OrganizationNotActive`, `Unauthorized` for a wrong code (the fifth wrong code ends the
+        sign-in), and `RateLimited` after too many.
         """
         approach = await self.devices.observe(client)
         await self.mfa.prepare()
         async with self.unit_of_work() as uow:
-            # Before the pre-authentication, as whoever ends both takes them.
+            # The account is held before the pre-authentication: code that ends both takes them in this order.
             await uow.accounts.hold_shared(user)
             awaiting = await uow.mfa.find_preauthentication(preauthentication)
             if awaiting is None or awaiting.user != user:
@@ -169,7 +171,7 @@ class Admission(Frozen):
         return admitted
 
     async def let_in(self, uow: UnitOfWork, arrived: Arrived, landing: Landing[Kept], *, trust_device: bool = False) -> Admitted[Kept]:
-        """The end of every sign-in, within the caller's unit of work and after the last look: the device, the session, the log."""
+        """Ends every sign-in, within the caller's unit of work and after the last look: writes the device, the session and the log."""
         account, sighting, context = arrived.confirmed.account, arrived.sighting, arrived.context
         remembered = await self.devices.remember(uow, account.id, sighting, trust=trust_device)
         kept = await landing.open(uow, arrived, remembered.device)
@@ -186,7 +188,7 @@ class Admission(Frozen):
         await self.login_events.log(uow, outcome)
         await self.login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
         if context.service is not None:
-            # Last of all, since newcomers to one service wait here for each other.
+            # This write comes last, because simultaneous newcomers to one service wait here for each other.
             await uow.sign_ins.enter(account.id, context.service, self.clock.now())
         return Admitted(kept, remembered)
 
@@ -198,16 +200,18 @@ class Admission(Frozen):
         return answer.passkey.method
 
     async def _welcome(self, arrival: Arrival) -> None:
-        """What an organization says about the people of its domain. Every way to sign in comes by here, so none goes around it."""
+        """Applies the rules of the organization that owns the domain of the address. Every way to sign in passes through here, so no way
+        avoids the rules.
+        """
         account, realm = arrival.named.account, arrival.realm
         if realm is None:
             return
         if arrival.proof.provider != PASSWORD_PROVIDER:
-            # Passwords have asked already: what they answer must not show whether one is right.
+            # Proofs by password have checked this already, because their refusal must not show whether the password is right.
             owner = account.is_platform_owner
             await self.realms.require(realm, arrival.proof.word, is_platform_owner=owner, person=account.email)
         if realm.joins:
-            # Before the session, which may lead to a service that admits members alone.
+            # Joining comes before the session, because the session may lead to a service that admits only members.
             await self.joining.join_at_sign_in(account.id, account.email)
 
     async def _await_second_factor(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
@@ -236,8 +240,8 @@ class Admission(Frozen):
 
 
 class SignInEnded(Unauthorized):
-    """What began with a first proof cannot be finished: it was finished already, has expired, had too many wrong codes, or the first
-    proof is worth nothing any more.
+    """A sign-in that awaits its second factor cannot be finished: it was finished already, has expired, had too many wrong codes, or its
+    first proof no longer holds.
     """
 
     text = "This sign-in has ended: start again"

@@ -1,4 +1,4 @@
-"""Identities: the accounts at providers that a person has connected, listed, connected and disconnected by the person."""
+"""Identities: a person lists, connects and disconnects accounts at providers."""
 
 from collections.abc import Sequence
 
@@ -44,13 +44,13 @@ class Identities(Frozen):
     clock: Clock
 
     async def list(self, caller: Caller) -> Sequence[ConnectedIdentity]:
-        """The oldest first. An application sees those that are used in its service."""
+        """Lists the connected identities, the oldest first. An application sees only the identities that are used in its service."""
         service = caller.service
         return await self.lookup.list(caller.user, caller.organization if service else "", service)
 
     async def connect(self, taken: TakenState, vouched: Vouched, client: Client) -> None:
-        """The identity that the provider vouches for, to the account that asked for it. May be repeated. Raises `UpstreamRefused`,
-        `ProviderOff`, and `Unauthorized` when the account has ended, or a session that this belongs to.
+        """Connects the identity that the provider vouches for to the account that asked for it. May be repeated. Raises `UpstreamRefused`,
+        `ProviderOff`, and `Unauthorized` when the account or one of the sessions behind the request has ended.
         """
         user, upstream = taken.user, vouched.upstream
         assert user is not None  # noqa: S101 - for the type checker: a state without a flow is a person's
@@ -72,14 +72,14 @@ class Identities(Frozen):
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
     async def _connect(self, taken: TakenState, vouched: Vouched, user: UserId, met: Encounter, client: Client) -> bool:
-        """An identity that was `met` is connected already; it may have been disconnected meanwhile. False: somebody else was quicker, so
-        look again.
+        """Connects the identity. An identity that was `met` is connected already, but may have been disconnected meanwhile. Returns False
+        when a simultaneous request was quicker and the caller has to look again.
         """
         upstream, service, told = vouched.upstream, taken.way.service, vouched.asserted.email
         identity, email = met.identity, None if met.connected is None else met.connected.account.email
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            # The provider took its time.
+            # The sessions are checked again, because the provider's answer may have taken seconds.
             for session in taken.sessions:
                 await require_living(uow, session)
             confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self.clock.now(), identity=identity, email=email))
@@ -99,9 +99,9 @@ class Identities(Frozen):
         return True
 
     async def disconnect(self, caller: Caller, provider: str, actor: Actor) -> None:
-        """All other sessions end, as with a new password: somebody may have come in by it. An application ends none, and takes away only
-        what came through it: otherwise it merely no longer uses the identity. Raises `UnknownProvider`, `NotFound`, `LastWayIn`, and
-        `Unauthorized` when the session has ended.
+        """Disconnects an identity. All other sessions end, as with a new password, because a stranger may have signed in by the identity.
+        An application ends no sessions. It removes the identity only if nothing outside its service uses the identity; otherwise only its
+        service's use ends. Raises `UnknownProvider`, `NotFound`, `LastWayIn`, and `Unauthorized` when the session has ended.
         """
         key = provider_key(provider)
         async with self.unit_of_work() as uow:
@@ -123,7 +123,7 @@ class Identities(Frozen):
             await uow.identities.remove(identity.id)
             now = self.clock.now()
             if service is None:
-                # An application must not sign people out elsewhere.
+                # An application must not sign people out elsewhere, so sessions end only for other callers.
                 await uow.accounts.withdraw_email(caller.user, now)
                 await end_access(uow, caller.user, now, but=caller.session)
             await self.linked.tell_unlinked(

@@ -1,4 +1,4 @@
-"""Identity grants as they are written: what a provider gave for a service, sealed for its row."""
+"""Writes identity grants: the tokens that a provider gave for a service, sealed for their row."""
 
 from core.domain.identifiers import IdentityId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant, expiry, grant_id, sealing_context
@@ -17,16 +17,16 @@ class IdentityGrants(Frozen):
     clock: Clock
 
     async def lasts(self, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> bool:
-        """Whether what the service may do at the provider goes on once these tokens have expired; also where the service wants to do
-        nothing there.
+        """Returns whether the service's access at the provider can go on after these tokens expire. True also if the service asks the
+        provider for nothing.
         """
         if way.service is None or not way.service_scopes or tokens.expires_in is None or tokens.refresh_token is not None:
             return True
         return await self.lookup.is_renewable(grant_id(identity, way.service), upstream.client.client_id)
 
     async def keep(self, uow: UnitOfWork, identity: IdentityId, upstream: Upstream, way: WayThrough, tokens: ReceivedTokens) -> None:
-        """That the identity is used in the service that this leads to, if it leads to one. Tokens are kept only for a service that wants to
-        do something with them.
+        """Records that the identity is used in the service that the sign-in leads to, if there is a service. Tokens are kept only for a
+        service that asks the provider for scopes.
         """
         if way.service is None:
             return
@@ -35,11 +35,13 @@ class IdentityGrants(Frozen):
         )
         if way.service_scopes:
             grant = self.sealed(grant, tokens, way.service_scopes)
-        # What the service was given by its own client goes on counting.
+        # Tokens that the service's own client was given stay.
         await uow.identity_grants.keep(grant, self.clock.now(), replaces=not way.is_lent)
 
     def sealed(self, grant: IdentityGrant, tokens: ReceivedTokens, asked: tuple[str, ...]) -> IdentityGrant:
-        """With these tokens. Without a refresh token, if none came: the one that is kept stays, under whatever seal it has by then."""
+        """Returns the grant with these tokens, sealed. If no refresh token came, the grant has none here, and the stored one stays under
+        its present seal.
+        """
         refresh = tokens.refresh_token
         return IdentityGrant(
             id=grant.id,

@@ -1,4 +1,6 @@
-"""Journeys to a provider: a person leaves to sign in there, and comes back with a code, for which the provider gives its word."""
+"""Journeys to a provider: a person leaves to sign in there, and comes back with a code. For this code, the provider tells who the person
+is.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -32,12 +34,12 @@ from ports.metrics import Metrics
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
 
-# Of the key that nonces and verifiers are derived with.
+# The name of the key from which nonces and verifiers are derived.
 STATES: Final = "upstream_states"
 
 
 class Vouched(Frozen):
-    """A provider's word, and what came with it."""
+    """A provider's word, and the tokens that came with it."""
 
     upstream: Upstream
     asserted: Asserted
@@ -56,23 +58,27 @@ class Journeys(Frozen):
     base_url: str
 
     def callback(self, provider: str) -> str:
-        """Where the provider sends people back to. Each has its own, so that nobody's answer is taken for another's."""
+        """Returns the address to which the provider sends people back. Each provider has its own address, so that no provider's answer is
+        taken for another's.
+        """
         return f"{self.base_url}/auth/{provider}/callback"
 
     def offered_in(self, flow: Flow | None) -> Sequence[ProviderOffer]:
-        """What the pages of a flow lead to."""
+        """Returns the providers that the pages of a flow offer."""
         return self.providers.offered_in(flow)
 
     async def offered_at(self, organization: str) -> Sequence[ProviderOffer]:
-        """What leads to the services of the organization with this slug: what the installation has, and what it has of its own."""
+        """Returns the providers for the services of the organization with this slug: the installation's and the organization's own."""
         return self.providers.offered(await self.lookup.own(organization))
 
     async def offered_to(self, caller: Caller) -> Sequence[ProviderOffer]:
-        """What somebody can connect: what the installation has, and what the organization has that they look after."""
+        """Returns the providers that the caller can connect: the installation's, and those of the organization that the caller's session is
+        in, or that the caller has chosen in the browser.
+        """
         return await self.offered_at(caller.organization or caller.chosen_organization)
 
     def name(self, provider: str, otherwise: str = "") -> str:
-        """As people know it. `otherwise` is the name of an organization's own."""
+        """Returns the provider's name for people. `otherwise` is the name of an organization's own provider."""
         return self.providers.name(provider, otherwise)
 
     async def leave(
@@ -87,9 +93,9 @@ class Journeys(Frozen):
         consent: bool = False,
         realm: str = "",
     ) -> str:
-        """Where the person goes to sign in at the provider. `begins`: nobody has kept the flow yet. `consent`: they are asked again what
-        the service may do there. `realm` is the slug of the organization that leads people of its domain there. Raises `UnknownProvider`,
-        `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
+        """Returns the address at which the person signs in at the provider. `begins`: the flow is not stored yet. `consent`: the provider
+        asks again for consent to the service's scopes. `realm` is the slug of the organization that leads people of its domain to this
+        provider. Raises `UnknownProvider`, `ProviderOff`, `OAuthError`, and `NotFound` when the flow's organization is gone.
         """
         wanted = flow.wanted
         leaving = _Leaving(
@@ -103,18 +109,18 @@ class Journeys(Frozen):
         return await self._gone(provider_key(provider), browser, _place(flow, realm), leaving)
 
     async def name_in(self, flow: Flow, provider: str, *, realm: str = "") -> str:
-        """What people know the provider by, before they leave for it. Raises what `leave` does, but calls nobody."""
+        """Returns the provider's name for people, before they leave for it. Raises the errors of `leave`, but calls nobody."""
         key, place = provider_key(provider), _place(flow, realm)
         return self._found(key, place, await self.lookup.way(key, place)).name
 
     async def name_at(self, provider: str, place: ServicePlace) -> str:
-        """The same where nobody has begun a flow. Raises `UnknownProvider` and `ProviderOff`."""
+        """Returns the provider's name for people when there is no flow. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
         return self.providers.found(key, await self.lookup.way(key, place)).name
 
     async def leave_to_connect(self, provider: str, browser: Token, caller: Caller, asker: Asker | None = None) -> str:
-        """The same as `leave` for somebody who is signed in and connects an identity. `asker`: another session of theirs has asked for it,
-        and they are led back to where that belongs. Raises the same.
+        """Does what `leave` does, for a person who is signed in and connects an identity. `asker`: another session of the person's has
+        asked for this, and the person is led back to that session's application. Raises the errors of `leave`.
         """
         place = ServicePlace(organization=caller.organization or caller.chosen_organization) if asker is None else asker.place
         asked_in = None if asker is None else asker.session
@@ -122,8 +128,8 @@ class Journeys(Frozen):
         return await self._gone(provider_key(provider), browser, place, leaving)
 
     async def take(self, provider: str, state: Token, browser: Token | None) -> TakenState:
-        """What somebody who comes back was on the way to, once. Raises `UnknownProvider`, and `FlowOver` when there is no such state, or it
-        has expired, was used, or is another browser's.
+        """Returns, once, what the returning person left for. Raises `UnknownProvider`, and `FlowOver` when the state does not exist, has
+        expired, was used, or belongs to another browser.
         """
         key = provider_key(provider)
         taken = None if browser is None else await self.lookup.take(state.digest(), key, browser.digest())
@@ -132,8 +138,8 @@ class Journeys(Frozen):
         return taken
 
     async def vouched(self, taken: TakenState, state: Token, code: Token, issuer: str | None) -> Vouched:
-        """The provider's word for what came back. `issuer` is who the answer says it is from. Raises `ProviderOff` when the provider has
-        been turned off meanwhile, or has another client, and `OAuthError` when its word shows nobody's identity.
+        """Exchanges the code for the provider's word. `issuer` is the issuer that the answer names. Raises `ProviderOff` when the provider
+        has been turned off meanwhile, or has another client, and `OAuthError` when the provider's word shows no identity.
         """
         upstream = self.providers.found(taken.provider, taken.way)
         if upstream.client.client_id != taken.client_id:
@@ -175,14 +181,14 @@ class Journeys(Frozen):
         upstream = self.providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
         asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
         if way.falls_back:
-            # Nobody comes back from a provider that is wholly away, so that no call would ever show it.
+            # Nobody comes back from a provider that is wholly away, so a look on the way there has to notice the outage.
             await self.outages.watch(upstream, self.protocols.look(upstream))
         url = await self.outages.watch(upstream, self.protocols.authorization_url(upstream, asked))
         self.metrics.upstream_sign_in(upstream.label, "begun")
         return url
 
     def _found(self, provider: str, place: ServicePlace, way: WayThrough) -> Upstream:
-        """For a flow: its organization must be there."""
+        """Returns the provider for a flow, whose organization must exist."""
         if place.organization and way.organization is None:
             raise NotFound("There is no such organization, or it is not active", words="organization_unknown")
         return self.providers.found(provider, way)
@@ -206,7 +212,7 @@ class Journeys(Frozen):
 
 
 class _Leaving(Frozen, kw_only=True):
-    """Somebody who goes to a provider: in a flow, or to connect an identity to their account."""
+    """A person who leaves for a provider: in a flow, or to connect an identity to their account."""
 
     flow: FlowId | None = None
     begun: Flow | None = None

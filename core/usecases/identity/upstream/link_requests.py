@@ -14,7 +14,7 @@ from ports.clock import Clock
 from ports.identity.upstream.sign_in import UpstreamLookup
 from ports.server_secrets import ServerSecrets
 
-# Of the key that requests are signed with.
+# The name of the key with which requests are signed.
 REQUESTS: Final = "link_requests"
 
 
@@ -25,14 +25,14 @@ class LinkRequests(Frozen):
     clock: Clock
 
     async def make(self, caller: Caller, provider: str) -> str:
-        """For the address of the page. Raises `UnknownProvider` and `ProviderOff`."""
+        """Returns a signed request for the page's address. Raises `UnknownProvider` and `ProviderOff`."""
         key = provider_key(provider)
         await self.journeys.name_at(key, ServicePlace(organization=caller.organization, service_slug=caller.service))
         return request_of(key, caller.session, self.clock.now(), await self.server_secrets.get(REQUESTS))
 
     async def find(self, provider: str, request: str, caller: Caller) -> LinkRequest | None:
-        """None: it is about another account than the caller's. Raises `FlowOver` when it is too old, or the session has ended in which it
-        was made, `UnknownProvider`, and `ProviderOff`.
+        """Returns the request, or None when the request is about another account than the caller's. Raises `FlowOver` when the request is
+        too old or its session has ended, `UnknownProvider`, and `ProviderOff`.
         """
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
@@ -40,7 +40,9 @@ class LinkRequests(Frozen):
         return LinkRequest(provider=key, name=await self.journeys.name_at(key, asker.place), asker=asker)
 
     async def leave(self, provider: str, request: str, caller: Caller, browser: Token) -> str | None:
-        """Where the person goes to sign in at the provider, and None as above. Raises what `find` does, and `OAuthError`."""
+        """Returns the address at which the person signs in at the provider, or None when the request is about another account. Raises the
+        errors of `find`, and `OAuthError`.
+        """
         key, asker = await self._asked(provider, request)
         if asker.user != caller.user:
             return None

@@ -1,4 +1,4 @@
-"""Linked identities: made of a provider's word, and told to the owner of the account, on record and by mail to its own address."""
+"""Linked identities: made from a provider's word, recorded, and mailed to the owner of the account at the account's own address."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.unit_of_work import UnitOfWork
 
-# A sign-in that meets another which creates the same account, or connects the same identity, looks again and finds it done.
+# If another sign-in creates the same account or connects the same identity at the same time, this sign-in looks again and finds it done.
 LOOKS: Final = 3
 
 
@@ -72,7 +72,9 @@ class LinkedIdentities(Frozen, kw_only=True):
         service: ServiceId | None = None,
         signed_out: bool = False,
     ) -> None:
-        """`provider` is the name by which people know it. `signed_out`: all other sessions have ended with the identity."""
+        """Tells the owner that an identity was disconnected. `provider` is the provider's name for people. `signed_out`: all other sessions
+        have ended with the identity.
+        """
         mail = self.templates.mail(
             "identity_unlinked",
             email.address,

@@ -1,4 +1,4 @@
-"""Which upstream providers are away. Where an organization's policy says so, its people come in otherwise meanwhile."""
+"""Notices outages of upstream providers. If an organization's policy allows it, its people sign in another way during an outage."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -17,7 +17,7 @@ class ProviderOutages(Frozen):
     clock: Clock
 
     async def watch(self, upstream: Upstream, call: Awaitable[Answer]) -> Answer:
-        """What a call to the provider answers, or what is remembered of one. Raises what it does."""
+        """Makes a call to the provider and notes whether the provider answered. Returns the call's answer and raises the call's errors."""
         try:
             return await call
         except ProviderAway:
@@ -27,7 +27,7 @@ class ProviderOutages(Frozen):
             raise
 
     async def watch_return(self, upstream: Upstream, way: WayThrough, call: Awaitable[Answer]) -> Answer:
-        """The same for a call that somebody's return takes: it shows that people get through, and ends an outage."""
+        """Does what `watch` does, for the call after a person's return. A success shows that people get through, and ends an outage."""
         answer = await self.watch(upstream, call)
         if way.is_away:
             async with self.unit_of_work() as uow:

@@ -1,4 +1,4 @@
-"""Provider tokens: given to the application that the person signed in to. One process refreshes an expired one while the others wait."""
+"""Provider tokens, for the application that the person signed in to. One process refreshes an expired token while the others wait."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -29,7 +29,7 @@ from ports.identity.upstream.provider_tokens import GrantFound, IdentityGrantSto
 from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWorkFactory
 
-# As long as a lease lasts, and once more for whoever takes it over.
+# Looks go on for the time of one lease, and of a second lease for the process that takes the work over.
 _LOOKS: Final = int(2 * LEASE.total_seconds() / LOOK_AGAIN_AFTER)
 
 
@@ -45,14 +45,14 @@ class ProviderTokens(Frozen):
     pause: Callable[[float], Awaitable[None]]
 
     async def get(self, caller: Caller, provider: str, must_finish: Callable[[], None]) -> ProviderToken:
-        """`must_finish` is called by whoever renews an expired token, before: many a provider takes what renews it only once. Raises
-        `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks the provider for nothing,
-        `NotFound` when the person is not connected there through it, `RenewalEnded` when an expired token cannot be renewed any more, and
-        `OAuthError` when the provider does not do it now.
+        """Returns the provider's token. The call that renews an expired token calls `must_finish` first, because many providers accept a
+        refresh token only once. Raises `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks
+        the provider for nothing, `NotFound` when the person has not connected the provider through the service, `RenewalEnded` when an
+        expired token can no longer be renewed, and `OAuthError` when the provider fails to renew it now.
         """
         key = provider_key(provider)
         if not is_one_of_three(key):
-            # Services have scopes at the three alone.
+            # Services have scopes only at the three shared providers.
             raise UnknownProvider
         if not caller.service:
             raise BadRequest("Only a service can ask for this: sign in to it first")
@@ -67,7 +67,7 @@ class ProviderTokens(Frozen):
                 case GrantReadiness.LOST:
                     raise RenewalEnded(detail="nothing was given to renew it with, or the provider has refused it before")
                 case GrantReadiness.REFRESH if waited and grant.refreshing_until is None:
-                    # Whoever had the lease has given up, and we would get no token a moment later either.
+                    # The process with the lease has given up, and another try a moment later would not get a token either.
                     raise OAuthError(detail="another request could not renew the token")
                 case GrantReadiness.REFRESH if (renewed := await self._refreshed(grant, upstream, now, must_finish)) is not None:
                     return self._opened(renewed, key)
@@ -89,7 +89,7 @@ class ProviderTokens(Frozen):
     async def _refreshed(
         self, grant: IdentityGrant, upstream: Upstream, now: datetime, must_finish: Callable[[], None]
     ) -> IdentityGrant | None:
-        """None: another process does it. Raises `OAuthError`."""
+        """Refreshes the token. Returns None when another process refreshes it. Raises `OAuthError`."""
         until = now + LEASE
         async with self.unit_of_work() as uow:
             if not await uow.identity_grants.lease(grant, now, until):
@@ -111,7 +111,8 @@ class ProviderTokens(Frozen):
             raise OAuthError(detail="the provider failed") from None
         renewed = self.grants.sealed(grant, tokens, grant.scopes)
         async with self.unit_of_work() as uow:
-            # Otherwise the person has signed in through the provider meanwhile: that token is newer, and this one is good as well.
+            # If nothing was written, the person has signed in through the provider meanwhile: the stored token is newer, and this token is
+            # valid, too.
             await uow.identity_grants.renew(renewed, until, self.clock.now())
             await uow.commit()
         self.metrics.provider_token_refreshed(upstream.label, "renewed")

@@ -1,4 +1,6 @@
-"""Upstream providers as a sign-in finds them: the three, with the installation's client or an organization's, and organizations' own."""
+"""Upstream providers as a sign-in finds them: the three shared providers, with the installation's client or an organization's, and the
+organizations' own providers.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +25,7 @@ class UpstreamProviders:
         self._installed = installed
         self._keyring = keyring
         self.offers: Sequence[ProviderOffer] = self.offered(NO_OWN_PROVIDERS)
-        """Those that anybody can use, whatever the organization."""
+        """The providers that everybody can use, in any organization."""
 
     def found(self, key: str, way: WayThrough) -> Upstream:
         """Raises `ProviderOff`."""
@@ -32,26 +34,28 @@ class UpstreamProviders:
         return upstream_of(key, self._installed, way, opened)
 
     def installed_client(self, key: str) -> str | None:
-        """What the provider knows the installation by. None for an organization's own, and where the installation has none."""
+        """Returns the installation's client id at the provider. None for an organization's own provider, and when the installation has no
+        client there.
+        """
         client = self._installed[Provider(key)].client if is_one_of_three(key) else None
         return None if client is None else client.client_id
 
     @property
     def shared(self) -> Sequence[str]:
-        """Those of the three that the installation has a client at."""
+        """Returns those of the three providers at which the installation has a client."""
         return [one.value for one in Provider if self._installed[one].client is not None]
 
     def offered_in(self, flow: Flow | None) -> Sequence[ProviderOffer]:
-        """What the pages of a flow lead to: only what works there."""
+        """Returns the providers that the pages of a flow offer: only those that work there."""
         return self.offers if flow is None else self.offered(flow.own)
 
     def offered(self, own: OwnProviders) -> Sequence[ProviderOffer]:
-        """With what an organization has."""
+        """Returns the shared providers and an organization's own."""
         three = [
             ProviderOffer(one.value, NAMES[one]) for one in Provider if self._installed[one].client is not None or one.value in own.clients
         ]
         return [*three, *own.providers]
 
     def name(self, key: str, otherwise: str = "") -> str:
-        """As people know it. `otherwise` is the name of an organization's own."""
+        """Returns the provider's name for people. `otherwise` is the name of an organization's own provider."""
         return NAMES[Provider(key)] if is_one_of_three(key) else otherwise

@@ -1,4 +1,4 @@
-"""Coming back from a provider a second time: a browser that is sent back twice drops the first answer, and needs another."""
+"""Answers a second return from a provider: a browser that returns twice drops the first answer, and needs the same answer again."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -19,8 +19,8 @@ class RepeatedReturns(Frozen):
     pause: Callable[[float], Awaitable[None]]
 
     async def wait(self, provider: str, state: Token, browser: Token | None) -> UsedState:
-        """What has become of whoever came back with this state first, in this browser. Raises `UnknownProvider`, and `FlowOver` when nobody
-        has, or nothing came of it.
+        """Waits for the outcome of the first return with this state in this browser. Raises `UnknownProvider`, and `FlowOver` when there
+        was no first return, or the first return led nowhere.
         """
         key = provider_key(provider)
         for _ in range(_LOOKS):
@@ -33,11 +33,13 @@ class RepeatedReturns(Frozen):
         raise FlowOver
 
     async def tell(self, state: Token, led_to: str = "") -> None:
-        """Where whoever came back first was led to. Without an address, nothing came of it."""
+        """Stores where the first return led to. An empty address means that the first return led nowhere."""
         await self.lookup.settle(state.digest(), led_to)
 
     async def tell_of_failure(self, provider: str, state: Token, browser: Token | None, led_to: str) -> None:
-        """Where whoever comes back once more goes on after something broke: in the flow, if the first was signed in by then."""
+        """Stores where a second return goes on after the first has failed: in the flow, if the first return had signed the person in by
+        then.
+        """
         used = None if browser is None else await self.lookup.used(state.digest(), provider_key(provider), browser.digest())
         if used is None or not used.has_led_somewhere:
             await self.tell(state, led_to)

@@ -1,4 +1,4 @@
-"""Signing in, for a client that keeps tokens: a proof, and a second factor where there is one."""
+"""Signing in for a client that keeps tokens: by a proof, and by a second factor if the person has one."""
 
 from uuid import UUID
 
@@ -33,7 +33,7 @@ class WithTokens(Frozen):
 
     sessions: Sessions
     application: Application | None = None
-    """The application that is given the session, where it is not for the person's own client."""
+    """The application that gets the session, when the session is not for the person's own client."""
     flow: FlowId | None = None
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> OpenedSession:
@@ -49,7 +49,7 @@ class WithTokens(Frozen):
         )
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
-        """The pre-auth token says all that the client needs."""
+        """Does nothing, because the pre-auth token says all that the client needs."""
 
 
 class SignIn(Frozen):
@@ -65,22 +65,22 @@ class SignIn(Frozen):
     async def with_password(
         self, email: Email, password: Password, client: Client, service: ServiceName | None = None, *, state: str = ""
     ) -> SignedIn | AwaitingSecondFactor:
-        """On the platform, or in a service, whose user one becomes by it. `state` is what this is for: the pre-auth token keeps it. Raises
-        what `PasswordProofs.make` does.
+        """Signs in on the platform, or in a service; the person thereby becomes a user of the service. The pre-auth token carries `state`
+        to the second step. Raises the errors of `PasswordProofs.make`.
         """
         return await self.with_proof(await self.passwords.make(email, password, client, service), state)
 
     async def with_passkey(self, given: Assertion, client: Client, service: ServiceName | None = None) -> SignedIn:
-        """The same with a passkey, for a client that has asked for options without a browser of ours. Raises what `PasskeyProofs.make` and
-        `Admission.admit` do.
+        """Signs in with a passkey, for a client that has asked for options without our pages. Raises the errors of `PasskeyProofs.make` and
+        `Admission.admit`.
         """
         signed_in = await self.with_proof(await self.passkeys.make(given, NOBODY, client, service))
         assert isinstance(signed_in, SignedIn)  # noqa: S101 - for the type checker: a passkey shows two factors
         return signed_in
 
     async def with_proof(self, arrival: Arrival, state: str = "") -> SignedIn | AwaitingSecondFactor:
-        """A session for somebody who has proved who they are, or a pre-auth token when they owe a second factor. Raises what
-        `Admission.admit` does.
+        """Returns a session for a person who has given a proof, or a pre-auth token when a second factor is missing. Raises the errors of
+        `Admission.admit`.
         """
         sighting = self.devices.judge(arrival.approach, arrival.named.knowledge)
         admitted = await self.admission.admit(arrival, sighting, WithTokens(self.sessions))
@@ -89,7 +89,9 @@ class SignIn(Frozen):
         return await self._signed_in(admitted.kept, admitted.remembered)
 
     async def preauthenticated(self, preauth_token: Token) -> Preauthenticated:
-        """What the token says, without looking it up. Raises `TokenExpired` or `TokenInvalid` for one that is none of ours."""
+        """Returns the claims of the token, without a look-up. Raises `TokenExpired`, or `TokenInvalid` for a token that Postern has not
+        made.
+        """
         claims = await self.verifier.verify_access(preauth_token.reveal())
         if claims.get("token_use") != TokenUse.PREAUTHENTICATION.value:
             raise TokenInvalid(detail="token_use is not mfa_preauth")
@@ -100,8 +102,8 @@ class SignIn(Frozen):
         return Preauthenticated(*said, str(claims.get("state", "")))
 
     async def with_second_factor(self, by: Preauthenticated, code: str, client: Client, *, trust_device: bool = False) -> SignedIn:
-        """Exchange a pre-auth token and a code, once, for a session where the first proof was for. Raises what
-        `Admission.admit_with_second_factor` does.
+        """Exchanges a pre-auth token and a code, once, for a session in the place that the first proof was for. Raises the errors of
+        `Admission.admit_with_second_factor`.
         """
         admitted = await self.admission.admit_with_second_factor(
             by.id, by.user, code, client, WithTokens(self.sessions), trust_device=trust_device

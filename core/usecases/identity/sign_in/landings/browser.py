@@ -1,4 +1,4 @@
-"""Browser sessions: signed in to by the steps of a flow, and ended."""
+"""Browser sessions: begun by the steps of a flow, and ended."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ from ports.clock import Clock
 from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork
 
-# Of the key that the cookies are derived with.
+# The name of the key from which the cookies are derived.
 BROWSERS: Final = "browser_sessions"
 
 
@@ -42,8 +42,9 @@ class BrowserSessions(Frozen):
     clock: Clock
 
     async def sign_in_with_password(self, visit: Visit, email: Email, password: Password) -> SignedInBrowser | None:
-        """None: a second factor is awaited. Whoever is signed in already goes on in their session, with a new proof and a new cookie; the
-        session of somebody else ends. Raises `FlowOver`, and what `PasswordProofs.make` and `Admission.admit` do.
+        """Signs in with a password. Returns None when a second factor is still missing. If the person is signed in already, their session
+        goes on with a new proof and a new cookie; a session of another person in this browser ends. Raises `FlowOver`, and the errors of
+        `PasswordProofs.make` and `Admission.admit`.
         """
         repeated = await self._repeated(visit, password)
         if repeated is not None:
@@ -51,8 +52,8 @@ class BrowserSessions(Frozen):
         return await self.sign_in_with_proof(visit, password, await self.passwords.make(email, password, visit.client))
 
     async def sign_in_with_link(self, visit: Visit, token: Token) -> SignedInBrowser | None:
-        """The same with a sign-in link, which is used up. Whoever has a second factor must give it, on a trusted device, too. Raises
-        `LinkRefused`, `FlowOver`, and what `Admission.admit` does.
+        """Signs in with a sign-in link, and uses the link up. Returns None when a second factor is still missing; a trusted device does not
+        replace the second factor here. Raises `LinkRefused`, `FlowOver`, and the errors of `Admission.admit`.
         """
         repeated = await self._repeated(visit, token)
         if repeated is not None:
@@ -62,13 +63,13 @@ class BrowserSessions(Frozen):
         except LinkRefused as refusal:
             flow = await self.flows.find(visit.flow.id, visit.browser)
             if flow.awaits_second_factor:
-                # The same form was quicker.
+                # The same form, sent twice, has used the link up already.
                 return None
             return await self._repeated_meanwhile(visit, token, refusal)
 
     async def sign_in_with_passkey(self, visit: Visit, given: Assertion) -> SignedInBrowser:
-        """The same with a passkey, which nothing has to follow. Raises `FlowOver`, and what `PasskeyProofs.make` and `Admission.admit`
-        do.
+        """Signs in with a passkey; no second factor has to follow. Raises `FlowOver`, and the errors of `PasskeyProofs.make` and
+        `Admission.admit`.
         """
         secret = Secret(given.signature.hex())
         repeated = await self._repeated(visit, secret)
@@ -83,28 +84,32 @@ class BrowserSessions(Frozen):
         return signed_in
 
     async def sign_in_with_proof(self, visit: Visit, secret: Secret, arrival: Arrival, *, insists: bool = False) -> SignedInBrowser | None:
-        """The same for any proof. `secret` is what it was made of: sent again, it gets the same answer."""
+        """Signs in with any proof. `secret` is the value that the proof was made from: if the browser sends it again, it gets the same
+        answer.
+        """
         landing = await self._landing(visit, secret)
         sighting = self.devices.judge(arrival.approach, arrival.named.knowledge)
         try:
             admitted = await self.admission.admit(arrival, sighting, landing, insists=insists or visit.flow.wanted.second_factor)
         except (FlowOver, Overtaken) as refusal:
-            # By the same form, which was quicker, or by a change of the account.
+            # The same form, sent twice, was quicker, or the account has changed.
             return await self._repeated_meanwhile(visit, secret, refusal)
         if isinstance(admitted, Preauthentication):
             return None
         return await self._signed_in(visit, admitted)
 
     async def sign_in_once_more(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
-        """For a proof that has signed somebody in by this flow a moment ago. None: a second factor is awaited. Raises `FlowOver`."""
+        """Repeats the answer for a proof that has signed the person in by this flow a moment ago. Returns None when a second factor is
+        still missing. Raises `FlowOver`.
+        """
         repeated = await self._repeated(visit, secret)
         if repeated is None and not visit.flow.awaits_second_factor:
             raise FlowOver
         return repeated
 
     async def sign_in_with_second_factor(self, visit: Visit, answer: str | Assertion, *, trust_device: bool = False) -> SignedInBrowser:
-        """After one of the others has returned None: a code, or a passkey. Raises `FlowOver`, and what `Admission.admit_with_second_factor`
-        and `PasskeyProofs.use` do.
+        """Finishes a sign-in whose first step has returned None, by a code or a passkey. Raises `FlowOver`, and the errors of
+        `Admission.admit_with_second_factor` and `PasskeyProofs.use`.
         """
         flow, secret = visit.flow, Secret(answer if isinstance(answer, str) else answer.signature.hex())
         repeated = await self._repeated(visit, secret)
@@ -119,7 +124,7 @@ class BrowserSessions(Frozen):
                 flow.preauthentication, flow.user, used, visit.client, landing, trust_device=trust_device
             )
         except (SignInEnded, FlowOver, PasskeyChallengeOver) as ended:
-            # The same form was quicker and has used the code up, unless the sign-in ended in another way.
+            # The same form, sent twice, has used the code up already, unless the sign-in ended in another way.
             return await self._repeated_meanwhile(visit, secret, ended)
         return await self._signed_in(visit, admitted)
 
@@ -133,12 +138,12 @@ class BrowserSessions(Frozen):
     async def _signed_in(self, visit: Visit, admitted: Admitted["_Landed"]) -> SignedInBrowser:
         landed = admitted.kept
         if visit.current is not None and visit.current.user != landed.user:
-            # In a unit of work of its own: it holds another account.
+            # The other person's session ends in a unit of work of its own, because ending it holds another account.
             await self.sessions.sign_out(visit.current.session, visit.client.actor(visit.current.user))
         return SignedInBrowser(landed.token, admitted.remembered, landed.caller, landed.flow)
 
     async def _repeated(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
-        """None: nobody has signed in by this flow yet."""
+        """Returns None when nobody has signed in by this flow yet."""
         flow, browser = visit.flow, visit.browser
         if flow.signed_in_at is None:
             return None
@@ -194,7 +199,7 @@ class _InBrowser:
         await uow.flows.await_second_factor(self.flow, awaiting.user, awaiting.id)
 
     async def _renewed(self, uow: UnitOfWork, arrived: Arrived) -> SessionId | None:
-        """Somebody who is signed in already goes on in their session. None: nobody is, or it has ended."""
+        """Continues the session of a person who is signed in already. None when nobody is signed in, or when the session has ended."""
         current, user = self._visit.current, arrived.confirmed.account.id
         if current is None or current.user != user:
             return None

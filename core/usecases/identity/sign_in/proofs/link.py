@@ -1,5 +1,5 @@
-"""Sign-in links: each signs in once, and takes the place of a password. A second factor is asked for all the same. Operators make them for
-platform owners; anybody may ask for one by mail, unless an organization of theirs has turned that off.
+"""Sign-in links: each link signs in once, in place of a password. A person with a second factor still has to give it. Operators make links
+for platform owners. Anybody may ask for a link by mail, unless one of the person's organizations has turned this off.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,8 +33,8 @@ class SignInLinks(Frozen):
     clock: Clock
 
     async def issue(self, email: Email, operator: str = "") -> Secret:
-        """A link for the operator to show, in place of an earlier one. Raises `NotFound`, and `BadRequest` for an account that may not sign
-        in or is no platform owner's.
+        """Makes a link that the operator passes on, and ends an earlier link. Raises `NotFound`, and `BadRequest` for an account that may
+        not sign in or is not a platform owner's.
         """
         token = self.secrets.token()
         now = self.clock.now()
@@ -54,11 +54,11 @@ class SignInLinks(Frozen):
         return Secret(self.links.redeeming(MailedTokenPurpose.SIGN_IN, token))
 
     async def look(self, token: Token) -> MailedToken:
-        """What a link is good for, without using it. Raises `LinkRefused`."""
+        """Returns what a link is for, without using the link. Raises `LinkRefused`."""
         return await self._find(token)
 
     async def make(self, token: Token, client: Client) -> Arrival:
-        """The proof, which uses the link up when it is used itself. Raises `LinkRefused`."""
+        """Makes the proof. The link is used up only when the proof is used. Raises `LinkRefused`."""
         link = await self._find(token)
         approach = await self.devices.observe(client)
         attempt = await self.attempts.find(link.email, approach)
@@ -70,7 +70,7 @@ class SignInLinks(Frozen):
             amr=_METHODS,
             at=self.clock.now(),
             use=self._use(link, attempt.tries, client),
-            # A new password, or the end of the account, has ended the link, too.
+            # A new password or the end of the account ends the link, so a link is void if one of these came after it.
             since=link.created_at,
             refusal=lambda: refusal_of(None),
         )
@@ -83,7 +83,7 @@ class SignInLinks(Frozen):
             if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self.clock.now()) is None:
                 raise refusal_of(await uow.mailed_tokens.find(link.digest, SIGNS_IN))
             if tries.wait == 0:
-                # A link is no guess: the password's tries stay as they are.
+                # A link is no guess, so it must not count as a try of the password.
                 await uow.sign_ins.give_back(tries)
             await uow.record(Event("security.sign_in_link.used", client.actor(link.user), Target("user", str(link.user))))
 
@@ -97,5 +97,5 @@ class SignInLinks(Frozen):
         return found
 
 
-# RFC 8176 has no word for it.
+# RFC 8176 has no name for sign-in links.
 _METHODS: Final = ("link",)

@@ -1,6 +1,6 @@
-"""Proofs by passkeys. One counts as two factors, because no authenticator uses the key before it has verified its owner.
+"""Proofs by passkeys. A passkey counts as two factors, because an authenticator uses the key only after it has verified its owner.
 
-A challenge is used up by the first answer to it, right or wrong. Nothing about a passkey can be guessed, so no account is limited.
+A challenge is used up by the first answer to it, right or wrong. Nobody can guess a passkey's answer, so tries are not limited per account.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ log = structlog.get_logger()
 
 
 class UsedPasskey(Frozen):
-    """A passkey whose answer was right. What keeps its counter is still to do."""
+    """A passkey whose answer was right. The new counter still has to be stored, by `PasskeyProofs.keep`."""
 
     passkey: Passkey
     named: NamedAccount
@@ -69,8 +69,8 @@ class PasskeyProofs(Frozen):
     secrets: Secrets
 
     async def options(self, ceremony: Ceremony, bound_to: bytes, user: UserId | None = None) -> RequestOptions:
-        """A new challenge for whoever `bound_to` stands for: a browser, a session, or nobody. `user` is the person, where that is known
-        already. Raises `PasskeysUnavailable`.
+        """Makes a new challenge. `bound_to` names the browser or session that may answer it, or nobody in particular. `user` is the person,
+        if known already. Raises `PasskeysUnavailable`.
         """
         relying_party = self.passkeys.require_relying_party()
         allowed: Sequence[Passkey] = () if user is None else await self.lookup.list(user)
@@ -81,10 +81,10 @@ class PasskeyProofs(Frozen):
         return RequestOptions(relying_party, challenge, allowed)
 
     async def make(self, given: Assertion, bound_to: bytes, client: Client, service: ServiceName | None = None) -> Arrival:
-        """The proof for a sign-in. Raises what `use` does, and `NotFound` or `OrganizationNotActive` for the service."""
+        """Makes the proof for a sign-in. Raises the errors of `use`, and `NotFound` or `OrganizationNotActive` for the service."""
         context = context_in(service, None if service is None else await self.destinations.find(service))
         used = await self.use(given, Ceremony.SIGN_IN, bound_to, client)
-        # Only an authenticator that keeps whose passkey it is can be asked without a name.
+        # Without an address, only an authenticator that stores the user handle can answer.
         if given.user_handle is None:
             raise await self._refused("there is no user handle", used.approach, used.named)
         now = self.clock.now()
@@ -105,8 +105,8 @@ class PasskeyProofs(Frozen):
         return Arrival(used.named, proof, used.approach, context, await self.realms.of(used.named.account))
 
     async def use(self, given: Assertion, ceremony: Ceremony, bound_to: bytes, client: Client, user: UserId | None = None) -> UsedPasskey:
-        """Uses the challenge up and checks the answer to it, which must be by a passkey of `user` where that is known already. Raises
-        `PasskeysUnavailable`, `PasskeyChallengeOver`, `PasskeyRefused`, and what else forbids the account to sign in. A failure is logged.
+        """Uses the challenge up and checks the answer. If `user` is given, the passkey must be this person's. Raises `PasskeysUnavailable`,
+        `PasskeyChallengeOver`, `PasskeyRefused`, and the refusals of accounts that may not sign in. A failure is logged.
         """
         read = await self.authenticators.read_assertion(given, self.passkeys.require_relying_party())
         approach = await self.devices.observe(client)
@@ -131,8 +131,8 @@ class PasskeyProofs(Frozen):
         return used
 
     async def keep(self, uow: UnitOfWork, used: UsedPasskey) -> None:
-        """The last step, in the unit of work that uses the proof, when the account is held. Raises `PasskeyRefused` for a passkey that is
-        gone by now, or whose counter another use has overtaken.
+        """Stores the passkey's new counter. This is the last step in the unit of work that uses the proof, and the account is held. Raises
+        `PasskeyRefused` for a passkey that was removed meanwhile, or whose counter another use has overtaken.
         """
         passkey, read = used.passkey, used.read
         kept = await uow.passkeys.use(passkey.id, passkey.user, read.sign_count, backed_up=read.backed_up, at=self.clock.now())
@@ -156,8 +156,8 @@ class PasskeyProofs(Frozen):
         return PasskeyRefused(detail)
 
     async def _copied(self, used: UsedPasskey) -> Unauthorized:
-        """An authenticator that counts has said a number that is not higher than before. Somebody may have copied the key out of it: the
-        person is told.
+        """Refuses a passkey whose counter is not higher than before, and mails the person: somebody may have copied the key out of the
+        authenticator.
         """
         passkey, client = used.passkey, used.approach.client
         actor = client.actor(None)

@@ -1,7 +1,7 @@
 """Proofs by passwords.
 
-Every refused attempt costs the same work: one look-up, one hash, one write. Nobody learns the reason before they have shown the right
-password.
+Every refused attempt costs the same work: one look-up, one hash, one write. A caller learns the reason of a refusal only after giving the
+right password.
 """
 
 from collections.abc import Collection
@@ -43,7 +43,7 @@ class Checked(Frozen):
 
     named: NamedAccount
     encoded: str
-    """The hash that it was checked against; it may have been replaced meanwhile."""
+    """The hash that the password was checked against; the account may have a newer hash by now."""
     tries: Tries
     approach: Approach
     context: Context
@@ -73,16 +73,16 @@ class PasswordProofs(Frozen):
         *,
         priority: Priority = Priority.STRANGER,
     ) -> Arrival:
-        """`priority` is the least that the caller has, for when many passwords wait. Raises `BadRequest` for what cannot be a password,
-        `NotFound` for a service that does not exist, `OrganizationNotActive`, `RateLimited` after too many attempts, `ProviderRequired`
-        where people of the domain sign in at a provider, `Unauthorized` otherwise, and `Overloaded` when too many passwords wait to be
-        checked. A failure is logged.
+        """Makes the proof. `priority` is the caller's lowest priority in the queue of passwords to check. Raises `BadRequest` for a value
+        that cannot be a password, `NotFound` for a service that does not exist, `OrganizationNotActive`, `RateLimited` after too many
+        attempts, `ProviderRequired` when people of the domain sign in at a provider, `Unauthorized` for any other refusal, and `Overloaded`
+        when too many passwords wait to be checked. A failure is logged.
         """
         checked = await self._check(email, password, client, service, priority)
         encoded = await self._renewed(checked, password)
 
         async def give_back(uow: UnitOfWork, _: Confirmed) -> None:
-            # A successful attempt does not count.
+            # A successful attempt does not count against the limit.
             await uow.sign_ins.give_back(checked.tries)
 
         proof = Proof(
@@ -91,8 +91,9 @@ class PasswordProofs(Frozen):
         return Arrival(checked.named, proof, checked.approach, checked.context, checked.realm)
 
     async def of_registration(self, email: Email, password: Password, client: Client) -> Checked:
-        """The right password of an account whose address is still to be proved, for whoever shows the link that was mailed there. It counts
-        as an attempt to sign in, which the caller gives back. Raises what `make` does, but not `EmailNotVerified`.
+        """Checks the password of an account whose address is not proved yet, for a person who has opened the verification link. The check
+        counts as an attempt to sign in; the caller gives the attempt back after success. Raises the errors of `make`, but not
+        `EmailNotVerified`.
         """
         return await self._check(email, password, client, None, Priority.PROVEN, tolerated=_LEFT_TO_THE_LINK)
 
@@ -110,7 +111,7 @@ class PasswordProofs(Frozen):
         approach = await self.devices.observe(client)
         attempt = await self.attempts.find(email, approach, service)
         named, tries = attempt.named, attempt.tries
-        # Before anything else, so that it is the same for every address.
+        # This comes before everything else, so that the answer is the same for every address.
         try:
             context = context_in(service, attempt.destination)
         except (NotFound, OrganizationNotActive):
@@ -129,7 +130,8 @@ class PasswordProofs(Frozen):
         failure = failure_of(named, matches=matches)
         if failure in tolerated:
             failure = None
-        # After the check, although no password will do: it must not be told from the time, or from the answer, for which account it would.
+        # This comes after the check, although no password is accepted here: neither the time nor the answer may show which account has this
+        # password.
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
         if await self.realms.is_closed(attempt.realm) and not is_exempt:
             await self.login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, context)
@@ -143,9 +145,7 @@ class PasswordProofs(Frozen):
         return Checked(named, encoded, tries, approach, context, attempt.realm, priority)
 
     async def _renewed(self, checked: Checked, password: Password) -> str:
-        """The hash that the account has from now on: the password under the current parameters, when its hash has other ones. Skipped when
-        too many passwords wait.
-        """
+        """Returns the hash that the account has from now on. A hash with outdated parameters is replaced, unless too many passwords wait."""
         encoded, user = checked.encoded, checked.named.account.id
         if not self.passwords.is_outdated(encoded):
             return encoded
@@ -160,16 +160,16 @@ class PasswordProofs(Frozen):
         return renewed
 
     async def _give_back(self, tries: Tries) -> None:
-        """Nothing was tried, so the client that is told to come back keeps its attempt."""
+        """Gives an attempt back when no password was checked: the client is told to try later, and keeps its attempt."""
         if tries.wait > 0:
-            # No token was taken, and asking for a service that does not exist must not return one.
+            # No attempt was taken from the limit, so a request for a service that does not exist must not give one back.
             return
         async with self.unit_of_work() as uow:
             await uow.sign_ins.give_back(tries)
             await uow.commit()
 
 
-# Whoever proves the address decides about the first, and the statement that verifies it about the second.
+# The proof of the address settles the first, and the statement that verifies the address refuses the second.
 _LEFT_TO_THE_LINK: Final = frozenset({LoginFailure.EMAIL_NOT_VERIFIED, LoginFailure.DEACTIVATED})
 
 

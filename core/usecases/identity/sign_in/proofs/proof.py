@@ -1,4 +1,4 @@
-"""Proofs: each way to sign in makes one, and `Admission` does everything that follows."""
+"""Proofs: each way to sign in makes a proof, and `Admission` does everything that follows."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -20,7 +20,7 @@ CHANGED: Final = "the account changed while the proof was checked"
 
 
 class Overtaken(Unauthorized):
-    """A change of the account was quicker than the sign-in."""
+    """The account changed before the sign-in was finished."""
 
     def __init__(self) -> None:
         super().__init__(WRONG_PASSWORD, words="wrong_password", detail=CHANGED)
@@ -36,44 +36,46 @@ class EmailNotVerified(Unauthorized):
 
 
 class Proof(Frozen, kw_only=True):
-    """What shows that a person is who they say they are."""
+    """Shows that a person is who they say they are."""
 
     method: ProofMethod
     provider: str
     """The name of this way to sign in in the login events."""
     amr: tuple[str, ...]
-    """In the words of RFC 8176 section 2."""
+    """The methods, as RFC 8176 section 2 names them."""
     at: datetime
     use: Callable[[UnitOfWork, Confirmed], Awaitable[None]]
-    """Uses up what works once, after the last look and in its unit of work. Raises the refusal of this way to sign in."""
+    """Uses up single-use values, after the last look and in its unit of work. Raises the refusal of this way to sign in."""
     encoded: str | None = None
     """The hash that a password was checked against."""
     since: datetime | None = None
-    """A password that somebody has set after this ends the proof."""
+    """The time from which the proof counts: a password that is set later ends the proof."""
     refusal: Callable[[], Refusal] = Overtaken
-    """What a person is told when the proof does not hold any more."""
+    """The refusal for a proof that no longer holds."""
     shows_two_factors: bool = False
-    """Nobody is asked for another one."""
+    """Whether no second factor is asked for."""
     word: Word = OUR_OWN
-    """For the organization that decides on the domain of the account's address."""
+    """What the organization that owns the domain of the account's address judges the proof by."""
     identity: IdentityId | None = None
-    """By which the provider knows them."""
+    """The connected identity that the provider vouched for."""
 
 
 class Arrival(Frozen):
-    """A person who has proved who they are: which account, by what proof, from where, and where the sign-in leads."""
+    """A person who has given a proof: the account, the proof, the client, and the place that the sign-in leads to."""
 
     named: NamedAccount
     proof: Proof
     approach: Approach
     context: Context
     realm: Realm | None = None
-    """Of the domain of the account's address, if an organization has proved it."""
+    """The realm of the address's domain, if an organization has proved the domain."""
 
     async def last_look(
         self, uow: UnitOfWork, *, service: ServiceId | None = None, device: DeviceId | None = None, flow: FlowId | None = None
     ) -> Confirmed:
-        """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
+        """Checks, in one statement, that everything the sign-in rests on still holds. Raises the proof's refusal, and `FlowOver` when
+        somebody has signed in by the flow.
+        """
         account, proof = self.named.account, self.proof
         confirmed = await uow.sign_ins.confirm(
             LastLook(

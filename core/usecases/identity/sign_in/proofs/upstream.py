@@ -1,4 +1,4 @@
-"""Proofs by providers: the word of one becomes a proof, for the account that the word is about."""
+"""Proofs by providers: a provider's word becomes a proof for the account that the word is about."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -73,12 +73,12 @@ class UpstreamProofs(Frozen):
     ids: Ids
 
     async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
-        """The proof. On the way, the identity is connected or the account created, where the provider's word is enough for that. Raises
-        `UpstreamRefused`, `ProviderOff`, and `ProviderRequired` where people with this address sign in at another provider.
+        """Makes the proof. If the provider's word is enough, also connects the identity or creates the account. Raises `UpstreamRefused`,
+        `ProviderOff`, and `ProviderRequired` when people with this address sign in at another provider.
         """
         upstream, asserted, way = vouched.upstream, vouched.asserted, taken.way
         approach = await self.devices.observe(client)
-        # Whether mail would take it matters only where it decides: whoever is connected is known by their identity.
+        # An address that mail would not accept matters only if the address decides: a connected person is known by their identity.
         email = Email(asserted.email) if asserted.email else None
         for _ in range(LOOKS):
             met = await self.lookup.meet(upstream.key, asserted, email, approach, organization=upstream.organization)
@@ -100,8 +100,8 @@ class UpstreamProofs(Frozen):
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
     async def needs_consent(self, taken: TakenState, vouched: Vouched, arrival: Arrival) -> bool:
-        """Whether the person goes there once more before they are signed in: to a provider that gives what renews its tokens only to those
-        whom it asks for consent, and has not asked.
+        """Returns whether the person has to return to the provider for consent before the sign-in: the provider gives refresh tokens only
+        after consent, and has not asked for consent this time.
         """
         identity = arrival.proof.identity
         if identity is None or taken.asked_consent or not vouched.upstream.needs_consent_to_renew:
@@ -109,7 +109,7 @@ class UpstreamProofs(Frozen):
         return not await self.grants.lasts(identity, vouched.upstream, taken.way, vouched.tokens)
 
     async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach) -> _Known | None:
-        """None: somebody else was quicker, so look again."""
+        """Returns None when a simultaneous sign-in was quicker and the caller has to look again."""
         upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
         met.require_provider()
         email = None if met.connected is not None else self._email(asserted)
@@ -117,7 +117,8 @@ class UpstreamProofs(Frozen):
         decided = linking(told, met, upstream.key, of_organization=upstream.organization is not None)
         named = met.connected or met.named
         if met.realm is not None and decided in _WRITES:
-            # Before anything is written. Whoever has connected the identity already is asked where all sign-ins are.
+            # The check comes before anything is written. For an identity that is connected already, the admission checks, as for all
+            # sign-ins.
             owner = named is not None and named.account.is_platform_owner
             await self.realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=owner)
         match decided:
@@ -134,12 +135,12 @@ class UpstreamProofs(Frozen):
         self.metrics.upstream_sign_in(upstream.label, "refused")
         reason = _REASONS.get(decided, UNVERIFIED)
         failure = LoginFailure.DEACTIVATED if decided is Linking.DEACTIVATED else LoginFailure.NOT_VOUCHED
-        # Whoever has no account of ours must not be able to write into somebody's log.
+        # Only a connected account gets an entry: a person without an account must not be able to write into another person's log.
         await self.login_events.log_failure(failure, upstream.label, met.connected, approach)
         raise UpstreamRefused(reason)
 
     async def _realm(self, known: _Known, met: Encounter, email: Email | None) -> Realm | None:
-        """Of the domain of the account's own address, which may be another than the provider tells."""
+        """Returns the realm of the account's own address, which may differ from the address that the provider tells."""
         account, found = known.named.account, met.connected or met.named
         is_told = email is not None and mail_domain(email) == mail_domain(account.email)
         if is_told and found is not None and found.account == account:
@@ -166,8 +167,8 @@ class UpstreamProofs(Frozen):
     async def _connected(
         self, vouched: Vouched, named: NamedAccount, way: WayThrough, client: Client, *, replaces: bool = False
     ) -> _Known | None:
-        """To an account whose owner has proved the address, as the provider says of this person. `replaces`: in place of an identity there
-        that does not do any more.
+        """Connects the identity to an account whose owner has proved the address; the provider has verified the same address. `replaces`:
+        the new identity takes the place of an identity that is no longer accepted.
         """
         user, identity = named.account.id, self.linked.of(named.account.id, vouched)
         async with self.unit_of_work() as uow:
@@ -192,7 +193,9 @@ class UpstreamProofs(Frozen):
         return _Known(identity.id, named)
 
     async def _reclaimed(self, vouched: Vouched, named: NamedAccount, email: Email, way: WayThrough, client: Client) -> _Known | None:
-        """From whoever registered the address and never proved it. What they put there, and everything that rests on it, ends."""
+        """Gives the account to the provider's person, when the registrant of the address has never proved it. Everything that the
+        registrant left there ends.
+        """
         user, identity = named.account.id, self.linked.of(named.account.id, vouched)
         actor = client.actor(user)
         async with self.unit_of_work() as uow:
@@ -219,21 +222,23 @@ class UpstreamProofs(Frozen):
         return use
 
     def _word(self, vouched: Vouched, way: WayThrough, met: Encounter) -> Word:
-        """An address that mail would not take may be of another domain than the one that it is looked up by."""
+        """Builds the word that the realm judges. An address that mail would not accept may have another domain than the domain of the
+        look-up.
+        """
         asserted, vouches_in = vouched.asserted, None
         if met.realm is not None and asserted.email_is_verified and self._email(asserted) is not None:
             vouches_in = met.realm.organization
         return Word(provider=vouched.upstream.key, vouches_in=vouches_in, client_of=way.realm or way.organization)
 
     def _email(self, asserted: Asserted) -> Email | None:
-        """None: the provider told no address, or none that mail could take."""
+        """Returns None when the provider told no address, or an address that mail could not use."""
         try:
             return self.email_syntax.parse(asserted.email) if asserted.email else None
         except BadRequest:
             return None
 
 
-# What is written before there is a session.
+# The outcomes that write something before a session exists.
 _WRITES: Final = frozenset({Linking.CREATE, Linking.CONNECT, Linking.REPLACE, Linking.RECLAIM})
 _REASONS: Final = {
     Linking.UNVERIFIED: UNVERIFIED,
