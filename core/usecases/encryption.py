@@ -1,5 +1,5 @@
-"""Encryption: after a rotation of the key ring, everything that was sealed under an older key is sealed again, so that the older key can
-go.
+"""Encryption: after a rotation of the key ring, everything that was sealed under an older key is sealed again, so that the operator can
+remove the older key.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class RingIsBehind(Exception):
 
 
 class Reencrypted(Frozen):
-    """What became of one column. `unreadable` values stay as they are, because no key of the ring opens them."""
+    """The result for one column. `unreadable` values stay as they are, because no key of the ring opens them."""
 
     column: str
     replaced: int
@@ -33,7 +33,7 @@ class Reencrypted(Frozen):
 
 
 def reencryption_job(keyring: KeyRing) -> NewJob:
-    """Queued after a rotation of the ring."""
+    """Makes the job that is queued after a rotation of the ring."""
     return NewJob(REENCRYPTION_JOB, {"key": keyring.current_key_id()})
 
 
@@ -42,15 +42,15 @@ class Reencryption(Frozen):
     sealed_columns: SealedColumns
 
     async def run(self, key: str) -> Sequence[Reencrypted]:
-        """Seal everything under `key`, the ring's first. May be repeated, and by several processes at once: a value that changes meanwhile
-        is left alone. Raises `RingIsBehind` when the ring of this process has another first key.
+        """Seals everything under `key`, the ring's first key. May be repeated, and several processes may run it at once: a value that
+        changes meanwhile is left alone. Raises `RingIsBehind` when the ring of this process has another first key.
         """
         if self.keyring.current_key_id() != key:
             raise RingIsBehind(f"the first key of this process's ring is {self.keyring.current_key_id()!r}, not {key!r}")
         return [await self._column(column) for column in self.sealed_columns.columns]
 
     async def is_finished(self) -> bool:
-        """Whether nothing is sealed under an older key any more, so that older keys can leave the ring."""
+        """Returns whether nothing is sealed under an older key any more, so that older keys can leave the ring."""
         for column in self.sealed_columns.columns:
             if await self.sealed_columns.outdated(column, 1):
                 return False
@@ -59,7 +59,8 @@ class Reencryption(Frozen):
     async def _column(self, column: str) -> Reencrypted:
         replaced = 0
         unreadable: list[str] = []
-        # Values that could not be replaced come back with every batch. Asking for that many more keeps the loop from standing still.
+        # Values that could not be replaced come back with every batch. Each query asks for that many more values, or the loop would make no
+        # progress.
         left: set[SealedValue] = set()
         while batch := [value for value in await self.sealed_columns.outdated(column, BATCH + len(left)) if value not in left]:
             for value in batch:

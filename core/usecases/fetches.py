@@ -1,4 +1,4 @@
-"""What somebody who has named an address learns when nothing could be fetched from there."""
+"""Explains a failed fetch to the person who gave the address."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,6 +17,8 @@ _WHY: Final[Mapping[Failure, str]] = {
 
 
 def not_fetched(failed: OutboundFailed, field: str, what: str, patience: timedelta) -> BadRequest:
-    """`field` has the address, and `what` was to arrive within `patience`."""
+    """Returns the refusal of a request whose `field` has the address. `what` is the expected content, which had to arrive within
+    `patience`.
+    """
     late = f"{what} did not arrive within {patience.total_seconds():g} seconds"
     return BadRequest(f"{field}: {_WHY.get(failed.failure, late)}", detail=failed.failure.value)

@@ -1,4 +1,4 @@
-"""Keeping an eye on the keys: how old those in force are, and whether the ring still opens them."""
+"""Watches the keys: the age of the keys in force, and whether the ring still opens them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -17,7 +17,7 @@ class KeyCare(Frozen):
     clock: Clock
 
     async def ages(self) -> Mapping[str, timedelta]:
-        """How long the keys in force have been so, by purpose. An encryption key tells its day in its id, if we named it."""
+        """Returns for each purpose how long the key has been in force. An encryption key has its day in its id, if Postern named the key."""
         now = self.clock.now()
         keys = await self.signing_keys.list()
         found = {purpose.value: in_state(keys, purpose, KeyState.CURRENT) for purpose in KeyPurpose}
@@ -28,7 +28,9 @@ class KeyCare(Frozen):
         return ages
 
     async def unreadable(self) -> Sequence[KeyId]:
-        """The signing keys, in force or to come, that no encryption key of ours opens. Outgoing ones verify by their public half."""
+        """Returns the current and next signing keys that no encryption key of the ring opens. Outgoing signing keys need only their public
+        half.
+        """
         keys = await self.signing_keys.list()
         return [key.id for key in keys if key.state is not KeyState.OUTGOING and not self._opens(key)]
 

@@ -14,23 +14,24 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
-# Small enough that nobody has to wait for its locks, or for its changes to be written to the log.
+# A batch is small, so that other transactions wait neither for its locks nor for its part of the write-ahead log.
 BATCH: Final = 500
-# By then, a job that exists has been taken up.
+# After this time, a removal without progress has no job.
 PATIENCE: Final = timedelta(minutes=15)
 _MOST_STRANDED: Final = 100
 
 
 class Purge(Frozen):
-    """For one kind of thing. `job` makes the job that removes one."""
+    """Removes one kind of thing. `job` makes the job that removes one thing."""
 
     unit_of_work: UnitOfWorkFactory
     remains: DeletedRows
     job: Callable[[UUID], NewJob]
 
     async def run(self, owner: UUID, breathe: Callable[[], Awaitable[None]]) -> bool:
-        """`breathe` is awaited after each batch and sets the pace. May be repeated, interrupted anywhere, and done by several at once.
-        False when there was nothing to finish: the thing is gone already, or it was never deleted and stays untouched.
+        """Removes everything of `owner`. `breathe` is awaited after each batch and sets the pace. May be repeated, interrupted anywhere,
+        and run by several processes at once. Returns False when there was nothing to do: the owner is gone already, or was never deleted
+        and stays untouched.
         """
         total = 0
         for part in self.remains.parts:
@@ -45,7 +46,7 @@ class Purge(Frozen):
         return finished
 
     async def take_up_stranded(self) -> Sequence[UUID]:
-        """Queue the removals that have no job: an operator deleted the job, or restored a table from a backup."""
+        """Queues the removals that have no job, because an operator deleted the job or restored a table from a backup."""
         stranded = await self.remains.stranded(PATIENCE, _MOST_STRANDED)
         if stranded:
             jobs = [self.job(owner) for owner in stranded]

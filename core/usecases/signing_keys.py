@@ -19,12 +19,15 @@ class SigningKeys(Frozen):
     known: KnownSigningKeys
 
     async def ensure(self) -> None:
-        """A current and a next key for each purpose. May be repeated; of several first starts at once, one makes the keys."""
+        """Makes a current and a next key for each purpose, if they are missing. May be repeated; of several first starts at once, one makes
+        the keys.
+        """
         needed = missing(await self.list())
         if not needed:
             return
         now = self.clock.now()
-        # Made before the transaction, so that nobody waits behind a lock for an RSA key. Another process may have been quicker.
+        # The keys are made before the transaction, so that nobody waits behind a lock for an RSA key. Another process may have stored its
+        # keys first.
         made = {place: await self.key_maker.make(place[0], now) for place in needed}
         async with self.unit_of_work() as uow:
             await uow.signing_keys.hold()
@@ -37,8 +40,8 @@ class SigningKeys(Frozen):
         self.known.expire()
 
     async def rotate(self, actor: Actor = SYSTEM) -> Sequence[Rotation]:
-        """The next keys sign from now on, the current ones verify for `OVERLAP` longer, and new next ones are published. All purposes at
-        once.
+        """Rotates the keys of all purposes at once. The next keys sign from now on, the current keys verify for `OVERLAP` longer, and new
+        next keys are published.
         """
         now = self.clock.now()
         made = [await self.key_maker.make(purpose, now) for purpose in KeyPurpose]
@@ -51,7 +54,7 @@ class SigningKeys(Frozen):
                 following = in_state(keys, added.purpose, KeyState.NEXT)
                 if current is None or following is None:
                     raise Conflict("There are no signing keys to rotate yet: they are made at the first start")
-                # In this order, because the database allows one current and one next key per purpose at any moment.
+                # The three statements have this order, because the database allows one current and one next key per purpose at any moment.
                 await uow.signing_keys.retire(current.id, now + OVERLAP)
                 await uow.signing_keys.activate(following.id, now)
                 await uow.signing_keys.add(added)
@@ -66,13 +69,11 @@ class SigningKeys(Frozen):
         return rotations
 
     async def published(self) -> Mapping[str, Json]:
-        """The JSON Web Key Set. It comes from what the process already knows, so that a crowd of relying parties costs the database
-        nothing.
-        """
+        """The JSON Web Key Set. The process answers from its own copy, so that many relying parties cost the database nothing."""
         return key_set(await self.known.all(), self.clock.now())
 
     async def list(self) -> Sequence[SigningKey]:
-        """As stored at this moment, for the command line."""
+        """Reads the stored keys, for the command line."""
         return await stored(self.unit_of_work)()
 
 

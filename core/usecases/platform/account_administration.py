@@ -1,4 +1,4 @@
-"""What an operator does to an account from the command line. Everything is put on record, with the operator's name."""
+"""Changes accounts for an operator at the command line. Every change is recorded with the operator's name."""
 
 from datetime import datetime
 from typing import Final
@@ -26,7 +26,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class AdministeredAccount(Frozen):
-    """Which account it was, whether anything changed, and how many sessions ended."""
+    """The account, whether anything changed, and how many sessions ended."""
 
     account: Account
     changed: bool
@@ -34,8 +34,8 @@ class AdministeredAccount(Frozen):
 
 
 class AccessReset(Frozen):
-    """What ended, and how the owner comes in again: by `link`, once, within the hour. None: where they sign in, no link would help, or the
-    account is deactivated.
+    """What ended, and the `link` by which the owner signs in again, once, within the hour. None when no link would help because the owner
+    signs in at a provider, or when the account is deactivated.
     """
 
     account: Account
@@ -44,7 +44,7 @@ class AccessReset(Frozen):
     second_factor_ended: bool
     """It was passkeys."""
     second_factor_since: datetime | None
-    """Of the authenticator app, which stays."""
+    """Whether the account has an authenticator app, which stays."""
     link: Secret | None
 
 
@@ -70,10 +70,13 @@ class AccountAdministration(Frozen):
         return found
 
     async def deactivate(self, email: Email, operator: str) -> AdministeredAccount:
-        """Nobody can sign in to it any more, and all its sessions, links and trusted devices end. What it owns stays. May be repeated."""
+        """Deactivates the account: nobody can sign in to it, and all its sessions, links and trusted devices end. Its organizations stay.
+        May be repeated.
+        """
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            # Taken before the account. Of two owners who are deactivated at once, the second must see that the first is gone.
+            # The lock on platform owners comes before the account. If two platform owners are deactivated at once, the second call must see
+            # that the first owner is gone.
             await uow.platform_owners.hold()
             account = await _find(uow, email)
             await uow.accounts.hold(account.id)
@@ -88,28 +91,30 @@ class AccountAdministration(Frozen):
         return AdministeredAccount(account, changed, sessions)
 
     async def activate(self, email: Email, operator: str) -> AdministeredAccount:
-        """It can sign in again, from the beginning. May be repeated. Raises `Conflict` for what is left of a person who was forgotten."""
+        """Activates the account. Its sessions stay ended, so its owner signs in anew. May be repeated. Raises `Conflict` when the account's
+        person was forgotten.
+        """
         async with self.unit_of_work() as uow:
             account = await _find(uow, email)
             now = self.clock.now()
             changed = await uow.accounts.activate(account.id, now)
             if not changed and account.deactivated_at is not None:
-                # Somebody else may have activated it meanwhile.
+                # Another operator may have activated the account meanwhile.
                 account = await _find(uow, email)
                 if account.deactivated_at is not None:
-                    raise Conflict("Nobody is behind this account any more: the person was forgotten")
+                    raise Conflict("This account cannot be activated: its person was forgotten")
             if changed:
                 await _record(uow, "user.activated", account, operator, {})
             await uow.commit()
         return AdministeredAccount(account, changed)
 
     async def reset_password(self, email: Email, operator: str, *, by_mail: bool) -> AccessReset:
-        """Nobody is in any more, and nobody comes in but by the link: the password ends, with all sessions, links, passkeys, connected
-        accounts and trust in devices. The link that people request themselves ends less: theirs is a password that was forgotten, and here
-        somebody may have broken in, whose passkey looks like any other.
+        """Ends every way into the account and returns a link for its owner. The password ends, with all sessions, links, passkeys,
+        connected identities and trust in devices. The reset that people request themselves ends less, because they have only forgotten a
+        password. Here a stranger may have broken in, and the stranger's passkey looks like any other.
 
-        An authenticator app stays, since it lets nobody in by itself. A deactivated account loses the same and gets no link. The owner is
-        told by mail.
+        An authenticator app stays, because an app alone lets nobody in. A deactivated account loses the same, but gets no link. The owner
+        gets a mail.
         """
         requires_provider = await self.realms.requires_provider(email)
         now = self.clock.now()
@@ -122,7 +127,7 @@ class AccountAdministration(Frozen):
             by_passkeys = app_since is None and await uow.mfa.is_enabled(user)
             await uow.account_passwords.forget(user, now)
             if by_passkeys:
-                # Before the sessions, as whoever turns one on takes them.
+                # The second factor ends before the sessions: code that enables one takes the locks in the same order.
                 await self.mfa.force_end(
                     uow, user, account.email, SYSTEM, reason="command line", operator=operator, language=account.language
                 )
@@ -159,7 +164,7 @@ class AccountAdministration(Frozen):
         return mail.as_job()
 
     async def revoke_sessions(self, email: Email, operator: str) -> AdministeredAccount:
-        """Signed out everywhere from the next request on. Trusted devices stay trusted. May be repeated."""
+        """Signs the owner out everywhere, from the next request on. Trusted devices stay trusted. May be repeated."""
         async with self.unit_of_work() as uow:
             account = await _find(uow, email)
             await uow.accounts.hold(account.id)
@@ -171,7 +176,7 @@ class AccountAdministration(Frozen):
         return AdministeredAccount(account, changed=sessions > 0, sessions=sessions)
 
     async def disable_mfa(self, email: Email, operator: str) -> AdministeredAccount:
-        """For people who have lost the second factor. They are told by mail. May be repeated."""
+        """Disables the second factor of a person who has lost it. The person gets a mail. May be repeated."""
         async with self.unit_of_work() as uow:
             account = await _find(uow, email)
         changed = await self.mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator, language=account.language)
@@ -193,5 +198,5 @@ async def _record(uow: UnitOfWork, name: str, account: Account, operator: str, d
 
 
 def _event(name: str, account: Account, operator: str, details: dict[str, Json]) -> Event:
-    # The name belongs to a person: it must be possible to forget it.
+    # The operator's name is personal data, so it must be possible to forget the name.
     return Event(name, SYSTEM, Target("user", str(account.id)), details=details, personal={"operator": operator})

@@ -1,4 +1,4 @@
-"""How often people sign in, for the members of an organization and for platform owners."""
+"""Counts sign-ins, for the members of an organization and for platform owners."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -22,7 +22,7 @@ from ports.turns import Turns
 
 
 class Analytics(Frozen):
-    """The counts of one organization are read one after the other, so that many questions at once hold up nobody else."""
+    """Reads the counts of one organization one after the other, so that many requests of one organization do not delay other organizations."""
 
     lookup: AnalyticsLookup
     turns: Turns
@@ -47,7 +47,9 @@ class Analytics(Frozen):
             return await self.lookup.by_provider(organization, wanted)
 
     async def recent(self, organization: OrganizationId, limit: int) -> AsyncGenerator[Sequence[RecentLogin], None]:
-        """Page by page, of which the first is read here and the others when they are wanted. Raises `BadRequest`."""
+        """Returns recent sign-ins page by page. Reads the first page here, and the others when the reader asks for them. Raises
+        `BadRequest`.
+        """
         if limit < 1:
             raise BadRequest("limit: must be at least 1")
         first = await self.lookup.recent(organization, None, min(PAGE, limit))

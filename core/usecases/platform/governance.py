@@ -1,4 +1,4 @@
-"""Governing organizations: who is admitted, who is suspended, which tier they have, and which of them exist."""
+"""Governs organizations: lists, approves, rejects and suspends them, and gives them tiers."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -22,8 +22,8 @@ _UNKNOWN: Final = "There is no such organization"
 
 
 class Governance(Frozen):
-    """The caller has checked that a platform owner or the operator asks. Each decision holds the organization, so of two that exclude each
-    other the second is refused.
+    """The caller has checked that the request comes from a platform owner or the operator. Each decision holds the organization, so of two
+    decisions that exclude each other the second is refused.
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -53,8 +53,8 @@ class Governance(Frozen):
         return found
 
     async def approve(self, organization: OrganizationId, tier: TierId | None, by: Authority) -> Organization:
-        """With this tier, or the free one; where a platform owner owns it, with that which it has. Raises `NotFound`, also for the tier,
-        and `BadRequest` when it does not wait for approval.
+        """Approves the organization with this tier. Without a tier, it gets the free tier; a platform owner's organization keeps its tier.
+        Raises `NotFound`, also for the tier, and `BadRequest` when the organization does not wait for approval.
         """
         given = await self._found(FREE if tier is None else tier)
         now = self.clock.now()
@@ -71,14 +71,14 @@ class Governance(Frozen):
         return await self._decide(organization, by, lambda held: governance.reject(held.organization, reason, now))
 
     async def suspend(self, organization: OrganizationId, reason: str | None, by: Authority) -> Organization:
-        """Its members and the users of its services are refused from their next request on. Raises `NotFound`, and `BadRequest` when it is
-        not active.
+        """Suspends the organization: its members and the users of its services are refused from their next request on. Raises `NotFound`,
+        and `BadRequest` when the organization is not active.
         """
         now = self.clock.now()
         return await self._decide(organization, by, lambda held: governance.suspend(held.organization, reason, now))
 
     async def activate(self, organization: OrganizationId, by: Authority) -> Organization:
-        """Ends a suspension. Raises `NotFound`, and `BadRequest` when it is not suspended."""
+        """Ends a suspension. Raises `NotFound`, and `BadRequest` when the organization is not suspended."""
         now = self.clock.now()
         return await self._decide(organization, by, lambda held: governance.activate(held.organization, now))
 
@@ -91,14 +91,16 @@ class Governance(Frozen):
         max_services: Override = UNCHANGED,
         max_users: Override = UNCHANGED,
     ) -> Organization:
-        """Numbers that are given replace the tier's. May be repeated. Raises `NotFound`, also for the tier."""
+        """Gives the organization another tier. Numbers in the request replace the tier's. May be repeated. Raises `NotFound`, also for the
+        tier.
+        """
         terms = Terms(await self._found(tier), max_services, max_users)
         now = self.clock.now()
         return await self._decide(organization, by, lambda held: governance.change_tier(held.organization, held.tier, terms, now))
 
     async def delete(self, organization: OrganizationId, by: Authority) -> Organization:
-        """The organization disappears from every answer at once; its data is removed in the background. Returns what it was. Raises
-        `NotFound`.
+        """The organization disappears from every answer at once; its data is removed in the background. Returns the deleted organization.
+        Raises `NotFound`.
         """
         now = self.clock.now()
         async with self.unit_of_work() as uow:

@@ -31,7 +31,9 @@ class PlatformOwners(Frozen):
             return await uow.platform_owners.exist()
 
     async def create_first(self, email: Email, password: Password) -> UserId | None:
-        """The first platform owner of this installation. None when there is one already: of many first starts, one makes it."""
+        """Makes the first platform owner of this installation. Returns None when there is one already: of many first starts at once, one
+        makes the owner.
+        """
         encoded = await self._hash(email, password)
         async with self.unit_of_work() as uow:
             await uow.platform_owners.hold_first()
@@ -42,7 +44,7 @@ class PlatformOwners(Frozen):
         return user
 
     async def create(self, email: Email, password: Password) -> UserId:
-        """Make a platform owner with this e-mail address, as a new, verified account. An existing account is promoted. It keeps its
+        """Makes a platform owner with this e-mail address, as a new, verified account. An existing account is promoted, and keeps its
         password only if its address is verified; otherwise a stranger may have chosen the password.
         """
         encoded = await self._hash(email, password)
@@ -52,16 +54,18 @@ class PlatformOwners(Frozen):
         return user
 
     async def promote(self, email: Email) -> UserId | None:
-        """Make an existing, active and verified account a platform owner. Impersonations of it end. None when there is no such account."""
+        """Makes an existing, active and verified account a platform owner. Impersonations of the account end. Returns None when there is no
+        such account.
+        """
         async with self.unit_of_work() as uow:
             user = await self._promote(uow, email)
             await uow.commit()
         return user
 
     async def put_in_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
-        """Make an existing account a platform owner, on the word of another. Impersonations of it end, as do its sessions that a provider
-        vouched for. May be repeated. Raises `NotFound`, `BadRequest` for an account that cannot be trusted with it, and `Forbidden` when
-        the asking owner has been removed meanwhile.
+        """Makes an existing account a platform owner, as another platform owner asks. Impersonations of the account end, and so do its
+        sessions that an organization's own provider vouched for. May be repeated. Raises `NotFound`, `BadRequest` for an account that is
+        not verified or not active, and `Forbidden` when the asking owner has been removed meanwhile.
         """
         now = self.clock.now()
         async with self.unit_of_work() as uow:
@@ -71,7 +75,7 @@ class PlatformOwners(Frozen):
             if account.deactivated_at is not None:
                 raise BadRequest("The account is deactivated")
             if account.email_verified_at is None:
-                # A stranger may have registered it and may know its password.
+                # A stranger may have registered the account and may know its password.
                 raise BadRequest("The account's e-mail address must be verified first")
             await uow.platform_owners.put_in_office(user, now)
             await _end_what_no_owner_may_have(uow, user)
@@ -80,9 +84,9 @@ class PlatformOwners(Frozen):
         return replace(account, is_platform_owner=True)
 
     async def put_out_of_office(self, user: UserId, by: UserId, actor: Actor) -> Account:
-        """The account stays, and the impersonations that it began end. Nobody can remove themselves, so one owner always remains. Raises
-        `NotFound` when there is no such platform owner, `BadRequest` for oneself, and `Forbidden` when the asking owner has been removed
-        meanwhile.
+        """Removes a platform owner. The account stays; impersonations that it began end. Platform owners cannot remove themselves, so one
+        always remains. Raises `NotFound` when there is no such platform owner, `BadRequest` for oneself, and `Forbidden` when the asking
+        owner has been removed meanwhile.
         """
         if user == by:
             raise BadRequest("You cannot demote yourself or the last platform owner: another platform owner has to do it")
@@ -120,7 +124,7 @@ class PlatformOwners(Frozen):
         return existing
 
     async def _disown(self, uow: UnitOfWork, email: Email, encoded: str, now: datetime) -> bool:
-        """Take an account whose address was never proved from the person who registered it. False when it is deactivated."""
+        """Takes an account whose address was never proved away from its registrant. Returns False when the account is deactivated."""
         account = await uow.accounts.find(email)
         if account is None or not await uow.account_passwords.reset(account.id, email, encoded, now):
             return False
@@ -139,11 +143,11 @@ _UNKNOWN_OWNER: Final = "There is no such platform owner"
 
 
 async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
-    """The account, while the set of platform owners cannot change. The asking owner was one when the request came in and must still be one:
-    of two who remove each other at once, the first remains.
+    """Returns the account, and holds the set of platform owners. Checks again that the asking person is a platform owner: of two owners who
+    remove each other at once, the first remains.
     """
     await uow.platform_owners.hold()
-    # The command line promotes, and people and directories deactivate, without asking for all owners.
+    # The account is held as well, because promotions at the command line and deactivations do not hold the set of platform owners.
     await uow.accounts.hold(user)
     accounts = await uow.accounts.find_all({user, by})
     owner = accounts.get(by)
@@ -155,7 +159,9 @@ async def _held(uow: UnitOfWork, user: UserId, by: UserId) -> Account:
 
 
 async def _end_what_no_owner_may_have(uow: UnitOfWork, user: UserId) -> None:
-    """Nobody acts in an owner's name, and no organization's own provider lets one in."""
+    """Ends impersonations of a platform owner, and sessions that an organization's own provider vouched for: a platform owner may have
+    neither.
+    """
     await uow.impersonations.end_all(user)
     await uow.sessions.end_codes(user)
     await uow.sessions.end_federated(user)

@@ -16,7 +16,7 @@ from ports.platform.platform_users import AlertLookup, UserDirectory
 
 
 class PlatformUsers(Frozen):
-    """The caller has checked that a platform owner asks."""
+    """The caller has checked that the request comes from a platform owner."""
 
     directory: UserDirectory
     activity: AlertLookup
@@ -24,8 +24,8 @@ class PlatformUsers(Frozen):
     clock: Clock
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
-        """Accounts whose address contains this text, in any case. With `user`, at most that one."""
-        # Normalized as addresses are for comparison, so that what people see finds it.
+        """Returns accounts whose address contains this text, ignoring case. With `user`, at most this account."""
+        # The text is normalized as addresses are for comparison, so that a displayed address finds its account.
         return await self.directory.search(Email(part.strip()).key, user, limit)
 
     async def mfa(self, user: UserId) -> MfaOverview:
@@ -36,8 +36,8 @@ class PlatformUsers(Frozen):
         return found
 
     async def force_disable_mfa(self, user: UserId, by: UserId, reason: str, actor: Actor) -> bool:
-        """For people who have lost their second factor. They are told by mail. False when there was none. Raises `NotFound`, and
-        `BadRequest` for oneself and without a reason.
+        """Disables the second factor of a person who has lost it, and mails the person. Returns False when there was no second factor.
+        Raises `NotFound`, and `BadRequest` for oneself and without a reason.
         """
         reason = reason_of(reason)
         if user == by:

@@ -1,4 +1,4 @@
-"""The audit log: read by those who may, linked in the background, verified by the operator."""
+"""The audit log: read by people with permission, linked into chains in the background, verified by the operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -16,9 +16,9 @@ from ports.server_secrets import ServerSecrets
 
 PLATFORM: Final = "platform"
 CHAIN_KEY: Final = "audit_chain"
-# This many faults are enough to say of a chain that does not fit at all.
+# The largest number of faults that one chain reports.
 MOST_UNCHAINED: Final = 1000
-# In one transaction of the linker; in one part of the verification.
+# The number of entries in one transaction of the linker, and in one part of the verification.
 LINKED_AT_ONCE: Final = 1000
 READ_AT_ONCE: Final = 4000
 
@@ -47,19 +47,20 @@ class Audit(Frozen):
 
     @staticmethod
     def actions() -> Sequence[EventType]:
-        """All that can stand in an organization's log."""
+        """Returns all types of events that an organization's log can contain."""
         return AUDIT_ACTIONS
 
     async def link(self) -> int | None:
-        """Puts a batch of the waiting entries into their chains. Returns how many; None when another process is doing it."""
+        """Links a batch of waiting entries into their chains. Returns how many, or None when another process is linking."""
         return await self.chains.link(await self.server_secrets.get(CHAIN_KEY), LINKED_AT_ONCE)
 
     async def backlog(self) -> Backlog:
         return await self.chains.backlog()
 
     async def chain_of(self, name: str, noted: ChainHead | None = None) -> OrganizationId:
-        """By the organization's id, which is all that is left of a deleted one, or by its slug. The id comes first: anyone may found an
-        organization whose slug is another one's id. `noted` says that there was a chain, even if nothing is left of it. Raises `NotFound`.
+        """Finds a chain by the organization's id, which is all that is left of a deleted organization, or by its slug. The id is tried
+        first, because anyone may found an organization whose slug is another organization's id. `noted` says that there was a chain, even
+        if nothing is left of it. Raises `NotFound`.
         """
         if name == PLATFORM:
             return PLATFORM_CHAIN
@@ -74,7 +75,7 @@ class Audit(Frozen):
         return found
 
     async def _is_known(self, chain: OrganizationId) -> bool:
-        """Whether any of its entries exist, in the chain, waiting for it or outside it, or the organization itself."""
+        """Returns whether the organization exists, or any entry of its chain: linked, waiting or outside the chain."""
         listed = await self.log.newest(chain, Page(limit=1))
         return listed.total > 0 or bool(await self.chains.unchained(chain, 1)) or chain in await self.chains.slugs()
 
@@ -87,8 +88,8 @@ class Audit(Frozen):
         name: str | None = None,
         noted: ChainHead | None = None,
     ) -> None:
-        """Walks along the chains, or `only` the one with this name, and reports every fault with the name of its chain, and the end of each
-        chain. `noted` is where that one chain ended at an earlier time.
+        """Walks along all chains, or `only` the chain with this name. Reports every fault with the name of its chain, and the end of each
+        chain. `noted` is the end of that one chain at an earlier time.
         """
         names = await self._names() if only is None else {only: name or str(only)}
         key = await self.server_secrets.get(CHAIN_KEY)
@@ -115,7 +116,7 @@ class Audit(Frozen):
 
 
 def _id(name: str) -> OrganizationId | None:
-    """As ids are printed. `UUID` accepts more forms than that, and thirty-two digits may be somebody's slug."""
+    """Accepts only the printed form of an id. `UUID` accepts more forms, and thirty-two digits may be an organization's slug."""
     try:
         chain = UUID(name)
     except ValueError:

@@ -21,7 +21,7 @@ Due_contra = TypeVar("Due_contra", bound=DueDelivery, contravariant=True)
 
 
 class OpenReceiver(Frozen, Generic[To]):
-    """A claimed receiver that can be called. What it is sent is signed with its `secrets`, where it has any."""
+    """A claimed receiver that can be called. Deliveries are signed with the receiver's `secrets`, if it has any."""
 
     claimed: To
     destination: OutboundDestination
@@ -37,26 +37,28 @@ class OpenReceiver(Frozen, Generic[To]):
 
 
 class Receivers(Protocol[To, Due_contra]):
-    """What differs between kinds of receivers. The log tells of `attempted` and `unreadable` under these names."""
+    """The differences between kinds of receivers. `attempted` and `unreadable` are the names of log events."""
 
     rules: DeliveryRules
     attempted: str
     unreadable: str
 
     def opened(self, claimed: To) -> OpenReceiver[To] | None:
-        """None when it cannot be called now, and the log says why. Whatever it raises counts as unreadable."""
+        """Returns None when the receiver cannot be called now; the log says why. Any error counts as unreadable."""
 
     async def request(self, receiver: OpenReceiver[To], due: Due_contra) -> OutboundRequest:
-        """Made for one attempt, and not sent again in another."""
+        """Makes the request of one attempt. Another attempt makes its own request."""
 
     def logged(self, claimed: To, due: Due_contra | None = None) -> Mapping[str, str]:
-        """What the log tells of a receiver, or of a delivery to it."""
+        """Returns the log fields of a receiver, or of a delivery to this receiver."""
 
     def count(self, due: Due_contra, outcome: DeliveryOutcome, seconds: float) -> None:
-        """For the metrics."""
+        """Counts the outcome in the metrics."""
 
     async def settled(self, claimed: To, failing_since: datetime | None) -> None:
-        """After outcomes were written down. `failing_since`: since when the receiver has only failed, if it has. It may come twice."""
+        """Called after outcomes were stored, possibly twice. `failing_since` is the time since which the receiver has only failed, if it
+        has.
+        """
 
 
 class Deliveries(Frozen, Generic[To, Due]):
@@ -67,7 +69,7 @@ class Deliveries(Frozen, Generic[To, Due]):
     spread: Callable[[], float]
 
     async def claim(self, limit: int, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[OpenReceiver[To]]:
-        """For the dispatcher, which releases each of them again."""
+        """Claims receivers for the dispatcher, which releases each of them again."""
         return [
             receiver
             for claimed in await self.queue.claim(limit, LEASE, failing=failing, busy=busy)
@@ -100,13 +102,13 @@ class Deliveries(Frozen, Generic[To, Due]):
         return outcome
 
     def broken(self, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome:
-        """An attempt that raised what nobody has foreseen."""
+        """Returns the outcome of an attempt that raised an unexpected error."""
         outcome = self.receivers.rules.unanswered(due, BROKEN, self.spread())
         self.receivers.count(due, outcome, elapsed())
         return outcome
 
     async def settle(self, receiver: OpenReceiver[To], outcomes: Sequence[DeliveryOutcome]) -> None:
-        """Writes down how attempts ended. May be repeated while the lease lasts."""
+        """Stores the outcomes of attempts. May be repeated while the lease lasts."""
         await self.receivers.settled(receiver.claimed, await self.queue.settle(receiver.claimed, outcomes))
 
     async def release(self, receiver: OpenReceiver[To], rest: timedelta | None = None) -> None:

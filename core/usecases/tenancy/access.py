@@ -1,4 +1,4 @@
-"""Access: who may do what in an organization, and why. For operators who have to explain it."""
+"""Access: shows operators a person's rights in an organization, and the reasons."""
 
 from core.domain.email import Email
 from core.domain.errors import NotFound
@@ -11,7 +11,7 @@ class AccessExplainer(Frozen):
     lookup: RelationLookup
 
     async def explain(self, email: Email, slug: str) -> Accessor:
-        """How this person stands to this organization. Raises `NotFound` when either does not exist."""
+        """Returns this person's rights in this organization. Raises `NotFound` when either does not exist."""
         found = await self.lookup.find(email, slug)
         if found is None:
             raise NotFound(f"There is no account {email}, or no organization {slug}")

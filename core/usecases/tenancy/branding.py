@@ -1,4 +1,4 @@
-"""Branding: the logo and the colour of an organization, chosen by members who may."""
+"""Branding: the logo and the colour of an organization, chosen by members with permission."""
 
 from core.domain.changes import UNCHANGED
 from core.domain.errors import NotFound
@@ -36,18 +36,18 @@ class OrganizationBranding(Frozen):
         return _found(await self.lookup.get(member.organization))
 
     async def logo(self, digest: str) -> Logo:
-        """For anybody who sees a page with it. Raises `NotFound`."""
+        """Returns the logo for everybody, because public pages show it. Raises `NotFound`."""
         logo = await self.lookup.logo(digest)
         if logo is None:
             raise NotFound("There is no such logo")
         return logo
 
     async def change(self, member: Member, change: LookChange, actor: Actor) -> OrganizationLook:
-        """A logo is fetched whenever its address is sent, so sending it again brings the new picture. Raises `BadRequest`, also when it
-        cannot be fetched, and `Forbidden` when the caller may no longer change the looks.
+        """Changes the branding. Postern fetches a logo whenever its address is sent, so sending the address again brings the new picture.
+        Raises `BadRequest`, also when the logo cannot be fetched, and `Forbidden` when the caller may no longer change the branding.
         """
         change.require_something()
-        # Before anything is fetched: what is wrong with the colour is said at once.
+        # The check comes before the fetch, so that a wrong colour is refused at once.
         change.applied(OrganizationLook(None, None))
         logo = await self._fetched(change.logo_url) if isinstance(change.logo_url, str) else None
         async with self.unit_of_work() as uow:

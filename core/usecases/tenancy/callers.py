@@ -1,4 +1,6 @@
-"""Who is behind a bearer token. The signature says for whom it was made. On every request, the database says whether that still holds."""
+"""Finds the caller behind a bearer token. The signature says for whom the token was made. On every request, the database says whether the
+token is still valid.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
@@ -17,7 +19,7 @@ from ports.presence import Presence
 from ports.tenancy.callers import CallerLookup
 from ports.tokens import AccessTokenVerifier
 
-# Told about every request in another person's name, with the organization that the request is about, before anything is refused.
+# Gets every request in another person's name, with the organization that the request is about, before anything is refused.
 Witness = Callable[[Caller, OrganizationId | None], Awaitable[None]]
 
 
@@ -40,9 +42,10 @@ class Callers(Frozen):
     clock: Clock
 
     async def resolve(self, token: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None) -> Caller:
-        """Raises `TokenExpired`; `TokenInvalid` when it is not an access token of ours; `Unauthorized` when its session or user has ended;
-        `Forbidden` when the user is not a member of the organization that it names; `OrganizationNotActive`; `SecondFactorRequired` in a
-        service of an organization that requires one. In the organization itself the person may still set one up.
+        """Returns the caller. Raises `TokenExpired`; `TokenInvalid` when the value is not an access token of this installation;
+        `Unauthorized` when the token's session or user has ended; `Forbidden` when the user is not a member of the token's organization;
+        `OrganizationNotActive`; `SecondFactorRequired` in a service of an organization that requires a second factor which the user lacks.
+        In the organization itself, the person may still set one up.
         """
         claims = await self._claims(token)
         find = self.lookup.find_in_service if claims.service else self.lookup.find
@@ -60,9 +63,10 @@ class Callers(Frozen):
     async def resolve_member(
         self, token: str, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
     ) -> Member:
-        """The caller as a member of this organization. Raises what `resolve` does, and `NotFound` when there is no such organization. A
-        token for the platform opens every organization of its user. One for an organization opens only that one, and one for a service
-        opens none. Raises `ReauthenticationRequired` and `SecondFactorRequired` as the organization's sign-in rules ask.
+        """Returns the caller as a member of this organization. Raises the errors of `resolve`, and `NotFound` when there is no such
+        organization. A token for the platform is good for every organization of its user, a token for an organization only for this
+        organization, and a token for a service for none. Raises `ReauthenticationRequired` and `SecondFactorRequired` as the organization's
+        sign-in rules ask.
         """
         claims = await self._claims(token)
         found = await self.lookup.find_member(claims.session, claims.user, slug)
@@ -98,19 +102,21 @@ class Callers(Frozen):
         )
 
     async def is_in_service(self, token: str) -> bool:
-        """Whether it is for a service: then `resolve` is to be asked, and not `resolve_member`. Raises `TokenExpired` or `TokenInvalid`."""
+        """Returns whether the token is for a service. Such a token goes to `resolve`, not to `resolve_member`. Raises `TokenExpired` or
+        `TokenInvalid`.
+        """
         return bool((await self._claims(token)).service)
 
     async def resolve_browser(self, token: Token) -> Caller | None:
-        """The person behind the cookie of a browser session, on the platform. None when the session has ended, or never was."""
+        """Returns the person behind the cookie of a browser session, on the platform. None when the session has ended or never existed."""
         caller = await self.lookup.find_browser(token.digest())
         if caller is not None:
             self.presence.seen(caller.session, self.clock.now())
         return caller
 
     async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
-        """The session, user and impersonator in an access token of ours, even if the session has ended: signing out twice is not an error.
-        Raises `TokenExpired` or `TokenInvalid`.
+        """Returns the session, user and impersonator in an access token of this installation, even if the session has ended: signing out
+        twice is not an error. Raises `TokenExpired` or `TokenInvalid`.
         """
         claims = await self._claims(token)
         return claims.session, claims.user, claims.impersonator
@@ -146,7 +152,7 @@ def _require_participation(caller: Caller, participation: Participation) -> None
 
 
 def _impersonator(claims: Mapping[str, Json]) -> UserId | None:
-    """Tokens for another use (`mfa_preauth`, or an ID token, which names none) open nothing here."""
+    """Returns the impersonator, if any. Tokens for another use (`mfa_preauth`, or an ID token, which names no use) are refused here."""
     match claims.get("token_use"):
         case "access" if "impersonator" not in claims:
             return None
@@ -157,7 +163,7 @@ def _impersonator(claims: Mapping[str, Json]) -> UserId | None:
 
 
 def _context(claims: Mapping[str, Json]) -> tuple[str, str]:
-    """The organization and service that the token is for. The audience must agree with them, because other parties rely on it."""
+    """Returns the token's organization and service. The audience must agree with both, because other parties rely on the audience."""
     organization, service = claims.get("org", ""), claims.get("service", "")
     if not isinstance(organization, str) or not isinstance(service, str) or (service and not organization):
         raise TokenInvalid(detail="org and service are malformed")
@@ -188,7 +194,7 @@ def _scopes(claims: Mapping[str, Json]) -> tuple[str, ...] | None:
 
 
 def _id(claims: Mapping[str, Json], name: str) -> UUID:
-    """Only the canonical form. `UUID` itself also accepts braces, prefixes and stray hyphens."""
+    """Accepts only the canonical form of an id. `UUID` itself also accepts braces, prefixes and stray hyphens."""
     text = claims.get(name)
     try:
         parsed = UUID(str(text))

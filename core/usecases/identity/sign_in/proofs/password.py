@@ -145,7 +145,7 @@ class PasswordProofs(Frozen):
         return Checked(named, encoded, tries, approach, context, attempt.realm, priority)
 
     async def _renewed(self, checked: Checked, password: Password) -> str:
-        """Returns the hash that the account has from now on. A hash with outdated parameters is replaced, unless too many passwords wait."""
+        """Returns the hash that the account has from now on. Replaces a hash with outdated parameters, unless too many passwords wait."""
         encoded, user = checked.encoded, checked.named.account.id
         if not self.passwords.is_outdated(encoded):
             return encoded
