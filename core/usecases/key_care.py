@@ -17,7 +17,7 @@ class KeyCare(Frozen):
     clock: Clock
 
     async def ages(self) -> Mapping[str, timedelta]:
-        """Returns for each purpose how long the key has been in force. An encryption key has its day in its id, if Postern named the key."""
+        """Returns for each purpose how long the key has been in force. If Postern named an encryption key, the key's day is in its id."""
         now = self.clock.now()
         keys = await self.signing_keys.list()
         found = {purpose.value: in_state(keys, purpose, KeyState.CURRENT) for purpose in KeyPurpose}

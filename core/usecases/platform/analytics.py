@@ -22,7 +22,7 @@ from ports.turns import Turns
 
 
 class Analytics(Frozen):
-    """Reads the counts of one organization one after the other, so that many requests of one organization do not delay other organizations."""
+    """Reads the counts of one organization one after the other, so that its requests do not delay other organizations."""
 
     lookup: AnalyticsLookup
     turns: Turns
