@@ -1,4 +1,4 @@
-"""Proofs of domains: looked for where only the owner of the domain can publish them, whatever the domain is used for."""
+"""Proofs of domains: Postern looks for a proof in places where only the owner of the domain can publish it."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -33,7 +33,7 @@ class _Sight(StrEnum):
     FOUND = "found"
     MISSED = "missed"
     UNKNOWN = "unknown"
-    """No name server says whether it is there."""
+    """No name server answered, so nobody knows whether the proof is there."""
 
 
 class Verification(Frozen):
@@ -42,7 +42,7 @@ class Verification(Frozen):
 
 
 class Use(Frozen, Generic[Proved]):
-    """What domains are proved for. `lost_mail` tells the owners what has ended with the proof; empty: the first mail has said enough."""
+    """The purpose of proved domains. `lost_mail` names the mail that tells the owners what has ended with the proof; empty for no mail."""
 
     store: Callable[[UnitOfWork], ProofStore[Proved]]
     verified: Callable[[Proved, Actor], Event]
@@ -59,7 +59,7 @@ class DomainProofs(Frozen):
     clock: Clock
 
     async def verify(self, use: Use[Proved], member: Member, actor: Actor, domain: Proved) -> Verification:
-        """Looks for the proof. A domain that is verified stays so, whatever is found."""
+        """Looks for the proof. A verified domain stays verified, even if the proof is not found."""
         sight = await self._look(domain)
         if sight is not _Sight.FOUND:
             if domain.is_verified:
@@ -79,8 +79,9 @@ class DomainProofs(Frozen):
         return Verification(True, "The domain is verified. Leave the proof published: it is looked at every week.")
 
     async def recheck(self, use: Use[Proved], domain: Proved) -> None:
-        """Looks for the proof of a verified domain, and tells the owners when it is gone. Where no name server says so, it is looked for
-        again when the lease of this check has run out: our own name servers may be the ones that fail, and then those of all domains do.
+        """Looks for the proof of a verified domain, and tells the owners when the proof is gone. If no name server answers, Postern looks
+        again when the lease of this check has run out: the installation's own name servers may be down, and then the check of every domain
+        fails.
         """
         sight = await self._look(domain)
         if sight is _Sight.UNKNOWN:

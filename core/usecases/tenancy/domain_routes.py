@@ -1,4 +1,4 @@
-"""Domain routes: made, proved, changed and removed by members who may; looked at again every week."""
+"""Domain routes: made, proved, changed and removed by members with permission, and checked again every week."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -43,7 +43,7 @@ _USE: Final[Use[DomainRoute]] = Use(lambda uow: uow.domain_routes, route_verifie
 
 
 class DomainRoutes(Frozen):
-    """`configured`: the shared providers that the installation has a client of its own at."""
+    """`configured`: the shared providers at which the installation has a client of its own."""
 
     unit_of_work: UnitOfWorkFactory
     lookup: DomainRouteStore
@@ -110,11 +110,11 @@ class DomainRoutes(Frozen):
         return after
 
     async def verify(self, member: Member, route: DomainId, actor: Actor) -> Verification:
-        """Looks for the proof. One that is verified stays so, whatever is found. Raises `NotFound`."""
+        """Looks for the proof. A verified route stays verified, even if the proof is not found. Raises `NotFound`."""
         return await self.proofs.verify(_USE, member, actor, found(await self.lookup.get(member.organization, route)))
 
     async def remove(self, member: Member, route: DomainId, actor: Actor) -> None:
-        """From the next sign-in on nobody is led anywhere by it. Raises `NotFound`, and `Forbidden` when the caller may no longer do it."""
+        """Removes the route, from the next sign-in on. Raises `NotFound`, and `Forbidden` when the caller may no longer remove it."""
         async with self.unit_of_work() as uow:
             removed, *_ = await _held(uow, member, route)
             await uow.domain_routes.remove(route)
@@ -122,19 +122,19 @@ class DomainRoutes(Frozen):
             await uow.commit()
 
     async def claim_due(self, limit: int) -> Sequence[DomainRoute]:
-        """For the checker, which looks at each of them."""
+        """Claims the routes that are due, for the checker, which checks each of them."""
         now = self.clock.now()
         return await self.lookup.claim_due(now, now + LEASE, limit)
 
     async def recheck(self, route: DomainRoute) -> None:
-        """Looks for the proof of a verified domain. When it is gone for good, the route does nothing any more, and the owners are told."""
+        """Looks for the proof of a verified domain. When the proof is gone for good, the route stops working, and the owners get a mail."""
         await self.proofs.recheck(_USE, route)
 
 
 async def _held(
     uow: UnitOfWork, member: Member, route: DomainId, provider: NamedProvider = NO_PROVIDER
 ) -> tuple[DomainRoute, bool, frozenset[Capability]]:
-    """With whether the provider is known, and what the member may do."""
+    """Returns the route, whether the provider is known, and the member's rights."""
     rights = await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
     held = await uow.domain_routes.find(member.organization, route, provider)
     return found(None if held is None else held.route), held is not None and held.provider_is_known, rights

@@ -1,4 +1,4 @@
-"""Domains: set, proved and removed by members who may; looked at again every week."""
+"""Domains: set, proved and removed by members with permission, and checked again every week."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -33,8 +33,8 @@ class Domains(Frozen):
         return await self.lookup.get(member.organization)
 
     async def set(self, member: Member, actor: Actor, name: str) -> Domain:
-        """In place of the one before, which is no longer verified then. The same one again stays as it is. Raises `BadRequest`, and
-        `Forbidden` when the caller may no longer change it.
+        """Sets the domain in place of the earlier one, whose proof then ends. Setting the same domain again changes nothing. Raises
+        `BadRequest`, and `Forbidden` when the caller may no longer change it.
         """
         domain = Domain(
             id=DomainId(self.ids.new()),
@@ -56,14 +56,14 @@ class Domains(Frozen):
         return domain
 
     async def verify(self, member: Member, actor: Actor) -> Verification:
-        """Looks for the proof. One that is verified stays so, whatever is found. Raises `NotFound` when no domain is set."""
+        """Looks for the proof. A verified domain stays verified, even if the proof is not found. Raises `NotFound` when no domain is set."""
         domain = await self.lookup.get(member.organization)
         if domain is None:
             raise NotFound("No domain is set")
         return await self.proofs.verify(_USE, member, actor, domain)
 
     async def remove(self, member: Member, actor: Actor) -> None:
-        """Nothing happens when none is set. Raises `Forbidden` when the caller may no longer change it."""
+        """Removes the domain, if one is set. Raises `Forbidden` when the caller may no longer change it."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             removed = await uow.domains.remove(member.organization)

@@ -47,7 +47,7 @@ from ports.server_secrets import ServerSecrets
 from ports.tenancy.invitations import ById, ByToken, InvitationStore, ListedInvitation
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-# Names the key that signs the tokens in people's own lists.
+# The name of the key that signs the tokens in people's own lists.
 LISTED_TOKENS: Final = "invitation_tokens"
 
 
@@ -60,12 +60,12 @@ class Issued(Frozen):
 
 
 class PresentedInvitation(Frozen):
-    """What a token leads to, and what it says about the person who presents it."""
+    """The invitation of a token, and what the token says about the person who presents it."""
 
     which: ByToken | ById
     way: Way
     user: UserId | None = None
-    """The person it was given to. They must still have the invited address."""
+    """The person who got the token. This person must still have the invited address."""
     impersonator: UserId | None = None
 
 
@@ -81,7 +81,9 @@ class Invitations(Frozen):
     secrets: Secrets
 
     async def create(self, member: Member, email: Email, role: str, actor: Actor) -> Issued:
-        """The link is mailed. Nothing shows whether the address has an account, except that a member cannot be invited."""
+        """Makes an invitation and mails its link. The answer does not show whether the address has an account, except that a member cannot
+        be invited.
+        """
         if role == BuiltInRole.OWNER:
             raise BadRequest("role: to change the owner, transfer the ownership")
         now = self.clock.now()
@@ -113,7 +115,7 @@ class Invitations(Frozen):
                 status=InvitationStatus.PENDING,
                 expires_at=now + LIFETIME,
                 created_at=now,
-                # A server of the organization's own could read it, and it would prove nothing.
+                # The organization's own mail server could read the link, so the link would prove nothing.
                 mailed_digest=None if prospect.has_mail_server else mailed.digest(),
             )
             if not await uow.invitations.add(invitation):
@@ -128,7 +130,7 @@ class Invitations(Frozen):
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
             )
-            # Settled here: a server that is set up a moment later does not get a link that proves something.
+            # The choice of the server is made here: a server that is set up a moment later must not get a link that proves an address.
             await uow.jobs.add(OrganizationMail(mail, member.organization).as_job() if prospect.has_mail_server else mail.as_job())
             await uow.record(invited(invitation, actor))
             await uow.commit()
@@ -164,8 +166,8 @@ class Invitations(Frozen):
         ]
 
     async def require_listed(self, caller: Caller, invitation: InvitationId, token: Token) -> None:
-        """Raises `NotFound` unless the token is that of this invitation in the caller's own list: one that somebody else was given would
-        answer in their name.
+        """Raises `NotFound` unless the token is from the caller's own list and for this invitation: another person's token would answer in
+        that person's name.
         """
         listed = read_listed_token(token, await self.server_secrets.get(LISTED_TOKENS))
         if listed is None or (listed.invitation, listed.user, listed.session) != (invitation, caller.user, caller.session):
@@ -212,7 +214,7 @@ class Invitations(Frozen):
             await uow.commit()
 
     async def was_just_answered(self, token: Token, status: InvitationStatus) -> bool:
-        """Whether it has been given this answer a moment ago: a form that is sent twice is no error."""
+        """Returns whether the invitation has got this answer a moment ago, so that a form that is sent twice is no error."""
         presented = await self._presented(token)
         offer = await self.lookup.find(presented.which)
         return offer is not None and offer.invitation.has_just_become(status, self.clock.now())

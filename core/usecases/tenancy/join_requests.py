@@ -1,4 +1,4 @@
-"""Becoming a member by the domain of one's address, at the end of a sign-in; and the requests of those who have to ask."""
+"""Makes people members by the domain of their address, at the end of a sign-in, and keeps the requests of people who have to ask."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -51,8 +51,8 @@ class JoinByDomain(Frozen):
     ids: Ids
 
     async def join_at_sign_in(self, user: UserId, email: Email) -> None:
-        """In a unit of work of its own: the organization is held before accounts, and a sign-in holds its account. One that cannot be held
-        in time keeps nobody from signing in: the next sign-in tries again.
+        """Joins in a unit of work of its own, because the organization is held before accounts, and a sign-in holds its account. If the
+        organization cannot be held in time, the sign-in goes on, and the next sign-in tries again.
         """
         try:
             async with self.unit_of_work() as uow:
@@ -83,7 +83,7 @@ class JoinByDomain(Frozen):
 
     async def _add(self, uow: UnitOfWork, candidate: JoinCandidate) -> bool:
         user, organization = candidate.account.id, candidate.organization
-        # Not by an act of the person's own: they have only signed in.
+        # The person has only signed in, so the membership is not marked as the person's own act.
         membership = Membership(
             MembershipId(self.ids.new()), organization, user, BuiltInRole.MEMBER, self.clock.now(), came_by=CameBy.ADDED
         )
@@ -166,7 +166,9 @@ class JoinRequests(Frozen):
             await uow.commit()
 
     async def decline(self, member: Member, request: JoinRequestId, actor: Actor) -> None:
-        """They do not ask again, and are not told. Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do it."""
+        """Declines the request. The person cannot ask again, and gets no mail. Raises `NotFound`, `BadRequest`, and `Forbidden` when the
+        caller may no longer do it.
+        """
         async with self.unit_of_work() as uow:
             asking, _ = await _held(uow, member, request)
             await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.user, self.clock.now())
@@ -175,7 +177,7 @@ class JoinRequests(Frozen):
 
 
 async def _held(uow: UnitOfWork, member: Member, request: JoinRequestId) -> tuple[Asking, frozenset[Capability]]:
-    """With what the member may do."""
+    """Returns the request and the member's rights."""
     rights = await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
     asking = await uow.join_requests.find(member.organization, request)
     if asking is None:

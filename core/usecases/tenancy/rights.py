@@ -1,7 +1,7 @@
-"""What a member may do, asked once more in the middle of a change.
+"""Checks a member's rights once more in the middle of a change.
 
-The answer to the request's first question may be older than a change of their role, and what the request makes would outlive that change.
-So it is asked again once the organization is held, and then stays as it is until the unit of work ends.
+The first check of the request may be older than a change of the member's role, and the result of the request would outlive that change. So
+the rights are checked again when the organization is held, and cannot change until the unit of work ends.
 """
 
 from collections.abc import Mapping

@@ -78,8 +78,8 @@ class Siem(Frozen):
         batch_size: int | None,
         is_active: bool | None,
     ) -> ShownSiem:
-        """Makes the configuration, or puts this one in its place, which goes on where that one stopped. Credentials that are unchanged stay
-        as long as the provider and the host do; the rest that is None is as for a new one. Raises `BadRequest`.
+        """Makes the configuration, or replaces the present one; the export goes on where it stopped. `Unchanged` credentials stay if the
+        provider and the host stay; any other field that is None gets the default of a new configuration. Raises `BadRequest`.
         """
         to = siem_destination(endpoint_url)
         if not self.outbound.may_call(to):
@@ -114,7 +114,7 @@ class Siem(Frozen):
         return ShownSiem(configuration, health)
 
     async def remove(self, member: Member, actor: Actor) -> None:
-        """What has not left stays here; what is on its way may still arrive. Raises `NotFound`."""
+        """Removes the configuration. Entries that are not sent yet are not sent; a batch under way may still arrive. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
             removed = await uow.siem.hold(member.organization)
@@ -198,7 +198,7 @@ def _in_place_of(before: Stored | None, wanted: SiemConfiguration, *, has_creden
 
 
 async def _hold(uow: UnitOfWork, member: Member) -> None:
-    """Whoever has the audit log sent somewhere can read it there."""
+    """Requires the right to read the audit log as well: a member who chooses the receiver of the audit log can read it there."""
     held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
     if Capability.AUDIT_LOGS_VIEW not in held:
         raise Forbidden
