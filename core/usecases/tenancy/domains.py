@@ -56,7 +56,7 @@ class Domains(Frozen):
         return domain
 
     async def verify(self, member: Member, actor: Actor) -> Verification:
-        """Looks for the proof. A verified domain stays verified, even if the proof is not found. Raises `NotFound` when no domain is set."""
+        """Looks for the proof. A verified domain stays verified if the proof is missing. Raises `NotFound` when no domain is set."""
         domain = await self.lookup.get(member.organization)
         if domain is None:
             raise NotFound("No domain is set")

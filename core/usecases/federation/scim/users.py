@@ -54,12 +54,12 @@ from ports.turns import Turns
 from ports.unit_of_work import UnitOfWork
 
 _KNOWN: Final = "userName: the organization has a user with this address"
-# How far a list can be read without a look at everybody before.
+# The last position at which a list can start.
 _LAST: Final = 1_000_000_000
 
 
 class Search(Frozen):
-    """What a directory asks for. `start` counts from 1."""
+    """The search of a directory. `start` counts from 1."""
 
     filter: Filter | None
     order: Order
@@ -68,7 +68,7 @@ class Search(Frozen):
 
     @property
     def is_dear(self) -> bool:
-        """It looks at everybody."""
+        """Whether the search reads all people of the organization."""
         return self.order != Order() if self.filter is None else pins(self.filter) is None
 
 
@@ -85,22 +85,22 @@ class ScimUsers(Frozen):
     ids: Ids
 
     async def get(self, holder: ScimHolder, user: UserId) -> ProvisionedUser:
-        """Raises `NotFound` for a person whom the directory does not know."""
+        """Raises `NotFound` for a person that the directory does not know."""
         found = await self.lookup.get(holder.organization, user)
         if found is None:
             raise NotFound(UNKNOWN)
         return found
 
     async def list(self, holder: ScimHolder, search: Search) -> Listed[ProvisionedUser]:
-        """Raises `Overloaded` when too many searches are under way that look at everybody."""
+        """Raises `Overloaded` when too many searches over all people are under way."""
         offset = min(max(search.start, 1) - 1, _LAST)
         async with self.turns.take(holder.organization) if search.is_dear else nullcontext():
             return await self.lookup.list(holder.organization, search.filter, search.order, offset, search.count)
 
     async def create(self, holder: ScimHolder, stated: Stated, actor: Actor) -> ProvisionedUser:
-        """The person becomes a member, with a new account if the address has none. An account that exists is not changed, and one that the
-        platform has deactivated is not active here either. Raises `Conflict` for somebody whom the directory knows, `TeamLimitExceeded`,
-        `InvalidValue`, `RateLimited`, and `Overloaded`.
+        """Makes the person a member, with a new account if the address has none. An existing account is not changed, and an account that
+        the platform has deactivated is not active here either. Raises `Conflict` for a person that the directory knows already,
+        `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
         """
         profile = stated_profile(stated)
         email = self._email(profile.user_name)
@@ -115,7 +115,8 @@ class ScimUsers(Frozen):
                 if newcomer.is_known:
                     raise Conflict(_KNOWN)
                 require_place(newcomer.known, newcomer.capacity)
-                # Whom the platform has deactivated is known from now on, and no member: the answer says so.
+                # The directory knows a person that the platform has deactivated from now on, but this person is no member. The answer says
+                # so.
                 kept_out = newcomer.account is not None and newcomer.account.is_the_platforms_to_open
                 stays = replace(profile, active=profile.active and not kept_out)
                 if stays.active:
@@ -124,10 +125,10 @@ class ScimUsers(Frozen):
                 created = await self._create(enrolment, newcomer, email, stays)
             if created is not None:
                 return created
-            # Somebody registered with this address at this moment.
+            # A simultaneous registration has made an account with this address.
 
     async def replace(self, holder: ScimHolder, user: UserId, stated: Stated, version: str | None, actor: Actor) -> ProvisionedUser:
-        """Raises what `patch` does."""
+        """Raises the errors of `patch`."""
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = stated_profile(stated, held.user.profile)
@@ -136,8 +137,8 @@ class ScimUsers(Frozen):
     async def patch(
         self, holder: ScimHolder, user: UserId, operations: Sequence[PatchOperation], version: str | None, actor: Actor
     ) -> ProvisionedUser:
-        """All operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for those who may do more than a member,
-        `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and what the operations themselves deserve.
+        """Applies all operations or none. Raises `NotFound`, `PreconditionFailed`, `Forbidden` for a person with more rights than a member,
+        `Mutability` for an account that is in use elsewhere, `Conflict`, `TeamLimitExceeded`, and the errors of the operations themselves.
         """
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
@@ -145,8 +146,8 @@ class ScimUsers(Frozen):
             return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile)
 
     async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
-        """The account itself goes if it came to be through this directory, nobody has proved its address, and nothing else holds it.
-        Otherwise the person leaves the organization, and an account that its directory had switched off is theirs again. Raises `NotFound`,
+        """Deletes the account if this directory has made it, nobody has proved its address, and nothing else needs it. Otherwise the person
+        leaves the organization, and an account that the directory had switched off is active again. Raises `NotFound`,
         `PreconditionFailed`, `Forbidden`.
         """
         async with self.changes.one(holder) as uow:
@@ -166,7 +167,7 @@ class ScimUsers(Frozen):
             await uow.commit()
 
     async def _create(self, enrolment: Enrolment, newcomer: Newcomer, email: Email, profile: ScimProfile) -> ProvisionedUser | None:
-        """None when the account appeared at this moment."""
+        """Returns None when a simultaneous request has made the account."""
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         account = newcomer.account or unverified_account(UserId(self.ids.new()), email, now)
         events: list[Event] = []
@@ -191,12 +192,14 @@ class ScimUsers(Frozen):
         await users.save(holder.organization, account.id, profile, now)
         await uow.record_all(events)
         await uow.commit()
-        # The address as the person wrote it, where there is one already.
+        # An existing account keeps the spelling of its address.
         shown = replace(profile, user_name=account.email.address)
         return ProvisionedUser(id=account.id, profile=shown, created_at=now, updated_at=now)
 
     async def _welcome(self, enrolment: Enrolment, newcomer: Newcomer, account: Account) -> None:
-        """With a link to choose a password, which proves the address, for whoever has not proved it. Others need none."""
+        """Mails a link to choose a password to a person whose address is not proved yet; the link proves the address. Other people need no
+        link.
+        """
         uow, holder = enrolment.uow, enrolment.holder
         if account.email_verified_at is None:
             await uow.jobs.add(_choose_password(holder, account.id, account.email, account.language))
@@ -219,7 +222,7 @@ class ScimUsers(Frozen):
         return found
 
     async def _change(self, enrolment: Enrolment, capacity: Capacity, held: HeldUser, after: ScimProfile) -> ProvisionedUser:
-        """One save for everything that differs."""
+        """Saves all differences at once."""
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         user, before = held.user.id, held.user.profile
         email = self._email(after.user_name) if after.user_name != before.user_name else held.account.email
@@ -234,7 +237,7 @@ class ScimUsers(Frozen):
         if after.active and not before.active:
             events += await enrolment.enter(capacity, [held])
             if held.account.email_verified_at is None:
-                # They may have been created inactive, and never had a link to choose a password.
+                # The person may have been created inactive, and so never got a link to choose a password.
                 await uow.jobs.add(_choose_password(holder, user, email, held.account.language))
         elif before.active and not after.active:
             events += await enrolment.leave([held], ReasonForLeaving.DEACTIVATED)
@@ -246,8 +249,8 @@ class ScimUsers(Frozen):
         return replace(held.user, profile=after, updated_at=now)
 
     async def _move(self, enrolment: Enrolment, held: HeldUser, email: Email) -> Sequence[Event]:
-        """Another address. The holder of the earlier one is told, and has nothing left of the account, not even its password: the link that
-        is mailed to the new address proves it by choosing another.
+        """Moves the account to another address. The holder of the earlier address gets a mail and loses the account with its password. The
+        link mailed to the new address proves this address by the choice of a new password.
         """
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         held.require_ordinary()
