@@ -55,7 +55,7 @@ class PostgresDatabase:
             try:
                 with translated():
                     async with self._pool.connection() as connection:
-                        # When the deadline passes, the connection is closed at once and gets no time to finish.
+                        # A call that outlasts its deadline closes the connection at once, without the usual time to finish.
                         recovery, connection.recovery = connection.recovery, 0
                         try:
                             await connection.execute(_PING, prepare=True)
@@ -101,7 +101,7 @@ class PostgresDatabase:
 
 
 def count_or_estimate(counted: int, estimated: float) -> int:
-    """For a count that stops at `COUNTED_EXACTLY`."""
+    """The exact count, or the estimate when the count stopped at `COUNTED_EXACTLY`."""
     return counted if counted < COUNTED_EXACTLY else max(counted, round(estimated))
 
 
@@ -119,7 +119,7 @@ ACTIVE_USERS: Final = """
              where oid = 'users'::regclass) as estimated
 """
 
-# By an authenticator app, or by passkeys alone. An estimate counts a person with several such passkeys more than once.
+# A person counts with an authenticator app, or with passkeys alone. The estimate counts a person with several such passkeys more than once.
 MFA_ENABLED_USERS: Final = """
     select (select count(*)
               from (select

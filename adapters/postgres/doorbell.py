@@ -1,4 +1,4 @@
-"""The doorbell: wakes those who wait for work of a kind, in this process at once and in the others through NOTIFY."""
+"""The doorbell wakes tasks that wait for work of a kind: at once in this process, and through NOTIFY in the other processes."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -41,5 +41,5 @@ class PostgresDoorbell:
 
 
 def _lost(error: Exception, pause: float) -> None:
-    # Not an error: polling finds the work meanwhile.
+    # Not an error: polling finds the work until the listener is back.
     log.warning("doorbell_lost", error=str(error).partition("\n")[0], retry_in=round(pause, 1))

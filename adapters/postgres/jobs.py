@@ -23,8 +23,8 @@ from ports.ids import Ids
 
 log = structlog.get_logger()
 
-# Highest first. These are all that the table's constraint allows. A claim looks under each of them, which keeps it cheap however long the
-# queue is.
+# Highest first. The table's constraint allows no others. A claim looks under each priority separately, which keeps the claim cheap however
+# long the queue is.
 PRIORITIES: Final = (1, 0, -1)
 
 # Where a gauge stops counting. A longer queue is in trouble, and its exact length adds nothing.
@@ -171,7 +171,7 @@ def _turns(kinds: Sequence[str]) -> dict[str, list[Any]]:
     }
 
 
-# The outer limit stops the loop as soon as it has enough, so that hardly more rows are locked than are taken.
+# The outer limit stops the loop as soon as it has enough, so the statement locks hardly more rows than it takes.
 _CLAIM: Final = """
     with due as materialized (
              select job.id
@@ -290,24 +290,26 @@ class SealedJob(Frozen):
 
 
 class SealedJobs:
-    """Jobs whose payload says whom they are about, and only the key ring can open it. For the removal of what concerns a person."""
+    """Jobs whose payload is sealed and names the person concerned. Forgetting a person has to open each of these jobs to find that
+    person's.
+    """
 
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool
         self._keyring = keyring
 
     async def next(self, kinds: Sequence[str], after: UUID, limit: int) -> Sequence[SealedJob]:
-        """Waiting or dead, by their ids."""
+        """Jobs that wait or are dead, in the order of their ids."""
         return await ask(self._pool, SealedJob, _SEALED, {"kinds": list(kinds), "after": after, "limit": limit})
 
     def opened(self, jobs: Sequence[SealedJob]) -> Iterator[tuple[UUID, Mapping[str, Json]]]:
-        """Without those that no key in force opens: nobody can read them."""
+        """Leaves out jobs that no key in force opens: nobody can read their payloads."""
         for one in jobs:
             with suppress(CannotOpen):
                 yield one.id, json.loads(self._keyring.open(one.sealed_payload, sealing_context(JobId(one.id))))
 
     async def delete(self, jobs: Sequence[UUID]) -> int:
-        """Also those that a worker has in hand, which then finds its lease lost."""
+        """Also deletes jobs that a worker is running. That worker then finds its lease lost."""
         return await tell(self._pool, "delete from jobs where id = any (%(jobs)s::uuid[])", {"jobs": list(jobs)})
 
 

@@ -11,7 +11,7 @@ from core.frozen import Frozen
 
 class ConnectionLimits(Frozen):
     room: int
-    """What this role may open in this database, including those that are open."""
+    """How many connections this role may have in this database, including those that are open."""
     processes: int
     """How many processes serve right now, on all machines."""
 

@@ -19,10 +19,10 @@ PLATFORM_OWNERS: Final = 4
 # Held while entries of the audit log are linked: two links must not follow the same one.
 AUDIT_CHAINS: Final = 5
 
-# Held while a domain is found to be proved: of two organizations that prove the same one, one gets it.
+# Held while a domain is recorded as proved: of two organizations that prove the same domain, one gets the domain.
 DOMAINS: Final = 6
-# Held while sign-ins get the numbers by which they are exported: two must not get the same one.
+# Held while sign-ins get the numbers by which they are exported: two sign-ins must not get the same number.
 SIGN_IN_NUMBERS: Final = 7
 
-# Held while sign-ins are counted: two at once would wait for each other's counts.
+# Held while sign-ins are counted: two counting transactions at once would wait for each other's rows.
 LOGIN_COUNTS: Final = 8

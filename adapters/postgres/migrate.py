@@ -1,7 +1,7 @@
 """Migrations: forward-only `NNNN_name.sql` files, each applied once, in its own transaction, by one process at a time.
 
-The first line of each says which older processes may go on running beside it (docs/decisions/0022): `-- additive` for all, `-- additive
-since NNNN` for those that carry migration NNNN, `-- breaking` for none.
+The first line of each migration says which older processes may go on running beside it (docs/decisions/0022): `-- additive` for all, `--
+additive since NNNN` for those that carry migration NNNN, `-- breaking` for none.
 
 Every error message here is a sentence for the operator who starts or migrates an installation.
 """
@@ -52,7 +52,9 @@ class Migration(Frozen):
     name: str
     sql: str
     needs: int | None = None
-    """The migration that a process must carry to run beside this one; 0 where any will do. None: this one."""
+    """A process must carry the migration with this number to run beside this one; with 0 any process may. None: only processes that carry
+    this migration.
+    """
 
     @property
     def checksum(self) -> str:
@@ -60,7 +62,7 @@ class Migration(Frozen):
 
     @property
     def promise(self) -> str:
-        """What the operator may expect of older processes."""
+        """One phrase for the operator: what becomes of older processes."""
         match self.needs:
             case None:
                 return "breaking: older processes cannot start once it is applied"
@@ -85,17 +87,17 @@ class AppliedMigration(Frozen):
 
 
 class MigrationPlan(Frozen):
-    """What stands in the database, and what `migrate` would do to it."""
+    """The state of the database, and what `migrate` would do to it."""
 
     applied: Sequence[AppliedMigration]
     pending: Sequence[Migration]
     ahead: Sequence[AppliedMigration] = ()
-    """The applied migrations that a newer Postern brought, and that this one can run beside."""
+    """Applied migrations of a newer Postern that this program can run beside."""
 
 
 def shipped(folder: Path = _FOLDER) -> Sequence[Migration]:
-    """The migrations that this program carries, in order. Raises `SchemaMismatch` when their numbers are not 1, 2, 3 …, or one does not say
-    which older processes may run beside it.
+    """The migrations that this program carries, in order. Raises `SchemaMismatch` when their numbers are not 1, 2, 3 …, or when a migration
+    does not say which older processes may run beside it.
     """
     migrations = []
     for expected, file in enumerate(sorted(folder.glob("*.sql")), start=1):
@@ -130,7 +132,9 @@ async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> 
 
 
 async def require_current(conninfo: str, migrations: Sequence[Migration] | None = None) -> Sequence[AppliedMigration]:
-    """Raises `SchemaMismatch` unless this program can run on the database as it is. Returns what a newer one has added to it."""
+    """Raises `SchemaMismatch` unless this program can run on the database as it is. Returns the migrations that a newer Postern has
+    applied.
+    """
     found = await plan(conninfo, migrations)
     if found.pending:
         names = ", ".join(str(migration) for migration in found.pending)
@@ -139,8 +143,8 @@ async def require_current(conninfo: str, migrations: Sequence[Migration] | None 
 
 
 async def migrate(conninfo: str, report: Report, migrations: Sequence[Migration] | None = None) -> list[Migration]:
-    """Bring the database to the end state; returns what was applied. May be repeated, and may run in several processes at once: one does
-    the work, the others wait for it and find it done.
+    """Bring the database to the end state; returns the applied migrations. May be repeated, and may run in several processes at once: one
+    process does the work, the others wait for that process and find the work done.
     """
     known = shipped() if migrations is None else migrations
     done: list[Migration] = []
@@ -171,7 +175,7 @@ async def _plan(connection: Connection, migrations: Sequence[Migration]) -> Migr
 
 
 def require_supported(server_version: int, encoding: str | None) -> None:
-    """`server_version` as libpq tells it: 140005 is 14.5."""
+    """`server_version` in libpq's form: 140005 is 14.5."""
     if server_version < OLDEST_SERVER * 10_000:
         raise SchemaMismatch(f"Postern needs PostgreSQL {OLDEST_SERVER} or later; this server is {server_version // 10_000}")
     if encoding != "UTF8":
@@ -197,10 +201,10 @@ def _require_history_of(migrations: Sequence[Migration], applied: Sequence[Appli
 # Not to_regclass: within one transaction it may answer from a cache that does not know of another transaction's commit.
 _HAS_TABLE: Final = "select exists (select from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid))"
 
-# A role that may not use the schema sees no table in it. Such a database is refused and not taken for an empty one.
+# A role that may not use the schema sees no table in it. We refuse such a database; otherwise we would take it for an empty one.
 _USE_SCHEMA: Final = "select to_regclass('public.schema_migrations')"
 
-# By way of JSON: before the first migration that records it, the column does not exist.
+# Read through JSON, because the column `needs` does not exist before the first migration that records it.
 _APPLIED: Final = """
     select number, name, checksum, applied_at, (to_jsonb(schema_migrations) ->> 'needs')::integer as needs
       from schema_migrations
@@ -223,7 +227,7 @@ async def _applied(connection: Connection) -> Sequence[AppliedMigration]:
 
 
 async def _apply_next(connection: Connection, migrations: Sequence[Migration], report: Report) -> Migration | None:
-    """Apply the first pending migration. None when another process did it while we waited."""
+    """Apply the first pending migration. None when another process applied it while we waited."""
     for attempt in range(1, LOCK_ATTEMPTS + 1):
         if attempt > 1:
             report("A table is in use; trying again …")
@@ -239,7 +243,7 @@ async def _apply_next(connection: Connection, migrations: Sequence[Migration], r
     raise MigrationFailed(f"A migration could not get a table to itself in {LOCK_ATTEMPTS} attempts; nothing of it was kept")
 
 
-# A role or database may have time-outs of its own; waiting for the other process and rewriting a table may take longer.
+# A role or database may have timeouts of its own. Waiting for the other process, and rewriting a table, may take longer than they allow.
 _PATIENCE: Final = "select set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"
 
 _TRY_TURN: Final = "select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s)"
@@ -248,7 +252,7 @@ _WAIT_FOR_TURN: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
 
 
 async def _take_turn(connection: Connection, report: Report) -> None:
-    """One process at a time, until the transaction ends."""
+    """Wait until no other process migrates. The lock lasts until the transaction ends."""
     lock = {"namespace": locks.NAMESPACE, "lock": locks.MIGRATION}
     await connection.execute(_PATIENCE)
     if await (await connection.execute(_TRY_TURN, lock)).fetchone() != (True,):
@@ -280,7 +284,7 @@ async def _apply(connection: Connection, migration: Migration, report: Report) -
     try:
         await connection.execute(_TABLE)
         await connection.execute(_LOCK_TIMEOUT, {"timeout": LOCK_TIMEOUT})
-        # Without parameters a string of many statements goes to the server as it is; as bytes it need not be a literal.
+        # Without parameters, a string of many statements goes to the server unchanged. As bytes it need not be a literal string.
         await connection.execute(migration.sql.encode())
         remembered = {"number": migration.number, "name": migration.name, "checksum": migration.checksum, "needs": migration.needs}
         await connection.execute(_REMEMBER, remembered)

@@ -1,4 +1,4 @@
-"""How marks of last use are written, for sessions and API keys alike."""
+"""Writes marks of last use, for sessions and API keys alike."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,8 +17,8 @@ WRITTEN_AT_ONCE: Final = 250
 
 
 async def mark(pool: Pool, statement: LiteralString, times: Mapping[Seen, datetime], parameters: Parameters | None = None) -> None:
-    """In parts. Each is a transaction that holds nothing from the one before, and the statement locks its rows in order, so that no two can
-    wait for each other.
+    """Writes the marks in parts. Each part is a transaction of its own, which holds no lock of the part before, and the statement locks its
+    rows in order. So two parts cannot wait for each other.
     """
     marks = iter(times.items())
     while part := list(islice(marks, WRITTEN_AT_ONCE)):

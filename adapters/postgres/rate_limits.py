@@ -10,7 +10,7 @@ from core.domain.rate_limits import Place, RateLimit
 from core.frozen import Frozen
 
 FORGOTTEN_AT_ONCE: Final = 1_000
-# `_TAKE_AROUND` names as many.
+# `_TAKE_AROUND` has room for this many.
 _MOST_AROUND: Final = 2
 
 
@@ -70,11 +70,11 @@ async def give_back(transaction: Transaction, limit: RateLimit, key: str) -> Non
     await transaction.tell_along(_GIVE_BACK, parameters)
 
 
-# `core.domain.rate_limits.take` in SQL, for each row of the relation `wanted`: limit_name, key, burst, pace. Callers at the same time each
-# wait for the row's lock and see what the one before left. So the clock is read once, under the lock, and never runs backwards for a
-# bucket. Rows are taken in one order everywhere, so that two requests under the same limits cannot deadlock. What the insert would have
-# written tells the bucket's measures where the row exists already: the burst is one more than the tokens left, and the pace is the time
-# until the bucket is full again.
+# `core.domain.rate_limits.take` in SQL, for each row of the relation `wanted`: limit_name, key, burst, pace. Concurrent callers wait for
+# the row's lock one after the other, and each sees the row that the caller before left. So the statement reads the clock once, under the
+# lock, and the time of a bucket never runs backwards. All statements lock rows in the same order, so two requests under the same limits
+# cannot deadlock. Where the row exists already, the values of the refused insert give the bucket's measures: the burst is one more than the
+# tokens left, and the pace is the time until the bucket is full again.
 TAKE_WANTED: Final = """
     insert into rate_limit_buckets as bucket (limit_name, key, tokens, at, wait, full_at)
     select wanted.limit_name, wanted.key, wanted.burst - 1, clock.at, 0, clock.at + wanted.pace * interval '1 second'
@@ -114,7 +114,7 @@ TAKE: Final[LiteralString] = f"""
     {TAKE_WANTED}
 """
 
-# Of every limit, of the place whose number is to follow.
+# For every limit: the bucket of the place whose number is to follow.
 _OF_PLACE: Final = """
              select given.limit_name, place.key, given.burst * place.room as burst, given.pace / place.room as pace
                from unnest(%(limits)s::text[], %(bursts)s::double precision[], %(paces)s::double precision[])
@@ -127,7 +127,8 @@ _TAKE_ALL: Final[LiteralString] = f"""
     {TAKE_WANTED}
 """
 
-# The wider ones only if all of the narrower gave their tokens. Everybody takes the rows of the narrowest places first, then those around.
+# A wider place gives a token only if all narrower places gave theirs. Every caller locks the rows of the narrowest places first, then the
+# rows of the places around.
 _TAKE_AROUND: Final[LiteralString] = f"""
     with narrowest as (
              with wanted as ({_OF_PLACE} 1)
@@ -154,8 +155,9 @@ _GIVE_BACK: Final = """
      where limit_name = %(limit)s and key = %(key)s
 """
 
-# The narrowest place first, as it was taken. The rows are found by their key a second time: whoever waited for a lock holds a newer version
-# of the row than the one that this statement began with, and only by its key is that one found.
+# Locks the narrowest place first, in the order in which the tokens were taken. The update finds the rows by their key a second time: after
+# waiting for a lock, the current version of a row is newer than the version that this statement began with, and only the key finds the
+# current one.
 _GIVE_ALL_BACK: Final = """
     with wanted as (
              select bucket.key, place.room

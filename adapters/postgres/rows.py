@@ -1,4 +1,4 @@
-"""Rows that many statements answer with: an id, a number, a yes or no."""
+"""Rows that many statements return: an id, a number, a yes or no."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ from core.frozen import Frozen
 
 
 class IdRow(Frozen):
-    """What `returning id` says."""
+    """The row of `returning id`."""
 
     id: UUID
 

@@ -1,4 +1,6 @@
-"""Server secrets in PostgreSQL: created at their first use, sealed by the key ring, and kept in the process's memory from then on."""
+"""Server secrets in PostgreSQL: created at their first use, sealed by the key ring, and kept in the process's memory after the
+first read.
+"""
 
 import os
 from typing import Final
@@ -42,7 +44,7 @@ class PostgresServerSecrets:
         if not rows:
             sealed = self._keyring.seal(os.urandom(_BYTES), context)
             await tell(self._pool, _ADD, {"purpose": purpose, "sealed": sealed, "at": self._clock.now()})
-            # When two processes create one at the same time, both read the first one's.
+            # When two processes create a secret at the same time, both read the one that was written first.
             rows = await ask(self._pool, _Row, _FIND, {"purpose": purpose})
         return self._keyring.open(rows[0].sealed_secret, context)
 

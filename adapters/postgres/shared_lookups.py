@@ -1,5 +1,5 @@
-"""Look-ups that are requested at the same time travel together: those that arrive while one is under way wait for its return, and then go
-in one statement. A single look-up loses nothing; of many at once, each pays a share of one round trip.
+"""Look-ups that are requested at the same time share one statement. A look-up that arrives while a statement is under way waits for its
+return, and joins the next statement. A single look-up loses nothing; each of many concurrent look-ups pays a share of one round trip.
 """
 
 from collections import deque
@@ -14,13 +14,15 @@ Key = TypeVar("Key")
 Found = TypeVar("Found")
 
 MOST: Final = 100
-"""Look-ups in one statement. Its rows are turned into objects in one turn of the event loop."""
+"""The largest number of look-ups in one statement. All rows of a statement become objects in one turn of the event loop."""
 PATIENCE: Final = 0.25
-"""After this many seconds nobody waits any longer for a look-up that may never return: its server fell silent, or a lock holds it up."""
+"""After this many seconds, callers no longer wait for a statement that may never return, because its server fell silent or a lock holds it
+up.
+"""
 
 
 class _Traveller(Generic[Key, Found]):
-    """A task that waits: to be called to lead, or for the answer of a look-up that another task leads."""
+    """A task that waits: either for its turn to lead, or for the answer of a look-up that another task leads."""
 
     __slots__ = ("error", "found", "key", "leads", "task")
 
@@ -32,7 +34,7 @@ class _Traveller(Generic[Key, Found]):
         self.error: Exception | None = None
 
     def leave(self, _raise_cancel: object) -> trio.lowlevel.Abort:
-        """Cancelled: a task that would call it finds that it is gone."""
+        """Called on cancellation. A task that would wake this one finds no task to wake."""
         self.task = None
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -44,14 +46,14 @@ class _Traveller(Generic[Key, Found]):
 class SharedLookups(Generic[Key, Found]):
     """`find` looks up several keys at once, and each caller gets what was found for its own key.
 
-    A look-up never joins one that began before it arrived, so each caller sees what was true after it asked. The leader looks up for all
-    that travel with it: a failure is theirs too, and nobody else's. A leader that is cancelled hands the lead on, and the others are looked
-    up again.
+    A caller never joins a look-up that began before the caller arrived, so each caller sees what was true after it asked. The leader looks
+    up for all callers that travel with it: they share the leader's failure, and no other caller does. A leader that is cancelled hands the
+    lead on, and the new leader repeats the look-up for the other callers.
     """
 
     def __init__(self, look_up: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Found]]], *, abreast: int = 1, most: int = MOST) -> None:
-        """`look_up` gets each key once, at most `most` of them, and leaves out what it does not find. At most `abreast` of them are under
-        way at once: with more of them, fewer callers share each one, but nobody waits as long for another.
+        """`look_up` gets each key once, at most `most` keys, and leaves out keys that it does not find. At most `abreast` look-ups are
+        under way at once: with more of them, fewer callers share each look-up, but each caller waits less for other look-ups.
         """
         self._look_up = look_up
         self._abreast = abreast
@@ -71,7 +73,7 @@ class SharedLookups(Generic[Key, Found]):
         await trio.lowlevel.wait_task_rescheduled(traveller.leave)
         if traveller.leads:
             return await self._lead(key)
-        # It waited for the server, as the leader did.
+        # This task waited for the server, as the leader did.
         counter = round_trips.get()
         if counter is not None:
             counter.count += 1
@@ -91,7 +93,7 @@ class SharedLookups(Generic[Key, Found]):
                 one.wake()
             raise
         except BaseException:
-            # Cancelled. The others arrived before all that wait by now.
+            # The leader was cancelled. The other travellers arrived before all that wait now, so they go to the front.
             self._waiting.extendleft(reversed(others))
             raise
         else:
@@ -103,7 +105,7 @@ class SharedLookups(Generic[Key, Found]):
             self._call_next()
 
     def _all_aboard(self) -> list[_Traveller[Key, Found]]:
-        """The waiting tasks, oldest first, beside the leader."""
+        """The waiting tasks that travel with the leader, oldest first."""
         others: list[_Traveller[Key, Found]] = []
         while self._waiting and len(others) < self._most - 1:
             one = self._waiting.popleft()
@@ -112,7 +114,9 @@ class SharedLookups(Generic[Key, Found]):
         return others
 
     def _call_next(self) -> None:
-        """The task that has waited longest takes over the free place. When it runs, all that arrived until then go along."""
+        """The task that has waited longest takes over the free place. When that task runs, all tasks that have arrived by then travel with
+        it.
+        """
         while self._waiting:
             one = self._waiting.popleft()
             if one.task is not None:

@@ -93,7 +93,7 @@ _ACTIVATE: Final = "update all_signing_keys set state = 'current', activated_at 
 
 _RETIRE: Final = "update all_signing_keys set state = 'outgoing', retires_at = %(until)s where id = %(id)s and state = 'current'"
 
-# Those of ID tokens are kept for longer than any session lasts: applications bring the tokens back, to say whom they mean.
+# The keys of ID tokens are kept for longer than any session lasts, because applications send ID tokens back as a hint of whom they mean.
 NEEDED_UNTIL: Final[LiteralString] = "retires_at + case purpose when 'access' then interval '0' else interval '400 days' end"
 
 _DELETE_RETIRED: Final[LiteralString] = f"""

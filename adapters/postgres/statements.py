@@ -1,4 +1,6 @@
-"""Single statements. Each takes a connection, is a transaction of its own, waits for the server once, and gives the connection back."""
+"""Single statements. Each statement takes a connection, is a transaction of its own, waits for the server once, and gives the connection
+back.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString, NoReturn, TypeVar
@@ -27,7 +29,7 @@ async def ask(pool: Pool, row: type[Row], statement: LiteralString, parameters: 
 
 
 async def ask_in_order(pool: Pool, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
-    """Like `ask`, for what every request asks: a row is made of the columns in their order, and their names do not matter."""
+    """Like `ask`, for look-ups of every request: `row` takes the columns in their order, and the columns' names do not matter."""
     with translated():
         async with pool.connection() as connection:
             execution = Execution(connection, row, statement, parameters, in_order=True)
@@ -104,4 +106,4 @@ def _refuse() -> NoReturn:
 
 
 def _nothing(**_columns: object) -> None:
-    """Nobody reads the rows."""
+    """A row of a statement whose rows nobody reads."""

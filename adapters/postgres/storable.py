@@ -1,4 +1,4 @@
-"""Text, JSON and network addresses in a form that PostgreSQL can keep. No text that somebody typed, or that a server answered, may make
+"""Text, JSON and network addresses in a form that PostgreSQL can keep. Text that a person typed, or that a server answered, must never make
 the record of it fail.
 """
 
@@ -11,7 +11,7 @@ from core.domain.json import Json
 
 
 def storable(value: Json) -> Json:
-    """The value, with everything replaced that jsonb refuses."""
+    """The value, with replacements for everything that jsonb refuses."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):
@@ -34,8 +34,8 @@ def storable_text(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def storable_address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """None for text that is not an address. The zone of a link-local address has a meaning only on this machine, and inet has no room for
-    it.
+    """None for text that is not an address. The zone of a link-local address is dropped: it has a meaning only on its own machine, and inet
+    has no room for it.
     """
     if text is None:
         return None

@@ -1,7 +1,7 @@
-"""What the stores of one unit of work speak to: statements in one transaction, with as few waits for the server as possible.
+"""Statements in one transaction, with as few waits for the server as possible. The stores of one unit of work write and read through it.
 
-`tell` queues a statement. `ask` waits for an answer, and with it come the answers of everything queued before. The price: an error in a
-queued statement is noticed at the next question, at the latest at the commit.
+`tell` queues a statement. `ask` waits for an answer, and receives the answers of all statements queued before. The price: an error in a
+queued statement is noticed at the next `ask`, at the latest at the commit.
 """
 
 import re
@@ -27,34 +27,34 @@ class TransactionOver(Exception):
 
 
 class Transaction:
-    """Raises `Unavailable` wherever it waits and the database is away. Other database errors are bugs and stay what they are."""
+    """Raises `Unavailable` wherever the transaction waits and the database is away. Other database errors are bugs and pass unchanged."""
 
     def __init__(self, connection: Connection, transaction: PipelinedTransaction) -> None:
         self._connection = connection
         self._transaction = transaction
         self._open = True
         self._along: list[tuple[LiteralString, Parameters]] = []
-        # In the order of their first ring. A dict, because there is no ordered set.
+        # Topics in the order of their first ring. A dict, because Python has no ordered set.
         self._topics: dict[str, None] = {}
 
     async def tell(self, statement: LiteralString, parameters: Parameters | None = None) -> None:
-        """A statement whose answer nobody reads."""
+        """Queue a statement whose answer nobody reads."""
         self._require_open()
         await self._send_waiting()
         with translated():
             await self._connection.carry_out(Execution(self._connection, _nothing, statement, parameters))
 
     async def tell_along(self, statement: LiteralString, parameters: Parameters) -> None:
-        """The same for a plain insert, update or delete that neither reads nor changes a row that its neighbours change.
+        """Queue a plain insert, update or delete that neither reads nor changes a row that its neighbours change.
 
-        Those told in a row leave as one statement. Each sees the database as it was before the first, and references between their rows
-        are checked after the last.
+        Writes that follow one another here leave as one statement. Each write sees the database as it was before the first, and references
+        between their rows are checked after the last.
         """
         self._require_open()
         self._along.append((statement, parameters))
 
     async def _send_waiting(self) -> None:
-        """Later statements must see the rows that were told along, so those leave first, as one statement."""
+        """Later statements must see the rows of `tell_along`, so these rows leave first, as one statement."""
         along, self._along = self._along, []
         if not along:
             return
@@ -99,7 +99,9 @@ class Transaction:
         await self.tell(_HOLD, {"namespace": locks.NAMESPACE, "lock": lock})
 
     def ring(self, topic: str) -> None:
-        """Ring the doorbell, here and in the other processes, if the transaction commits. Rings once, however often it is called."""
+        """Ring the doorbell, here and in the other processes, if the transaction commits. A topic rings once, however often `ring` is
+        called.
+        """
         self._topics[topic] = None
 
     async def commit(self) -> list[str]:
@@ -115,7 +117,7 @@ class Transaction:
         return topics
 
     def close(self) -> None:
-        """From here on every statement is refused, because the connection may belong to another task by now."""
+        """Refuse every later statement, because the connection may belong to another task by now."""
         self._open = False
 
     def _require_open(self) -> None:
@@ -124,7 +126,7 @@ class Transaction:
 
 
 def _nothing(**_columns: object) -> None:
-    """Nobody reads the rows."""
+    """A row of a statement whose rows nobody reads."""
 
 
 # The name of a parameter, in a statement.
@@ -134,19 +136,20 @@ _WITH: Final = re.compile(r"\s*with\s")
 
 @lru_cache(maxsize=256)
 def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Sequence[tuple[int, str]]]:
-    """One statement for all of them, of which the last is the main part; and its parameters in order: the place of the statement that each
-    belongs to, and its name there.
+    """Merge the statements into one, whose main part is the last statement. Also returns the parameters in order: for each, its statement's
+    place and its name in that statement.
     """
     *others, last = (_PARAMETER.sub(rf"%({place}_\1)s", statement) for place, statement in enumerate(statements))
     parts = ", ".join(f"told_{place} as ({statement})" for place, statement in enumerate(others))
-    # Its own parts change something too, which PostgreSQL permits at the top alone.
+    # The last statement may have parts of its own that change rows. PostgreSQL permits such parts at the top level alone, so they join the
+    # others there.
     main = _WITH.sub(", ", last, count=1) if _WITH.match(last) else f" {last}"
-    # A dict, because each counts once, where it is first named.
+    # A dict, because each parameter counts once, where a statement first names it.
     names = {(place, name): None for place, statement in enumerate(statements) for name in _PARAMETER.findall(statement)}
     return f"with {parts}{main}", tuple(names)
 
 
-# One channel for all topics: LISTEN once, and a topic that nobody here waits for costs almost nothing.
+# One channel for all topics: a connection listens once, and a topic that nobody in this process waits for costs almost nothing.
 CHANNEL: Final = "postern"
 
 _NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::text[]) as topic"

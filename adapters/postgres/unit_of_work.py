@@ -70,7 +70,7 @@ Store = TypeVar("Store")
 
 
 class _Made(Generic[Store]):
-    """A store, made when it is first asked for: a unit of work needs two or three of them."""
+    """A store, made at its first use: a unit of work needs only two or three stores."""
 
     def __init__(self, make: Callable[[Transaction], Store]) -> None:
         self._make = make
@@ -81,7 +81,7 @@ class _Made(Generic[Store]):
 
     def __get__(self, unit: "PostgresUnitOfWork", _owner: type) -> Store:
         store = self._make(unit.transaction)
-        # From now on found before this descriptor, which has no `__set__`.
+        # From now on Python finds the attribute before this descriptor, which has no `__set__`.
         unit.__dict__[self._name] = store
         return store
 
@@ -154,9 +154,9 @@ class PostgresUnitOfWork:
         await self._events.record_in_every_log(event, person, listed=listed)
 
     async def commit(self) -> None:
-        """Shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statements."""
+        """Commit, shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statements."""
         for topic in await self.transaction.commit():
-            # The notification also comes back to this process a little later. A second ring costs one look that finds nothing.
+            # The notification also returns to this process a little later. That second ring costs one look that finds nothing.
             self._doorbell.ring(topic)
 
 
@@ -182,7 +182,7 @@ class _Opened:
         with translated():
             connection = await self._lease.__aenter__()
             try:
-                # Sends nothing yet, and waits for nobody.
+                # Entering sends nothing yet, and does not wait.
                 self._pipelined = await connection.pipelined_transaction().__aenter__()
             except BaseException as error:
                 await self._lease.__aexit__(type(error), error, None)
@@ -197,5 +197,5 @@ class _Opened:
                 await self._pipelined.__aexit__(kind, error, trace)
             finally:
                 await self._lease.__aexit__(kind, error, trace)
-        # What the block itself ended with, in the words of the domain.
+        # Translate the exception that ended the block into the words of the domain.
         translated().__exit__(kind, error, trace)

@@ -1,4 +1,4 @@
-"""Whether the database takes writes. That it answers says nothing about it: on a full disk, and on a standby, reads go on."""
+"""Whether the database accepts writes. An answer to a read does not show it: on a full disk, and on a standby, reads go on."""
 
 from typing import Final
 
@@ -10,14 +10,14 @@ from adapters.postgres.driver.pool import Pool, PoolClosed, PoolExhausted
 
 log = structlog.get_logger()
 
-# PostgreSQL's appendix A. Others that fail a write pass with the request, or are bugs.
+# From PostgreSQL's appendix A. Other errors that fail a write pass with the request, or are bugs.
 REASONS: Final = {"53100": "disk full", "25006": "read only", "58030": "input or output error"}
 DEADLINE: Final = 1.0
 PAUSE: Final = 1.0
 
 
 class Writes:
-    """Learns of a failed write in any request or actor from the pool, and then tries by itself until writes succeed again."""
+    """Learns from the pool of a failed write in any request or actor, and then tries to write until writes succeed again."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -29,7 +29,7 @@ class Writes:
         pool.on_error(self._notice)
 
     async def failure(self) -> str | None:
-        """Why they fail, as of a second ago at most. None while they succeed. Never raises."""
+        """Why writes fail, as of a second ago at most. None while writes succeed. Never raises."""
         if self._suspected and not self._trying and trio.current_time() >= self._next_try:
             self._trying = True
             try:
@@ -40,7 +40,7 @@ class Writes:
         return self._reason
 
     def _notice(self, error: BaseException) -> None:
-        # What speaks to the pool through `translated` has made a refusal of it.
+        # Code that uses the pool through `translated` has turned the error into a refusal.
         if _reason(error) is not None or (error.__cause__ is not None and _reason(error.__cause__) is not None):
             self._suspected = True
 
@@ -51,7 +51,7 @@ class Writes:
                     await connection.execute(_LITTLE_MEMORY)
                     await connection.execute(_TRY)
             except psycopg.Error as error:
-                # Anything else, an outage above all, is no news of writes.
+                # Any other error, an outage above all, tells nothing about writes.
                 self._found(_reason(error) or self._reason, error.diag.message_primary)
             except (PoolExhausted, PoolClosed):
                 pass
@@ -71,8 +71,9 @@ def _reason(error: BaseException) -> str | None:
     return REASONS.get(error.sqlstate or "") if isinstance(error, psycopg.Error) else None
 
 
-# A row more or less finds room in a page that is there already. So a megabyte is held with hardly any memory: it goes into a temporary
-# file, which needs new blocks of the disk, no privilege, and no cleaning up. And a standby refuses to delete even nothing.
+# One row may fit into a page that exists already, so writing a row would prove little. Instead the statement writes a megabyte with hardly
+# any working memory: the megabyte goes into a temporary file, which needs new blocks of the disk, no privilege, and no cleaning up. And a
+# standby refuses the statement for its `delete`, even of no rows.
 _LITTLE_MEMORY: Final = "select set_config('work_mem', '64kB', true)"
 
 _TRY: Final = """
