@@ -60,12 +60,12 @@ class TripCounter:
         self.count = 0
 
 
-# Set it to a new RoundTrips at the start of a request; child tasks inherit the same counter.
+# Set it to a new `TripCounter` at the start of a request; child tasks inherit the same counter.
 round_trips: ContextVar[TripCounter | None] = ContextVar("round_trips", default=None)
 
 
 class _Lock:
-    """A lock that costs no turn of the event loop while it is free: the wait for the answer is turn enough."""
+    """A lock that costs no turn of the event loop while the lock is free: the wait for the server's answer is turn enough."""
 
     __slots__ = ("_held", "_waiting")
 
@@ -75,7 +75,7 @@ class _Lock:
 
     async def __aenter__(self) -> None:
         if self._held:
-            # Handed over directly: it stays held in between.
+            # The lock goes directly to the next task: it stays held in between.
             await self._waiting.park()
         else:
             self._held = True
@@ -93,10 +93,11 @@ class _Lock:
 class Connection(AsyncConnection[TupleRow]):
     """A connection that survives cancellation: afterwards it is usable, with nothing running on the server, or closed.
 
-    In autocommit mode, unless asked otherwise. A statement cancelled inside a transaction leaves the transaction failed, as any error does.
+    The connection is in autocommit mode, unless the caller asks otherwise. A statement that is cancelled inside a transaction leaves the
+    transaction failed, as any error does.
     """
 
-    lock: _Lock  # type: ignore[assignment]  # psycopg names asyncio's; it only enters and leaves it
+    lock: _Lock  # type: ignore[assignment]  # psycopg names asyncio's lock, but only enters and leaves it
 
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[TupleRow] = tuple_row) -> None:
         super().__init__(pgconn, row_factory)
@@ -171,7 +172,7 @@ class Connection(AsyncConnection[TupleRow]):
                         raise
                     wanted = gen.send(_READABLE)
                 else:
-                    # A socket is nearly always ready for writing: ask before waiting.
+                    # A socket is nearly always ready for writing, so ask the socket before waiting.
                     ready = self._readiness.now()
                     if not ready & wanted or monotonic() - self._last_turn > LONGEST_BUSY:
                         try:
@@ -190,15 +191,15 @@ class Connection(AsyncConnection[TupleRow]):
 
     @property
     def transformer(self) -> abc.Transformer:
-        """Converts the values of all executions. psycopg makes one for each cursor, which finds out each time how to convert what. So the
-        session's time zone and encoding stay what they were when it first answered.
+        """Converts the values of all executions. psycopg makes one transformer for each cursor, and each finds out anew how to convert
+        what. Because this one is kept, the session's time zone and encoding stay what they were at the first answer.
         """
         if self._transformer is None:
             self._transformer = Transformer(self)
         return self._transformer
 
     async def carry_out(self, execution: Execution[Any]) -> None:
-        """Runs it now, or queues it in the pipeline."""
+        """Runs the execution now, or queues it in the pipeline."""
         pipeline = self._pipeline
         if pipeline is None:
             await self.run(execution.run())
@@ -214,7 +215,7 @@ class Connection(AsyncConnection[TupleRow]):
             return await self.wait(generator)
 
     def settled(self) -> bool:
-        """Idle: no statement, no transaction, no pipeline, no task that uses it."""
+        """Whether the connection is idle: no statement, no transaction, no pipeline, no task that uses it."""
         pgconn = self.pgconn
         return (
             pgconn.status == _OK
@@ -224,13 +225,13 @@ class Connection(AsyncConnection[TupleRow]):
         )
 
     def usable(self) -> bool:
-        """Settled, and not closed by the server, as far as one system call can tell, without a round trip."""
+        """Whether the connection is settled, and not closed by the server, as far as one system call can tell, without a round trip."""
         # An idle connection has nothing to read, unless the server has closed it.
         return self.settled() and not self._readiness.readable()
 
     async def cancel_safe(self, *, timeout: float = RECOVERY) -> None:  # noqa: ASYNC109 - psycopg's signature
-        """Asks the server to stop what it does for this connection; returns when the request is delivered. The server may go on all the
-        same.
+        """Asks the server to stop the statement of this connection; returns when the request is delivered. The server may continue the
+        statement all the same.
         """
         if not self._should_cancel():
             return
@@ -299,7 +300,7 @@ class Connection(AsyncConnection[TupleRow]):
     def abort(self) -> None:
         """Close at once. A task that waits on this connection gets an `OperationalError`; the server rolls back."""
         if self.pgconn.status == _OK:
-            # Before another file can get the descriptor's number.
+            # Before the descriptor's number can go to another file.
             trio.lowlevel.notify_closing(self.pgconn.socket)
         self.pgconn.finish()
 
@@ -340,8 +341,8 @@ class Connection(AsyncConnection[TupleRow]):
                 self.abort()
 
     async def _recover(self) -> None:
-        """Read what the server still sends. If that takes long, ask it to stop, and ask again, because the first request may come too
-        early.
+        """Read what the server still sends. If that takes long, ask the server to stop, and ask again, because the first request may come
+        too early.
         """
         leftovers = self._leftovers()
         socket = self.pgconn.socket
@@ -359,7 +360,7 @@ class Connection(AsyncConnection[TupleRow]):
             return
 
     def _leftovers(self) -> PQGen[None]:
-        """Everything that is still to be sent and received until the server waits for us again."""
+        """Send and receive everything that remains until the server waits for us again."""
         pgconn = self.pgconn
         pipeline = self._pipeline
         if isinstance(pipeline, Pipeline):
@@ -385,7 +386,7 @@ def _with_defaults(parameters: ConnDict) -> ConnDict:
 
 
 async def _attempts(parameters: ConnDict) -> list[ConnDict]:
-    """One set of parameters for each address of each host. The names are resolved here, since libpq would block while it does that."""
+    """One set of parameters for each address of each host. We resolve the names here, because libpq would block while it resolves them."""
     attempts: list[ConnDict] = []
     failure: OSError | None = None
     hosts = split_attempts(parameters)

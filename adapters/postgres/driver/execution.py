@@ -1,7 +1,7 @@
 """One execution of one of the program's own statements, which are constants and are always prepared.
 
-psycopg's cursor would do it too, at twice the processor time: it can also scroll, stream, copy and take many sets of parameters. What is
-sent and received, and how values are converted, is the same.
+psycopg's cursor could run it too, at twice the processor time: a cursor can also scroll, stream, copy and take many sets of parameters. An
+execution sends, receives and converts the same values as a cursor.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from adapters.postgres.driver.connection import Connection
     from adapters.postgres.driver.pipeline import Pipeline
 
-# By their names; or in the order in which the statement first names them, for whoever has made the statement and knows that order.
+# A mapping by the parameters' names; or a list, for callers that know the order in which the statement first names its parameters.
 Parameters = Mapping[str, Any] | list[Any]
 T = TypeVar("T")
 
@@ -33,15 +33,15 @@ _FINE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
 class Execution(Generic[T]):
-    """Runs on its own, or waits in a pipeline. What it found is there after the answer."""
+    """Runs on its own, or waits in a pipeline. Its rows are there after the answer."""
 
-    # psycopg's pipeline hands an answer to a cursor, by these names.
+    # psycopg's pipeline hands an answer to a cursor, and uses these names for it.
     __slots__ = ("_conn", "_make", "_parameters", "_result", "_statement", "in_order")
 
     def __init__(
         self, connection: "Connection", make: Callable[..., T], statement: str, parameters: Parameters | None, *, in_order: bool = False
     ) -> None:
-        """`make` makes a row of the columns by their names, or by their order."""
+        """`make` makes a row of the columns by their names, or by their order when `in_order`."""
         self._conn = connection
         self._make = make
         self._statement = statement
@@ -50,7 +50,7 @@ class Execution(Generic[T]):
         self.in_order = in_order
 
     def run(self) -> PQGen[None]:
-        """Outside of a pipeline."""
+        """Run outside of a pipeline."""
         connection = self._conn
         pgconn, prepared = connection.pgconn, connection.prepared
         query, parameters, types, formats = self._converted()
@@ -98,7 +98,7 @@ class Execution(Generic[T]):
         return transformer.load_rows(0, count, lambda values: make(**dict(zip(names, values, strict=True))))
 
     def row_count(self) -> int:
-        """How many rows it found or touched."""
+        """How many rows the statement found or touched."""
         return 0 if self._result is None else self._result.command_tuples or 0
 
     def _converted(self) -> tuple[bytes, "Sequence[Any] | None", tuple[int, ...], "Sequence[pq.Format] | None"]:
@@ -125,7 +125,9 @@ class Execution(Generic[T]):
 
 @lru_cache(maxsize=2048)
 def _taken_apart(statement: str, with_parameters: bool) -> tuple[bytes, Sequence[PyFormat], Sequence[str]]:  # noqa: FBT001 - a part of the key
-    """In PostgreSQL's form, with the formats and the names of its parameters. Once for each: statements are constants."""
+    """The statement in PostgreSQL's form, with the formats and the names of its parameters. Runs once for each statement, because
+    statements are constants.
+    """
     encoded = statement.encode(_ENCODING)
     if not with_parameters:
         return encoded, (), ()

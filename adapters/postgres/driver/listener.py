@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Identifier
 from adapters.postgres.driver.connection import Connection
 
 APPLICATION_NAME: Final = "postern listener"
-# In seconds. Short, because while nobody listens, work that another process has queued waits for the next poll.
+# In seconds. Short, because while the listener is not connected, work that another process has queued waits for the next poll.
 SHORTEST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 1.0
 HEARTBEAT: Final = 20.0  # seconds of silence after which the server is asked whether it is still there
@@ -21,10 +21,10 @@ PATIENCE: Final = 10.0  # seconds for its answer, and for connecting
 
 
 class Listener:
-    """Calls `on_notification(channel, payload)` for each notification, and with an empty payload for each channel after each (re)connect,
-    since what was sent meanwhile is lost: a notification only says "look", and looking once too often is harmless.
+    """Calls `on_notification(channel, payload)` for each notification, and with an empty payload for each channel after each connect or
+    reconnect, because notifications sent in between are lost. A notification only says "look", and looking once too often is harmless.
 
-    `on_lost(error, pause)` hears of each failure and how long the pause before the next attempt is.
+    `on_lost(error, pause)` gets each failure and the length of the pause before the next attempt.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Listener:
         self._patience = patience
 
     async def run(self, channels: Sequence[str], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> Never:
-        """Listen until cancelled. Reports that it has started as soon as it listens for the first time."""
+        """Listen until cancelled. Reports that it has started when it listens for the first time."""
         pause = self._shortest_pause
         started = False
         while True:
@@ -63,7 +63,7 @@ class Listener:
                         self._on_notification(channel, "")
                     await self._hear(connection)
             except psycopg.Error as error:
-                # Spread out, so that the processes of an installation do not all come back at once.
+                # Random pauses, so that the processes of an installation do not all reconnect at once.
                 jittered = pause * random.uniform(0.75, 1.25)  # noqa: S311 - spreads load, guards nothing
                 if self._on_lost is not None:
                     self._on_lost(error, jittered)
@@ -75,7 +75,7 @@ class Listener:
         try:
             with trio.move_on_after(self._patience):
                 connection = await Connection.connect(self._conninfo, fallback_application_name=self._application_name)
-                connection.recovery = 0  # anything cut short here is met with a new connection
+                connection.recovery = 0  # after a cancelled statement the listener opens a new connection anyway
                 connection.add_notify_handler(self._notified)
                 for channel in channels:
                     await connection.execute(SQL("listen {}").format(Identifier(channel)))
@@ -89,7 +89,7 @@ class Listener:
         raise OperationalError(f"the server did not let us listen within {self._patience:g} s")
 
     async def _hear(self, connection: Connection) -> Never:
-        """Notifications reach the handler while anything reads from the connection, the heartbeat included."""
+        """Wait for notifications. They reach the handler while anything reads from the connection, the heartbeat included."""
         while True:
             with trio.move_on_after(self._heartbeat) as silence:
                 await connection.run(notifies(connection.pgconn))

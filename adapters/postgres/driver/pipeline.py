@@ -26,7 +26,8 @@ _FAILED: Final = pq.TransactionStatus.INERROR
 class Pipeline(AsyncPipeline):
     """psycopg's pipeline, but lazy: statements leave when an answer is wanted, so that several share one packet.
 
-    psycopg hands each statement to the socket at once, a system call and a wake-up of the server each, and ends with a needless flush.
+    psycopg's own pipeline hands each statement to the socket at once, which costs a system call and a wake-up of the server for each
+    statement. It also ends with a needless flush.
     """
 
     def __init__(self, connection: "Connection", _no_lock: bool = False) -> None:  # noqa: FBT001, FBT002 - psycopg's signature
@@ -36,7 +37,7 @@ class Pipeline(AsyncPipeline):
         self.unsynchronized = False
 
     def queue(self, command: bytes) -> None:
-        """Queue a command whose answer nobody reads; a failure is noticed all the same."""
+        """Queue a command whose answer nobody reads. A failure of the command is still noticed."""
         self.command_queue.append(partial(self.pgconn.send_query_params, command, None))
         self.result_queue.append(None)
 
@@ -44,28 +45,28 @@ class Pipeline(AsyncPipeline):
         self._enqueue_sync()
 
     def answers(self) -> PQGen[None]:
-        """Send what is queued and take in all answers. Raises the first error among them, after the last answer."""
+        """Send the queued commands and read all answers. Raises the first error among the answers, after the last one."""
         return self._fetch_gen(flush=True)
 
     def synchronization(self) -> PQGen[None]:
-        """The same, and end the pipeline's segment: an error stays within its segment."""
+        """Like `answers`, and end the pipeline's segment: an error stays within its segment."""
         try:
             yield from self._sync_gen()
         except Error:
-            # The Sync of a segment without COMMIT commits, and that can fail too, for a deferred constraint. Then the error is its first
-            # answer, and the second would be taken for that of the next statement.
+            # Without COMMIT, the Sync of a segment commits, and that can fail too, for a deferred constraint. Then the error is the first
+            # answer to the Sync, and we would take the second answer for that of the next statement.
             while self.pgconn.transaction_status == _ACTIVE:
                 yield from fetch_many(self.pgconn)
             raise
 
     def hand_over(self) -> None:
-        """Move what is queued into libpq's buffer."""
+        """Move the queued commands into libpq's buffer."""
         while self.command_queue:
             self.unsynchronized = True
             self.command_queue.popleft()()
 
     def forget_queued(self) -> None:
-        """Drop what libpq has not seen yet: the last entries of both queues, which run in step."""
+        """Drop the commands that libpq has not seen yet: the last entries of both queues, which have the same order."""
         for _ in range(len(self.command_queue)):
             self._not_prepared(self.result_queue.pop())
         self.command_queue.clear()
@@ -76,7 +77,7 @@ class Pipeline(AsyncPipeline):
         self.result_queue.popleft()
 
     def forget_everything(self) -> None:
-        """Drop both queues. A statement that was being prepared in them is prepared again the next time."""
+        """Drop both queues. Statements whose preparation was queued are prepared again at their next use."""
         self.command_queue.clear()
         while self.result_queue:
             self._not_prepared(self.result_queue.pop())
@@ -93,12 +94,13 @@ class Pipeline(AsyncPipeline):
         return len(self.command_queue) >= _MOST_QUEUED
 
     def relieved(self) -> PQGen[None]:
-        """Send what is queued, when it is much, and close the statements that are not wanted any more."""
+        """Send the queued commands, and close the statements that are not wanted any more."""
         yield from self._communicate_gen()
         yield from self._connection.prepared.maintain_gen(self._connection)
 
     def _communicate_gen(self) -> PQGen[None]:
-        # psycopg calls this after each statement. A long run of statements has to be sent, and its answers read, or both ends block.
+        # psycopg calls this after each statement. A long run of statements has to leave, and its answers have to be read; otherwise both
+        # ends block.
         if self.is_long:
             self.unsynchronized = True
             yield from super()._communicate_gen()
@@ -124,8 +126,8 @@ class Pipeline(AsyncPipeline):
 
 
 class PipelinedTransaction:
-    """A transaction in a pipeline: BEGIN rides with the first statement, the last writes ride with COMMIT. Where all of it leaves at once,
-    neither is sent: PostgreSQL makes one transaction of the statements before a Sync, and ends it there.
+    """A transaction in a pipeline: BEGIN travels with the first statement, the last writes travel with COMMIT. When all statements leave at
+    once, neither BEGIN nor COMMIT is sent: PostgreSQL makes one transaction of the statements before a Sync, and ends it there.
 
         async with connection.pipelined_transaction() as transaction:
             cursor = await connection.execute("select …")
@@ -133,13 +135,13 @@ class PipelinedTransaction:
             await connection.execute("update …")  # queued
             await transaction.commit()            # second round trip: update, COMMIT
 
-    Leaving without `commit()` rolls back; when nothing has been sent yet, nothing is sent. After `commit()` or `rollback()` the connection
-    is an ordinary one again. No `connection.transaction()` inside: its savepoints would cost a round trip each.
+    Leaving the block without `commit()` rolls back. If no statement has been sent yet, nothing is sent. After `commit()` or `rollback()`
+    the connection is an ordinary one again. Do not use `connection.transaction()` inside: its savepoints would cost a round trip each.
 
-    Where errors appear: not at the `execute` that causes them but at the next point that waits for answers, which is the first fetch from a
-    cursor without an answer, `flush()` or `commit()`. There the error of the earliest statement that failed is raised (with its own `diag`:
-    constraint, SQLSTATE), whichever cursor was fetched from; what came after it was skipped by the server, and the transaction cannot go
-    on: leave the block. An `update` without `returning` has a `rowcount` only after such a point.
+    An error does not appear at the `execute` that causes it, but at the next point that waits for answers: the first fetch from a cursor
+    without an answer, `flush()` or `commit()`. That point raises the error of the earliest statement that failed (with its own `diag`:
+    constraint, SQLSTATE), whichever cursor is read. The server skips the statements after the failed one, and the transaction cannot go on:
+    leave the block. An `update` without `returning` has a `rowcount` only after such a point.
     """
 
     __slots__ = ("_begin", "_connection", "_pipeline")
@@ -159,20 +161,20 @@ class PipelinedTransaction:
             await self.rollback()
 
     async def flush(self) -> None:
-        """Send what is queued and wait for the answers, within the transaction."""
+        """Send the queued statements and wait for their answers, within the transaction."""
         await self._connection.run(self._open().answers())
 
     async def commit(self) -> None:
         """Commit, within `LAST_WORD` seconds, even when the caller is cancelled.
 
-        An `OperationalError` from here leaves open whether the commit took place, as with every commit on a lost connection.
+        After an `OperationalError` from here it is unknown whether the commit took place, as with every commit on a lost connection.
         """
         pipeline = self._open()
         if self._status() == _FAILED:
             raise InFailedSqlTransaction("the transaction has failed before; it can only be rolled back")
         nothing_left = not pipeline.unsynchronized and self._status() == _IDLE
         if nothing_left and (self._begin == _BEGIN or len(pipeline.command_queue) == 1):
-            # The Sync does for all of it what BEGIN and COMMIT would.
+            # The Sync begins and ends the transaction by itself, so BEGIN and COMMIT need not be sent.
             pipeline.forget_first()
         else:
             pipeline.queue(b"COMMIT")
@@ -191,10 +193,10 @@ class PipelinedTransaction:
             if self._connection.closed or (not pipeline.unsynchronized and self._status() == _IDLE):
                 return
             if pipeline.unsynchronized:
-                # An error may have aborted this segment; the server would skip the ROLLBACK with the rest of it.
+                # An error may have aborted this segment. Then the server would skip the ROLLBACK with the rest of the segment.
                 pipeline.queue_synchronization()
             pipeline.queue(b"ROLLBACK")
-            # Errors of statements whose answers nobody waited for appear here and no longer matter.
+            # Errors of statements whose answers nobody has read appear here. They no longer matter.
             with suppress(Error), last_word("rollback"):
                 await self._connection.run(pipeline.synchronization())
         finally:
@@ -216,7 +218,7 @@ class PipelinedTransaction:
 
 
 class ServerTransaction(AsyncTransaction):
-    """psycopg's transaction block, whose end a cancellation does not interrupt, for at most `LAST_WORD` seconds."""
+    """psycopg's transaction block. A cancellation does not interrupt its end, for at most `LAST_WORD` seconds."""
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         with last_word("commit" if error is None else "rollback"):

@@ -58,8 +58,8 @@ class _Member:
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """A parked task: in the queue until it is called or gives up. Called with a member, with the right to open one, or, since the pool has
-    closed, with neither.
+    """A parked task. It stays in the queue until the pool calls it or it gives up. The pool calls it with a member, or with the right to
+    open one; or, when the pool has closed, with neither.
     """
 
     task: trio.lowlevel.Task
@@ -68,7 +68,7 @@ class _Waiter:
 
 
 class Lease:
-    """One connection for the length of an `async with` block. Made by `Pool.connection()`."""
+    """One connection for the length of an `async with` block. `Pool.connection()` makes it."""
 
     __slots__ = ("_member", "_pool")
 
@@ -89,11 +89,11 @@ class Lease:
 
 
 class Pool:
-    """At most `max_size` connections; the one returned last is taken first, and the task that has waited longest is served first.
+    """At most `max_size` connections. The connection returned last is taken first, and the task that has waited longest is served first.
 
-    An idle connection is checked (one system call, no round trip) before it is handed out. When one turns out to be broken, the other idle
-    ones are checked too, so that a restarted server costs only the requests in flight. A block must undo what it does to its session
-    (`set`, `listen`, temporary tables, advisory locks); the pool only rolls back transactions.
+    The pool checks an idle connection (one system call, no round trip) before handing it out. When one turns out to be broken, the pool
+    checks the other idle ones too, so that a restarted server costs only the requests in flight. A block must undo what it does to its
+    session (`set`, `listen`, temporary tables, advisory locks); the pool only rolls back transactions.
     """
 
     def __init__(
@@ -109,7 +109,9 @@ class Pool:
         application_name: str = "postern",
         on_wait: Callable[[float], None] | None = None,
     ) -> None:
-        """`timeout` bounds a checkout, opening included. `on_wait` gets the seconds of each checkout that was not served at once."""
+        """`timeout` bounds a checkout, including the opening of a connection. `on_wait` gets the seconds of each checkout that was not
+        served at once.
+        """
         if not 0 <= min_size <= max_size or max_size < 1:
             raise ValueError("a pool needs 0 <= min_size <= max_size and at least one connection")
         self._conninfo = conninfo
@@ -137,7 +139,7 @@ class Pool:
             await self.give_back(await self._open())
 
     def connection(self) -> Lease:
-        """`async with pool.connection() as connection`: idle, in autocommit mode.
+        """`async with pool.connection() as connection`: the connection is idle, in autocommit mode.
 
         Raises `PoolExhausted` when too many wait or the wait is too long, `PoolClosed`, or `psycopg.OperationalError` when a new connection
         cannot be opened.
@@ -145,11 +147,11 @@ class Pool:
         return Lease(self)
 
     def on_error(self, listener: Callable[[BaseException], None]) -> None:
-        """From now on `listener` is told what ends a block on a connection, cancellation included."""
+        """From now on `listener` gets every exception that ends a block on a connection, cancellation included."""
         self._on_error = listener
 
     def tell_error(self, error: BaseException) -> None:
-        """For `Lease`."""
+        """For `Lease`: tell the listeners of `on_error`."""
         if self._on_error is not None:
             self._on_error(error)
 
@@ -185,7 +187,7 @@ class Pool:
                 member.connection.abort()
 
     async def take(self) -> _Member:
-        """For `Lease`: the fast path costs no turn of the event loop, the first statement is turn enough."""
+        """For `Lease`: take a member. The fast path costs no turn of the event loop, because the first statement is turn enough."""
         if self._closed:
             raise PoolClosed("the database pool is closed")
         member = self._pop()  # nothing is idle while a task waits
@@ -199,7 +201,7 @@ class Pool:
                 self._on_wait(trio.current_time() - began)
 
     async def give_back(self, member: _Member) -> None:
-        """For `Lease`: puts it on the stack, or hands it to the task that has waited longest."""
+        """For `Lease`: puts the member on the stack, or hands it to the task that has waited longest."""
         connection = member.connection
         try:
             if not connection.settled() or not connection.autocommit:
@@ -244,7 +246,7 @@ class Pool:
         return None
 
     def _drop_broken(self) -> None:
-        """One was broken: probably the server went away, and the others with it."""
+        """One connection was broken: probably the server went away, and the other connections with it."""
         for member in [member for member in self._idle if not member.connection.usable()]:
             self._idle.remove(member)
             self._lost += 1
@@ -274,7 +276,7 @@ class Pool:
         raise psycopg.errors.ConnectionTimeout(f"no database connection could be opened within {self._timeout:g} s")
 
     async def _wait(self, deadline: float) -> _Member | None:
-        """Queue up. None is the right to open a connection."""
+        """Queue up. Returns a member, or None as the right to open a connection."""
         if len(self._waiters) >= self._max_waiting:
             self._refused += 1
             raise PoolExhausted
@@ -283,7 +285,8 @@ class Pool:
         self._waiters.append(waiter)
 
         def give_up(_raise_cancel: object) -> trio.lowlevel.Abort:
-            # At once, not when the task next runs: in between it could be called, and what it was handed would be lost.
+            # Leave the queue at once, not when the task next runs: in between the pool could call the task, and the handed member would be
+            # lost.
             self._waiters.remove(waiter)
             return trio.lowlevel.Abort.SUCCEEDED
 
@@ -297,7 +300,7 @@ class Pool:
         return waiter.member
 
     async def _open(self) -> _Member:
-        """Use up one right to open; when that fails, the next in the queue gets it."""
+        """Use up one right to open a connection. When opening fails, the right goes to the next task in the queue."""
         try:
             connection = await Connection.connect(self._conninfo, fallback_application_name=self._application_name)
         except BaseException:
@@ -317,7 +320,7 @@ class Pool:
 
 
 async def _clean(connection: Connection) -> None:
-    """Roll back, once, what a block left open. A connection in any other state is closed."""
+    """Roll back, once, the transaction that a block left open. A connection in any other state is closed."""
     with trio.CancelScope(shield=True, relative_deadline=LAST_WORD), suppress(psycopg.Error):
         if connection.autocommit and connection.pgconn.transaction_status in _OPEN and not connection.lock.locked():
             await connection.rollback()

@@ -16,8 +16,8 @@ _INVALIDATES: Final = re.compile(rb"(?:DROP|ALTER|DISCARD ALL|DEALLOCATE ALL)\b"
 # "cached plan must not change result type" has no code of its own; "prepared statement does not exist" has.
 _PLAN_OUTDATED: Final = b"0A000"
 _UNKNOWN_STATEMENT: Final = b"26000"
-# Statements are constants of the program, so each is taken apart once. psycopg remembers the last 128 of those below 4 KiB, and takes the
-# longer ones apart every time.
+# Our statements are constants, so each is parsed for its parameters once. psycopg remembers the last 128 statements below 4 KiB, and parses
+# longer ones every time.
 _queries._query2pg = _queries._query2pg_nocache = lru_cache(maxsize=2048)(_queries._query2pg_nocache)  # noqa: SLF001
 _FINE: Final = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
@@ -25,17 +25,17 @@ _FINE: Final = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 class PreparedStatements(PrepareManager):
     """psycopg's bookkeeping, with three changes.
 
-    A roll-back keeps everything: PostgreSQL keeps prepared statements through it, while psycopg would deallocate them all, which costs a
-    round trip and every plan for each refused request. A statement whose preparation was skipped in an aborted pipeline does not count as
-    prepared. psycopg does not check this for a statement that it has counted before, and would fail with "prepared statement does not
-    exist" for ever. A statement whose plan the server refuses after a change of the schema is prepared again the next time.
+    A roll-back forgets nothing: PostgreSQL keeps prepared statements through a roll-back, while psycopg would deallocate them all, which
+    costs a round trip and every plan for each refused request. A statement whose preparation was skipped in an aborted pipeline does not
+    count as prepared. psycopg does not check this for a statement that it has counted before, and would fail with "prepared statement does
+    not exist" for ever. A statement whose plan the server refuses after a change of the schema is prepared again the next time.
     """
 
     def clear(self) -> bool:
         return False
 
     def name_of(self, key: Key) -> bytes | None:
-        """Of a statement that the server has."""
+        """The name of a statement that the server has."""
         name = self._names.get(key)
         if name is not None:
             self._names.move_to_end(key)
@@ -47,7 +47,7 @@ class PreparedStatements(PrepareManager):
 
     @property
     def is_untidy(self) -> bool:
-        """The server has statements that are not wanted any more: `maintain_gen` closes them."""
+        """Whether the server has statements that are not wanted any more. `maintain_gen` closes these."""
         return bool(self._to_flush)
 
     def add(self, key: Key, name: bytes) -> None:
@@ -68,15 +68,15 @@ class PreparedStatements(PrepareManager):
         elif prep is Prepare.NO:
             self._counts.pop(key, None)
         elif not results or results[-1].status == pq.ExecStatus.PIPELINE_ABORTED:
-            # Its preparation was skipped too, or has failed. (When only the execution fails, the status says so.)
+            # The statement's preparation was skipped too, or has failed. (When only the execution fails, the status says so.)
             if prep is Prepare.SHOULD:
                 self._prepare_next_time(key)
         elif results[-1].error_field(pq.DiagnosticField.SQLSTATE) in {_PLAN_OUTDATED, _UNKNOWN_STATEMENT}:
             self.forget(key, name)
 
     def forget(self, key: Key, name: bytes) -> None:
-        """Prepare it again the next time. It does not matter whether the server has it: closing a statement that does not exist is no
-        error.
+        """Prepare the statement again the next time. It does not matter whether the server has it: closing a statement that does not exist
+        is no error.
         """
         self._prepare_next_time(key)
         self._to_flush.append(name)

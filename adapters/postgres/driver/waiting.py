@@ -1,6 +1,6 @@
 """How psycopg's protocol generators wait on Trio.
 
-psycopg speaks PostgreSQL in generators that yield what they would wait for; here that becomes Trio's readiness calls.
+psycopg speaks PostgreSQL's protocol in generators that yield what they would wait for. Here these waits become Trio's readiness calls.
 """
 
 import select
@@ -27,7 +27,7 @@ class SocketReadiness:
         events = self._poll.poll(0)
         if not events:
             return Ready.NONE
-        return _READY[events[0][1] & _BOTH] or Ready.R  # an error or a hang-up is found out by reading
+        return _READY[events[0][1] & _BOTH] or Ready.R  # the next read finds out about an error or a hang-up
 
     def readable(self) -> bool:
         events = self._poll.poll(0)
@@ -53,7 +53,7 @@ async def until_ready(socket: int, wanted: Wait) -> Ready:
 
 
 async def _either(socket: int) -> Ready:
-    # Only a socket whose send buffer is full and that has nothing to read comes here: the one wait that is worth two tasks.
+    # Only a socket with a full send buffer and nothing to read comes here. This rare wait may cost two tasks.
     found = Ready.NONE
     closed = False
 
@@ -84,5 +84,5 @@ async def drive_connecting(generator: PQGenConn[T]) -> T:
         result: T = finished.value
         return result
     finally:
-        # Lets go of the half-open connection inside, and with it of its descriptor.
+        # Closing the generator releases the half-open connection inside, and its file descriptor.
         generator.close()

@@ -1,4 +1,4 @@
-"""The audit log as its readers see it."""
+"""The audit log, as people read it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -100,7 +100,7 @@ def _person(identifier: UUID | None, email: str | None, *, is_platform_owner: bo
 
 
 def matching(wanted: AuditFilter) -> LiteralString:
-    """The statement with exactly the requested conditions: one plan for all of them would suit none."""
+    """The statement with exactly the requested conditions, because one plan for all conditions would suit none of them."""
     conditions: Sequence[tuple[object, LiteralString]] = (
         (wanted.action, "and action = %(action)s"),
         (wanted.target_type, "and target_type = %(target_type)s"),
@@ -114,11 +114,11 @@ def matching(wanted: AuditFilter) -> LiteralString:
     return _MATCHING_HEAD + asked + _MATCHING_TAIL
 
 
-# The part of an entry that is set apart, in the form that its digest covers. Belongs in any statement that has these columns at hand.
+# The digest of the separate personal part of an entry. Use it in a statement that has these columns.
 PERSONAL_DIGEST: Final[LiteralString] = "sha256(salt || convert_to(jsonb_build_array(address, user_agent, {details})::text, 'UTF8'))"
 
-# The limits of 1 change nothing but the plan. The length of a page is a parameter, for which the planner assumes the worst. Without the
-# limits it would read whole tables for a join, where each row is one look into an index.
+# The limits of 1 change only the plan. The length of a page is a parameter, for which the planner assumes the worst case. Without the
+# limits the planner would read whole tables for a join, where each row needs one look into an index.
 _ENTRIES: Final[LiteralString] = f"""
     select totals.total, entries.id,
            entries.actor_id, actors.email as actor_email, actors.is_platform_owner as actor_is_platform_owner,
@@ -134,7 +134,7 @@ _ENTRIES: Final[LiteralString] = f"""
                 select *
                   from audit_personal
                  where audit_personal.entry_id = page.entry_id
-                   -- Of people who are being forgotten, what is still there is not shown.
+                   -- While people are being forgotten, the rest of their personal parts is not shown.
                    and {STAYS}
                  limit 1
            ) as personal on true
@@ -143,7 +143,7 @@ _ENTRIES: Final[LiteralString] = f"""
              on true
 """
 
-# A place in the chain is a number, so a page is found by it, however far back; and the number of the last link is the total.
+# Each place in the chain is a number. So a page is found by its number, however far back, and the number of the last link is the total.
 NEWEST: Final[LiteralString] = (
     """
     with waiting as materialized (

@@ -1,4 +1,4 @@
-"""The chains of the audit log: how they grow, and how they are read back to be verified."""
+"""The chains of the audit log: writing their links, and reading them to verify the log."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,8 +23,8 @@ from ports.record.audit import Backlog
 
 MOST_PENDING_COUNTED: Final = 100_000
 _READ_AT_ONCE: Final = 10_000
-# Entries that are read, hashed and written at once, so that other tasks get their turn between parts. A transaction takes several parts,
-# because committing costs more than a part.
+# Entries that are read, hashed and written at once, so that other tasks get their turn between parts. One transaction takes several parts,
+# because a commit costs more than a part.
 _TAKEN_AT_ONCE: Final = 200
 _LINKED_AT_ONCE: Final = 100
 
@@ -64,8 +64,8 @@ class _Stored(Frozen):
 
 
 class _Unchained(Frozen):
-    """The entries that were read end with `last_id`, at `last_at`. None when nothing was left. Without an entry,
-    everything was in order.
+    """`last_id` and `last_at` name the last entry that was read; they are None when no entry was left. Without an entry here, everything
+    was in order.
     """
 
     last_id: UUID | None
@@ -90,7 +90,7 @@ class PostgresAuditChains:
         try:
             return await self._link(key, most)
         except UniqueViolation:
-            # An entry that is linked already waits again. However it got there, it must not stop all others.
+            # A linked entry waits in the queue again. Whatever put it there, it must not stop all other entries, so we remove it.
             await tell(self._pool, _DROP_LINKED)
             return await self._link(key, most)
 
@@ -103,8 +103,8 @@ class PostgresAuditChains:
                     return None
                 heads: dict[OrganizationId, ChainHead] = {}
                 total = 0
-                # Part by part, so that other tasks get their turn. Each part sees what the previous holder of the lock committed, because
-                # the statement begins after the lock was taken.
+                # Link part by part, so that other tasks get their turn. Each part sees what the previous holder of the lock committed,
+                # because the part's statement begins after the lock was taken.
                 while total < most:
                     wanted = min(most - total, _TAKEN_AT_ONCE)
                     taken = [_unlinked(row) for row in await transaction.ask(_Taken, _TAKE, {"most": wanted})]
@@ -179,7 +179,7 @@ async def _find_heads(transaction: Transaction, heads: dict[OrganizationId, Chai
 
 
 async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId, ChainHead], entries: Sequence[Unlinked]) -> None:
-    """Read behind the heads of the chains, which move on."""
+    """Link the entries to the heads of their chains, and move the heads."""
     links = linked(key, heads, entries)
     heads.update({link.chain: ChainHead(link.sequence, link.digest) for link in links})
     await transaction.tell(
@@ -193,8 +193,8 @@ async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId,
     )
 
 
-# Everything in an entry, in PostgreSQL's own text form. Every version writes jsonb the same way, and converting to Python types would cost
-# more than the hashing. Nothing is interpreted, so it can cover any value that somebody stored.
+# The content of an entry, in PostgreSQL's own text form. Every version of PostgreSQL writes jsonb the same way, and converting to Python
+# types would cost more than the hashing. We interpret nothing, so the digest can cover any stored value.
 _CONTENT: Final[LiteralString] = """jsonb_build_array(
                entries.id, entries.organization_id, entries.actor_id, entries.impersonator_id, entries.action, entries.target_type,
                entries.target_id, entries.success, entries.details, encode(entries.personal_digest, 'hex'),
@@ -205,7 +205,7 @@ _CHAIN: Final[LiteralString] = "coalesce(entries.organization_id, '00000000-0000
 
 _LOCK: Final = "select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s) as is_ours"
 
-# By an array: a semi-join would be planned once, while little waits, and would later read everything that waits.
+# Compares with an array. PostgreSQL would plan a semi-join once, while few entries wait, and would later read all that wait.
 _TAKE: Final[LiteralString] = f"""
     with taken as (
              delete from audit_pending
@@ -239,7 +239,7 @@ _ADD: Final = """
 
 _DROP_LINKED: Final = "delete from audit_pending using audit_links where audit_links.entry_id = audit_pending.entry_id"
 
-# Ids ascend, so the first one found is as good as the oldest.
+# Ids ascend, so the first entry is as good as the oldest.
 _BACKLOG: Final = """
     select (select count(*) from (select from audit_pending limit %(most)s) as counted) as pending,
            (select created_at
@@ -247,8 +247,8 @@ _BACKLOG: Final = """
              where id = (select entry_id from audit_pending order by entry_id limit 1)) as oldest
 """
 
-# A part is a number of places and not of rows, so that it is never larger, whatever the planner assumes. All rows that share a place are
-# read together: nobody can hide a link behind another by dropping the constraint that forbids it.
+# A part is a range of places, not a number of rows, so that no part grows larger, whatever the planner assumes. All rows that share a place
+# are read together: nobody can hide a link behind another link by dropping the constraint that forbids it.
 LINKS: Final[LiteralString] = f"""
     with beginning as materialized (
              select min(sequence) as sequence from audit_links where chain_id = %(chain)s and sequence >= %(sequence)s
@@ -296,8 +296,8 @@ def _unchained(which: LiteralString, *, last: LiteralString) -> LiteralString:
 """
 
 
-# In parts. Each is a statement that sees entries, links and what waits at one moment. Times are passed as text, since somebody may have
-# stored one that Python cannot represent.
+# Read in parts. Each part is a statement that sees entries, links and waiting entries at one moment. Times are passed as text, because the
+# table may hold a time that Python cannot represent.
 UNCHAINED: Final[LiteralString] = _unchained("id > %(entry)s order by id", last="id desc")
 
 # The first condition adds nothing logically. It shows the planner how few rows are left.

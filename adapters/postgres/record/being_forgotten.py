@@ -1,14 +1,16 @@
-"""People who are being forgotten, for the statements that show what is on record: until the job has removed the rest, nobody sees it."""
+"""Conditions for statements that show records: people who are being forgotten must not appear, even before the job has removed
+every row.
+"""
 
 from typing import Final, LiteralString
 
 from adapters.postgres.record.named_addresses import names
 
 IS_BEING_FORGOTTEN: Final = "exists (select from privacy_requests where completed_at is null and privacy_requests.user_id = {user})"
-"""As long as rows about the person may be left."""
+"""Holds as long as rows about the person may be left."""
 
 
-# The former ones for a moment too long, if somebody else has one of them by now.
+# For a moment, this also hides records of another person who has one of the former addresses by now.
 _ADDRESSES_OF_THEIRS: Final = """
     select unnest(privacy_requests.email_keys)
      union all
@@ -30,7 +32,8 @@ def target_user(row: LiteralString) -> LiteralString:
     return f"case when {row}.target_type = 'user' and {row}.target_id ~ '^[0-9a-f-]{{36}}$' then {row}.target_id::uuid end"
 
 
-# Of the row `audit_personal` of the entry `entries`: whether it may still be shown. That somebody was forgotten, and by whom, stays.
+# A condition on the row `audit_personal` of the entry `entries`: whether readers may still see it. The entry that records the forgetting,
+# and who did it, stays visible.
 STAYS: Final[LiteralString] = f"""
                        not {IS_BEING_FORGOTTEN.format(user="audit_personal.actor_id")}
                    and (entries.action = 'user.anonymized' or not {IS_BEING_FORGOTTEN.format(user=target_user("entries"))})"""

@@ -1,10 +1,10 @@
-"""Queues of deliveries in PostgreSQL: the statements that take, settle and give back, for any table of deliveries and any table of their
-receivers. A claim takes receivers; what is due for each is looked up once the claim is committed, since a statement sees the deliveries as
-they were before it waited for nobody.
+"""Queues of deliveries in PostgreSQL: the statements that claim, settle and release, for any table of deliveries and any table of their
+receivers. A claim takes receivers. The deliveries due for a receiver are looked up after the claim is committed, because the claiming
+statement sees the deliveries as they were when it began.
 
-A table of deliveries has `next_at` (null: nothing more is done), `attempts`, `delivered_at`, `status_code`, `error` and `updated_at`. Of
-its rows that wait, an index begins with the receiver and `next_at`. A table of receivers has `failing_since`, `rests_until`, `lease` and
-`leased_until`.
+A table of deliveries has `next_at` (null: the delivery is over), `attempts`, `delivered_at`, `status_code`, `error` and `updated_at`. It
+has an index of its waiting rows that begins with the receiver and `next_at`. A table of receivers has `failing_since`, `rests_until`,
+`lease` and `leased_until`.
 """
 
 from collections.abc import Sequence
@@ -23,23 +23,24 @@ from core.domain.record.deliveries import DeliveryOutcome
 from core.frozen import Frozen
 from ports.record.deliveries import Due, To
 
-# Receivers with something pending that one claim looks at. The next one goes on where it stopped.
+# How many receivers with waiting deliveries one claim looks at. The next claim goes on where this one stopped.
 _LOOKED_AT: Final = 500
 _FIRST: Final = UUID(int=0)
 
-# When the server crashes, the outcomes of its last moments are lost, and what they are about is sent again, as after any crash. So nobody
-# waits for the disk: that would take longer than the attempt.
+# A commit here does not wait for the disk, because that would take longer than the attempt. When the server crashes, the outcomes of its
+# last moments are lost, and their deliveries are sent again, as after any crash.
 AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
 class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
-    """`waiting`: the table of deliveries; `of`: its column for the receiver. `receivers`: the table of those; `key`: its column for the
-    same. `may_be_called` is a condition on the receiver and what `joins` finds for it.
+    """`waiting` is the table of deliveries, and `of` is its column for the receiver. `receivers` is the table of receivers, and `key` is
+    its column for the same id. `may_be_called` is a condition on the receiver and on the tables that `joins` adds.
 
-    `columns` are told of each `claimed` receiver, with what `claimed_joins` finds for it: a `row` makes them a `To` by its method
-    `claimed`, or None of nulls when nothing was claimed. Its `last` is where the claim stopped: null at the end of the round. `due_columns`
-    are told of each of the receiver's `deliveries`, with what `due_joins` finds: a `due_row` makes them a `Due` by its method `due`. Of
-    those that are due at the same moment, `due_order` says which comes first. `kept`: what else of an outcome is written.
+    `row` takes `columns`: values of each `claimed` receiver and of the tables that `claimed_joins` adds. The row's method `claimed` makes a
+    `To`, or None when the columns are null because nothing was claimed. The row's `last` is where the claim stopped, null at the end of the
+    round. `due_row` takes `due_columns`: values of each of the receiver's `deliveries` and of the tables that `due_joins` adds. Its method
+    `due` makes a `Due`. `due_order` decides between deliveries that are due at the same moment. `kept` says what else of an outcome is
+    written.
     """
 
     waiting: LiteralString
@@ -61,8 +62,8 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
 class PostgresDeliveryQueue(Generic[To, Due]):
     """Implements `ports.record.deliveries.DeliveryQueue` for one pair of tables.
 
-    Claims go round: after the last receiver comes the first again, so none waits for ever behind others. Of those of an organization that
-    may have no more of them now, the next claim takes the ones behind.
+    Claims go round: after the last receiver comes the first again, so none waits for ever behind others. When an organization may have no
+    more claims now, the claim passes over the rest of its receivers and takes those of other organizations.
     """
 
     def __init__(self, pool: Pool, tables: DeliveryTables[To, Due]) -> None:
@@ -73,7 +74,7 @@ class PostgresDeliveryQueue(Generic[To, Due]):
         self._settle: LiteralString = _settling(tables)
         self._release: LiteralString = _releasing(tables)
         self._after = {True: _FIRST, False: _FIRST}
-        # The one that was claimed last.
+        # The receiver that was claimed last.
         self._turn = {True: _FIRST, False: _FIRST}
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool, busy: Sequence[OrganizationId] = ()) -> Sequence[To]:
@@ -115,8 +116,9 @@ class _Settled(Frozen):
 
 
 def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
-    """Hops from receiver to receiver through the index, and reads the earliest row of each. So neither a long queue for one of them nor a
-    crowd of later rows slows it down. Where several organizations want what is left, none has two before another has one.
+    """Hops from receiver to receiver through the index, and reads the earliest row of each. So neither a long queue of one receiver nor
+    many later rows slow the claim down. Where several organizations compete for the free places, none gets a second place before each has a
+    first.
     """
     may_be_claimed: LiteralString = f"""{tables.may_be_called}
                            and ({tables.receivers}.leased_until is null or {tables.receivers}.leased_until <= now())
@@ -195,7 +197,7 @@ def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
 
 
 def _finding(tables: DeliveryTables[To, Due]) -> LiteralString:
-    """What is due for one receiver, if it may be called and the lease holds."""
+    """The deliveries due for one receiver, if the receiver may be called and the lease holds."""
     return f"""
     select deliveries.id, deliveries.attempts, {tables.due_columns}
       from {tables.receivers}
@@ -214,8 +216,8 @@ def _finding(tables: DeliveryTables[To, Due]) -> LiteralString:
 
 
 def _settling(tables: DeliveryTables[To, Due]) -> LiteralString:
-    """Writes down the `outcomes`. The number of attempts makes it harmless to say it twice, when nobody knows whether the first time was
-    heard.
+    """Writes the `outcomes`. The number of attempts makes it harmless to write an outcome twice, when the answer to the first write was
+    lost.
     """
     return f"""
     with outcomes as materialized (
@@ -252,7 +254,7 @@ def _releasing(tables: DeliveryTables[To, Due]) -> LiteralString:
 
 
 def _told(outcomes: Sequence[DeliveryOutcome]) -> Jsonb:
-    """For the parameter `outcomes`."""
+    """The value of the parameter `outcomes`."""
     return Jsonb(
         [
             {

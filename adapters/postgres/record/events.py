@@ -35,7 +35,9 @@ class EventRows:
         return entry
 
     async def record_all(self, events: Sequence[Event]) -> Sequence[AuditEntryId | None]:
-        """The audit entries, one for each event in turn: None for one that is not audited. Two statements for any number of events."""
+        """Returns the audit entries, one for each event in turn: None for an event that is not audited. Two statements for any number of
+        events.
+        """
         at = self._clock.now()
         published = [event for event in events if event.published]
         if len(published) == 1:
@@ -55,7 +57,7 @@ class EventRows:
         return entries
 
     async def record_in_every_log(self, event: Event, person: UserId, *, listed: bool) -> None:
-        """As many statements as for one log: the database finds the logs itself."""
+        """Needs as many statements as one log does, because the database finds the logs itself."""
         at = self._clock.now()
         of_platform = replace(event, organization=None)
         whose = {"person": person, "here": event.organization, "listed": listed}
@@ -78,7 +80,7 @@ class EventRows:
         }
 
     def _alone(self, event: Event, at: datetime) -> Mapping[str, object]:
-        """The parameters of an event that travels alone."""
+        """The parameters of a single event."""
         return {
             "id": self._ids.new(),
             "name": event.name,
@@ -115,7 +117,7 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
 
 
 def _acting(key: ActingKey) -> Mapping[str, Json]:
-    """The kind is left out for API keys, as it was before there was another."""
+    """API keys have no `kind` here, as before the other kinds existed."""
     kind = {} if key.kind is ActingKind.API_KEY else {"kind": key.kind.value}
     return {"name": key.name, "prefix": key.prefix, **kind}
 
@@ -133,14 +135,14 @@ def _text(identifier: object) -> str | None:
     return None if identifier is None else str(identifier)
 
 
-# Most of what happens is one event: then its values come as they are. To take them out of jsonb costs PostgreSQL as much as the row.
+# Most use cases record one event, so its values are parameters of their own. Reading them out of jsonb costs PostgreSQL as much as the row.
 _PUBLISH_ONE: Final = """
     insert into events (id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, personal, occurred_at)
     values (%(id)s, %(name)s, %(organization)s, %(actor)s, %(impersonator)s, %(target_type)s, %(target_id)s, %(details)s, %(personal)s,
             %(at)s)
 """
 
-# Several as one parameter: sending one value costs less than a list for each column.
+# Several events in one parameter: sending one value costs less than sending a list for each column.
 _PUBLISH: Final[LiteralString] = """
     insert into events (id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, personal, occurred_at)
     select id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, nullif(personal, '{}'), occurred_at
@@ -153,11 +155,12 @@ _PUBLISH: Final[LiteralString] = """
 def fan_out(
     source: LiteralString, event: LiteralString, name: LiteralString, organization: LiteralString, target: LiteralString
 ) -> LiteralString:
-    """A delivery for each webhook of the organization that subscribes to the event. In the statement that writes the event: nobody has to
-    find out later what was published, in an order of commits that nobody knows. Dispatchers are told only if there is something for them,
-    since a notification makes commits wait for each other; several of one transaction are sent as one.
+    """Adds a delivery for each webhook of the organization that subscribes to the event. This belongs to the statement that writes the
+    event, so no process has to find out later which events were published in which order of commits. Dispatchers are notified only if there
+    is a delivery for them, because a notification makes commits wait for each other. PostgreSQL sends several equal notifications of one
+    transaction as one.
 
-    The new ids begin with the time of the event's.
+    The new ids begin with the time of the event's id.
     """
     return f"""
     insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at)
@@ -181,7 +184,7 @@ _FAN_OUT: Final[LiteralString] = fan_out(
     *("told.id", "told.name", "told.organization_id", "told.target_id"),
 )
 
-# The entries, what is set apart of them, and their places in the queue of entries that wait to be linked.
+# Adds the entries, their separate personal parts, and their places in the queue of entries that wait to be linked.
 _AUDIT: Final[LiteralString] = f"""
     with told as (
              select *, (address is not null or user_agent is not null or personal <> '{{}}') as is_personal
@@ -207,9 +210,9 @@ _AUDIT: Final[LiteralString] = f"""
   select id, chain_id from told
 """
 
-# An event about a person, and a copy for each organization that they belong to by their own act, or in which it happened. An organization
-# in which it did not happen learns that it happened, and not from where; none learns its personal part. Whoever merely lists somebody gets
-# no news of them, except with `listed`. The new ids begin with the time of the id that they are copied from.
+# An event about a person, and a copy for each organization that the person belongs to by their own act, or in which the event happened. The
+# other organizations learn that the event happened, but not from which address; none learns the personal part. An organization that merely
+# lists the person gets no copy, except with `listed`. A copy's id begins with the time of the original id.
 _IN_EVERY_LOG: Final[LiteralString] = """
     (
         select {told}::jsonb || coalesce(

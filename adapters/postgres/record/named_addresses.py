@@ -1,11 +1,11 @@
-"""Whether a text names an address, as a part of any statement with parameters."""
+"""A condition, for any statement with parameters, on whether a text names an address."""
 
 from typing import LiteralString
 
 
 def names(text: LiteralString, key: LiteralString) -> LiteralString:
-    """`key` is an address in small letters; the text may have them percent-encoded, as in a link. One that merely contains the
-    address is another: as joann@acme.example contains ann@acme.example, and ann@acme.example.org does.
+    """`key` is an address in small letters; the text may have the address percent-encoded, as in a link. A longer address that contains
+    this one does not count: joann@acme.example does not name ann@acme.example, and neither does ann@acme.example.org.
     """
     return rf"""
         exists (

@@ -1,4 +1,4 @@
-"""What deleted organizations leave behind in PostgreSQL."""
+"""Removes the rows of deleted organizations from PostgreSQL."""
 
 from collections.abc import Mapping
 from typing import Final, LiteralString
@@ -19,7 +19,7 @@ _GOING: Final = "(select id from all_organizations where id = %(owner)s and dele
 
 
 def _rows_of(table: LiteralString, organization: LiteralString) -> LiteralString:
-    """For a table whose rows have an id, and either an index by organization and id or only a few rows for each organization."""
+    """Deletes from a table whose rows have an id, and either an index by organization and id or only a few rows for each organization."""
     return f"""
         with batch as (
                  select id
@@ -34,7 +34,7 @@ def _rows_of(table: LiteralString, organization: LiteralString) -> LiteralString
 
 
 def _rows_of_each(table: LiteralString, column: LiteralString, owners: LiteralString) -> LiteralString:
-    """For a table whose rows belong to one of a few `owners` that the organization has, with an index by owner and id."""
+    """Deletes from a table whose rows belong to one of the few `owners` of the organization, with an index by owner and id."""
     rows: LiteralString = f"""
                  select rows.id
                    from {owners}
@@ -52,7 +52,7 @@ def _rows_of_each(table: LiteralString, column: LiteralString, owners: LiteralSt
 
 
 def _released(column: LiteralString, change: LiteralString) -> LiteralString:
-    """Accounts that came to be through the organization, or that its directory has deactivated, are no longer its own."""
+    """Releases accounts that the organization created, or that its directory has deactivated."""
     return f"""
         with batch as (
                  select id
@@ -67,7 +67,7 @@ def _released(column: LiteralString, change: LiteralString) -> LiteralString:
 
 
 def _people_of(table: LiteralString) -> LiteralString:
-    """For a table with one row for each organization and person."""
+    """Deletes from a table with one row for each organization and person."""
     return f"""
         with batch as (
                  select user_id as id
@@ -91,7 +91,7 @@ _USERS: Final[LiteralString] = f"""
                   limit %(limit)s
 """
 
-# Sessions first, so that a person who is signed in there never meets a membership that is half gone.
+# Sessions go first, so that a person who is signed in there never sees a membership that is half deleted.
 PARTS: Final[Mapping[str, LiteralString]] = {
     "sessions": _rows_of("sessions", "organization_id"),
     "preauthentications": _rows_of("preauthentications", "organization_id"),
@@ -115,9 +115,10 @@ PARTS: Final[Mapping[str, LiteralString]] = {
              )
         {SWEPT}""",
     "provisioned_users": _people_of("provisioned_users"),
-    # The accounts are their owners' now.
+    # The accounts belong to their people now.
     "users_of_origin": _released("origin_org_id", "origin_org_id = null"),
-    # Nobody is left who could let these people in again; and what the platform has deactivated does not name the organization.
+    # Nobody is left who could let these people in again, so their accounts become active. A deactivation by the platform does not name the
+    # organization, and stays.
     "users_deactivated": _released("deactivated_by_org_id", "deactivated_at = null, deactivated_by_org_id = null, updated_at = now()"),
     "scim_tokens": _rows_of("scim_tokens", "org_id"),
     "scim_exchanges": _rows_of("scim_exchanges", "org_id"),
@@ -140,7 +141,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         {SWEPT}""",
     **parts_of_services(f"(select id from all_services where org_id = {_GOING})"),
     "services": _rows_of("all_services", "org_id"),
-    # Of all its webhooks together: there are a few, each with an index of its own deliveries.
+    # For all webhooks of the organization together: it has few webhooks, and each has an index of its own deliveries.
     "webhook_deliveries": _rows_of_each("webhook_deliveries", "webhook_id", "webhooks"),
     "webhooks": _rows_of("webhooks", "org_id"),
     **{
@@ -148,14 +149,14 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         for table in ("mail_servers", "logos", "domains", "oauth_credentials", "domain_routes", "join_requests")
     },
     "identities": _rows_of_each("identities", "upstream_provider_id", "upstream_providers"),
-    # After the routes, which name them.
+    # After the routes, because they refer to the providers.
     "upstream_providers": _rows_of("upstream_providers", "org_id"),
     "former_members": _people_of("former_members"),
-    # What is numbered for it is nobody's from then on, and the janitor's to remove.
+    # The numbered entries of this export belong to nobody from then on. The janitor removes these.
     "siem_configurations": _rows_of("siem_configurations", "org_id"),
     "billing_customers": _rows_of("billing_customers", "org_id"),
     "former_services": _rows_of("former_services", "org_id"),
-    # They still count for the platform.
+    # These sign-ins still count for the platform.
     "uncounted_logins": f"""
         with batch as (
                  select id from uncounted_logins where organization_id = {_GOING} and id > %(after)s order by id limit %(limit)s for update
@@ -168,7 +169,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
               returning 1
              )
         {SWEPT}""",
-    # They have no ids, and nobody adds to them any more: what is left is found first.
+    # The rows have no ids, and no process adds to these rows any more. So a batch deletes any rows that it finds.
     "login_counts": f"""
         with gone as (
                  delete from login_counts
@@ -179,7 +180,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
          where {AT_LEISURE}
     """,
     "events": _rows_of("events", "organization_id"),
-    # These belong to the people; the risk of their next sign-in is judged by them.
+    # The sign-ins belong to the people: the risk of a person's next sign-in depends on them.
     "login_events": f"""
         with batch as (
                  select id
@@ -193,8 +194,8 @@ PARTS: Final[Mapping[str, LiteralString]] = {
                  update login_events set organization_id = null, service_id = null from batch where login_events.id = batch.id returning 1
              )
         {SWEPT}""",
-    # The entries stay: deleting an organization must not remove what is on record. Who they are about is removed. In the order of their
-    # index, which begins with the time.
+    # The entries stay, because deleting an organization must not remove the record. Only their personal parts are removed, in the order of
+    # their index, which begins with the time.
     "audit_personal": f"""
         with begin as (
                  select coalesce((select created_at from audit_entries where id = %(after)s), '-infinity') as created_at

@@ -1,7 +1,7 @@
-"""Things that are deleted at once and removed in batches leave rows in PostgreSQL: what all kinds of them have in common.
+"""What all kinds of deleted things have in common: their rows leave PostgreSQL in batches after the deletion itself.
 
 A batch begins after the last row of the previous one, and not at the first row that is left. While a long transaction elsewhere keeps
-deleted rows from being cleaned up, each batch would otherwise step over everything that went before it. Rows are locked in the order of
+PostgreSQL from cleaning up deleted rows, each batch would otherwise step over all rows deleted before. Rows are locked in the order of
 their ids, as everywhere else.
 """
 
@@ -17,18 +17,20 @@ from ports.deleted_rows import Swept
 
 _BEFORE_ALL: Final = UUID(int=0)
 
-# A batch that a crash of the server undoes is simply done again. So its commit need not wait for the disk, and neither do other tenants.
+# A batch that a crash of the server undoes is simply repeated. So its commit need not wait for the disk, and other tenants do not wait for
+# its commit.
 AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 
-# The end of a part's statement. Its rows are `batch`, and those that were changed are `gone`.
+# The end of a part's statement. `batch` has the rows of the batch, and `gone` has the changed rows.
 SWEPT: Final[LiteralString] = f"""
         select (select id from batch order by id desc limit 1) as last, (select count(*) from gone) as rows
          where {AT_LEISURE}"""
 
 
 def held(rows: LiteralString, table: LiteralString, key: LiteralString, lock: LiteralString = "update") -> LiteralString:
-    """What `rows` finds, in the order of its ids: only then are those of `table` whose `key` says so locked, all together in that order, as
-    everywhere else. One that another sweep has removed meanwhile is not `held`. It still counts, because the next batch begins after it.
+    """The rows that `rows` finds, in the order of their ids. Only then are the rows of `table` locked that meet `key`, all together in that
+    order, as everywhere else. A row that another sweep has removed in between is not `held`. It still counts, because the next batch begins
+    after it.
     """
     return f"""
              select next.id, locked.held is not null as held
@@ -40,8 +42,8 @@ def held(rows: LiteralString, table: LiteralString, key: LiteralString, lock: Li
 class PostgresDeletedRows:
     """Implements `ports.deleted_rows.DeletedRows` for one kind of thing.
 
-    Each of `statements` belongs to a part. It removes up to `limit` rows of `owner` that come `after` an id, and finds none unless the
-    owner is being deleted. It answers with `last` and `rows`. `named` is the key of the owner in the jobs' payload.
+    Each of `statements` belongs to a part. A statement removes up to `limit` rows of `owner` that come `after` an id, and finds none unless
+    the owner is being deleted. It returns `last` and `rows`. `named` is the key of the owner in the jobs' payload.
     """
 
     def __init__(self, pool: Pool, statements: Mapping[str, LiteralString], *, table: LiteralString, job: str, named: str) -> None:
@@ -65,7 +67,7 @@ class PostgresDeletedRows:
         return [row.id for row in await ask(self._pool, IdRow, self._stranded, parameters)]
 
 
-# Rows that were written after their part was done, or by a later release with more parts, go now through their foreign keys.
+# This also deletes, through their foreign keys, rows that were written after their part was done, or by a later release with more parts.
 _FINISH: Final = "delete from {table} where id = %(owner)s and deleted_at is not null returning id"
 
 _STRANDED: Final = """

@@ -1,4 +1,4 @@
-"""What deleted services leave behind in PostgreSQL."""
+"""Removes the rows of deleted services from PostgreSQL."""
 
 from collections.abc import Mapping
 from typing import Final, LiteralString
@@ -18,8 +18,8 @@ _GOING: Final = "(select id, org_id from all_services where id = %(owner)s and d
 
 
 def _batch(services: LiteralString, table: LiteralString, column: LiteralString, rows: LiteralString) -> LiteralString:
-    """The next ids of all these services together. `rows` finds those of one service, `going`, that come after `after`, from an index that
-    begins with the service and ends with the id, or among few rows.
+    """The next ids of all these services together. `rows` finds the rows of one service, `going`, that come after `after`. It reads an
+    index that begins with the service and ends with the id, or only few rows.
     """
     found: LiteralString = f"""
                         select going.id as service, rows.id
@@ -46,9 +46,11 @@ _ORIGINS: Final = "select id from users where origin_service_id = going.id and i
 
 
 def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
-    """Rows that belong to these services and to nothing else that is removed. `going` is a subquery with the services' ids."""
+    """The parts for rows that belong to these services and to nothing else that is deleted. `services` is a subquery with the services'
+    ids.
+    """
     return {
-        # For each plan separately. Together they would be sorted again for every batch.
+        # Read for each plan separately. PostgreSQL would sort the subscriptions of all plans together again for every batch.
         "subscriptions": _delete(
             services,
             "subscriptions",
@@ -102,7 +104,7 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
              ),
              gone as (delete from logout_receivers using batch where logout_receivers.service_id = batch.id returning 1)
         {SWEPT}""",
-        # Accounts that were made through the service stay, because they belong to their people.
+        # Accounts that were created through the service stay, because they belong to their people.
         "origins": f"""
         with batch as ({_batch(services, "users", "origin_service_id", _ORIGINS)}),
              gone as (update users set origin_service_id = null from batch where users.id = batch.id and batch.held returning 1)
@@ -118,7 +120,7 @@ _LOGINS: Final[LiteralString] = f"""
                   limit %(limit)s
 """
 
-# Sessions first, so that a person who is signed in there never meets anything that is half gone.
+# Sessions go first, so that a person who is signed in there never sees anything that is half deleted.
 PARTS: Final[Mapping[str, LiteralString]] = {
     "sessions": _delete_from(_GOING, "sessions"),
     "preauthentications": _delete_from(_GOING, "preauthentications"),
@@ -140,8 +142,8 @@ PARTS: Final[Mapping[str, LiteralString]] = {
               returning 1
              )
         {SWEPT}""",
-    # These belong to the people and to the organization; the risk of the people's next sign-in is judged by them. All of the organization's
-    # rows are read: no index lists those of one service by id, and none is worth having for this.
+    # The sign-ins belong to the people and to the organization: the risk of a person's next sign-in depends on them. This reads all rows of
+    # the organization, because no index lists the rows of one service by id, and none is worth having for this.
     "login_events": f"""
         with batch as ({held(_LOGINS, "login_events", "id = next.id and service_id = %(owner)s", "no key update")}),
              gone as (

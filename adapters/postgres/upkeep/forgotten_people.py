@@ -1,4 +1,4 @@
-"""What is still kept about people who were forgotten, in PostgreSQL."""
+"""Removes what is still kept in PostgreSQL about people who were forgotten."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ class _BeingForgotten(Frozen):
     held_until: list[datetime]
 
     def addresses(self) -> Mapping[str | None, datetime]:
-        """Each with the moment until which it was the person's. Since then somebody else may have it."""
+        """Each address with the moment until which it was the person's. Since that moment somebody else may have the address."""
         return {**dict(zip(self.former_keys, self.held_until, strict=True)), **dict.fromkeys(self.email_keys, self.requested_at)}
 
 
@@ -62,7 +62,7 @@ class PostgresForgottenPeople:
             "limit": limit,
         }
         if part == _CREDENTIALS:
-            # Once more, for requests that were under way: few rows, in one batch.
+            # This repeats what the request did, for other requests that were under way then. There are few rows, so one batch is enough.
             for statement in CREDENTIALS:
                 await tell(self._pool, statement, parameters)
             return Swept(None, 0)
@@ -79,8 +79,8 @@ class PostgresForgottenPeople:
         return [row.id for row in rows]
 
     async def _sweep_mails(self, going: _BeingForgotten, after: UUID, limit: int) -> Swept:
-        """Mails that wait to be sent, or were given up: those to the person, and those for the account, whose address nobody may have
-        proved. Only the key ring can tell which these are.
+        """Deletes mails that wait or were given up: mails to the person, and mails for the account whose address nobody may have proved.
+        Only the key ring can tell which mails these are.
         """
         jobs = await self._mails.next(_KINDS, after, limit)
         queued_at, theirs = {job.id: job.created_at for job in jobs}, going.addresses()
@@ -92,14 +92,14 @@ class PostgresForgottenPeople:
         def to_person() -> list[UUID]:
             return [job for job, payload in self._mails.opened(jobs) if is_theirs(job, payload)]
 
-        # Opening hundreds of them takes longer than others should have to wait.
+        # Opening hundreds of payloads takes longer than other tasks should have to wait, so a thread opens them.
         mails = await trio.to_thread.run_sync(to_person)
         gone = await self._mails.delete(mails) if mails else 0
         return Swept(jobs[-1].id if jobs else None, gone)
 
 
 def _addressee(payload: Mapping[str, Any]) -> str | None:
-    """Of a mail, or of what asks for one."""
+    """The recipient of a mail, or of a job that makes a mail."""
     address = payload.get("to", payload.get("email"))
     return Email(address).key if isinstance(address, str) else None
 

@@ -1,4 +1,4 @@
-"""What the janitor sweeps. Each statement deletes one small batch, and skips rows that somebody holds at the moment."""
+"""The janitor's sweeps. Each statement deletes one small batch, and skips rows that another transaction holds at the moment."""
 
 from datetime import timedelta
 from typing import ClassVar, LiteralString
@@ -39,51 +39,53 @@ class _Sweep:
 
 
 class ExpiredSessions(_Sweep):
-    """Kept for thirty days, so that a person can still be shown where they were signed in."""
+    """Expired sessions are kept for thirty days, so that a person can still see where they were signed in."""
 
     statement = _delete("sessions", "id", "expires_at < now() - interval '30 days'")
 
 
 class RevokedSessions(_Sweep):
-    """Likewise, from the revocation on."""
+    """Revoked sessions are kept for thirty days after the revocation, for the same reason as expired ones."""
 
     statement = _delete("sessions", "id", "revoked_at < now() - interval '30 days'")
 
 
 class RevokedDevices(_Sweep):
-    """Kept for thirty days: until then a second revocation is answered like the first."""
+    """Revoked devices are kept for thirty days: until then a second revocation is answered like the first."""
 
     statement = _delete("devices", "id", "revoked_at < now() - interval '30 days'")
 
 
 class UnusedDevices(_Sweep):
-    """Nobody has signed in with it for a year: its last session ended long ago, and its client has forgotten it or is gone."""
+    """Nobody has signed in with the device for a year: its last session ended long ago, and its client has forgotten the device or
+    is gone.
+    """
 
     statement = _delete("devices", "id", "last_used_at < now() - interval '1 year'")
 
 
 class RotatedRefreshTokens(_Sweep):
-    """A session's earlier tokens, once their return would show nothing: by then they are as unknown as any other token. The current one
-    goes with its session.
+    """A session's rotated tokens, once their return would show nothing: by then such a token is as unknown as any other. The current token
+    is deleted with its session.
     """
 
     statement = _delete("refresh_tokens", "digest", "rotated_at < now() - interval '30 days'")
 
 
 class ExpiredPreauthentications(_Sweep):
-    """Used or not, they no longer let anyone in."""
+    """Used or not, expired pre-authentications no longer let anyone in."""
 
     statement = _delete("preauthentications", "id", "expires_at < now()")
 
 
 class ExpiredAuthorizationCodes(_Sweep):
-    """Kept for a day: when one comes back in that time, the session that it was exchanged for ends."""
+    """Expired codes are kept for a day: when a code comes back in that time, the session that it was exchanged for ends."""
 
     statement = _delete("authorization_codes", "id", "expires_at < now() - interval '1 day'")
 
 
 class ExpiredPushedRequests(_Sweep):
-    """Nobody came with them."""
+    """No browser came with these requests in time."""
 
     statement = """
         delete from pushed_requests
@@ -92,79 +94,79 @@ class ExpiredPushedRequests(_Sweep):
 
 
 class ExpiredClientAssertions(_Sweep):
-    """They would be refused as expired; their ids need not be remembered any longer."""
+    """Postern would refuse these assertions as expired, so it need not remember their ids."""
 
     statement = _delete("client_assertions", "id", "expires_at < now() - interval '5 minutes'")
 
 
 class ExpiredDeviceCodes(_Sweep):
-    """Kept for an hour, so that a device that asks too late is told so."""
+    """Expired device codes are kept for an hour, so that a device that asks too late is told so."""
 
     statement = _delete("device_codes", "id", "expires_at < now() - interval '1 hour'")
 
 
 class ExpiredSamlRequests(_Sweep):
-    """They would be refused as too old; their ids need not be remembered any longer."""
+    """Postern would refuse these requests as too old, so it need not remember their ids."""
 
     statement = _delete("saml_requests", "id", "expires_at < now() - interval '5 minutes'")
 
 
 class PastSamlExchanges(_Sweep):
-    """A week gives people time to find out why an exchange failed."""
+    """Exchanges are kept for a week, so that people can find out why an exchange failed."""
 
     statement = _delete("saml_exchanges", "id", "created_at < now() - interval '7 days'", oldest_first="created_at")
 
 
 class ExpiredPasskeyChallenges(_Sweep):
-    """Nobody answered them."""
+    """Nobody answered these challenges in time."""
 
     statement = _delete("passkey_challenges", "digest", "expires_at < now()")
 
 
 class ExpiredOAuthStates(_Sweep):
-    """Nobody came back from the provider with them."""
+    """Nobody came back from the provider with these states in time."""
 
     statement = _delete("oauth_states", "digest", "expires_at < now()")
 
 
 class ExpiredFlows(_Sweep):
-    """Nobody goes on from where they stopped."""
+    """Nobody continued these flows in time."""
 
     statement = _delete("flows", "id", "expires_at < now()")
 
 
 class PastMailedTokens(_Sweep):
-    """Kept for a week, so that a person who opens an old link can be told that it is old, or used."""
+    """Past tokens are kept for a week, so that a person who opens an old link can be told that the link is old, or used."""
 
     statement = _delete("mailed_tokens", "digest", "expires_at < now() - interval '7 days'")
 
 
 class FullBuckets(_Sweep):
-    """A full bucket says nothing that its absence does not."""
+    """A full bucket carries no more information than a missing one."""
 
     statement = FORGET_FULL
 
 
 class RetiredSigningKeys(_Sweep):
-    """The last token that they signed has expired, and none comes back as a hint any more."""
+    """The last token that these keys signed has expired, and no application sends one back as a hint any more."""
 
     statement = _delete("all_signing_keys", "id", f"state = 'outgoing' and {NEEDED_UNTIL} < now()")
 
 
 class DeadJobs(_Sweep):
-    """Thirty days give an operator time to see and revive them."""
+    """Dead jobs are kept for thirty days, so that an operator can see and revive them."""
 
     statement = _delete("jobs", "id", "state = 'dead' and died_at < now() - interval '30 days'")
 
 
 class PastScimExchanges(_Sweep):
-    """What directories asked a week ago, nobody looks up any more."""
+    """Requests of directories are kept for a week: after that nobody looks them up any more."""
 
     statement = _delete("scim_exchanges", "id", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at")
 
 
 class PastEventDetails(_Sweep):
-    """The personal part of events. Webhooks are delivered, or given up, long before."""
+    """The personal part of events. Webhooks have got their deliveries, or Postern has given these up, long before."""
 
     statement = """
         update events
@@ -181,15 +183,15 @@ class PastEventDetails(_Sweep):
 
 
 class PastBillingEvents(_Sweep):
-    """By then their subscriptions have long said what they said. Those that were never applied go, too: the daily look has made up for
-    them.
+    """Applied news has long taken effect by then. News that was never applied is deleted too, because the daily look at all subscriptions
+    has caught up.
     """
 
     statement = _delete("billing_events", "id", "received_at < now() - interval '90 days'", oldest_first="received_at")
 
 
 class ReleasedBillingSubscriptions(_Sweep):
-    """Subscriptions at the payment provider that are nobody's here: released and cancelled, or never known to be anybody's."""
+    """Subscriptions at the payment provider that belong to nobody here: released and cancelled, or never known to belong to anybody."""
 
     statement = _delete(
         "billing_subscriptions",
@@ -200,37 +202,37 @@ class ReleasedBillingSubscriptions(_Sweep):
 
 
 class ForsakenDeliveries(_Sweep):
-    """Of webhooks that are disabled, and of organizations that are not active. They are given up, not deleted."""
+    """Deliveries to webhooks that are disabled, or of organizations that are not active. Postern gives these up, and deletes none."""
 
     statement = FORSAKE
 
 
 class ExpiredLogins(_Sweep):
-    """Services are told of their sessions that have expired. Nothing is deleted."""
+    """Writes the notices that tell services of their expired sessions. Deletes nothing."""
 
     statement = logout_notices.EXPIRE
 
 
 class ForsakenNotices(_Sweep):
-    """Nobody has received them within a day. They are given up, not deleted."""
+    """Notices that no service has received within a day. Postern gives these up, and deletes none."""
 
     statement = logout_notices.FORSAKE
 
 
 class ReceivedSignIns(_Sweep):
-    """Numbered sign-ins that a SIEM has received, and those of exports that are gone."""
+    """Numbered sign-ins that a SIEM has received, and numbered sign-ins of deleted exports."""
 
     statement = FORGET_RECEIVED
 
 
 class PastOutages(_Sweep):
-    """An outage counts for minutes. What nobody calls any more would stay for good."""
+    """An outage counts for minutes. The row of a provider that nobody calls any more would otherwise stay for ever."""
 
     statement = _delete("provider_outages", "provider", "failed_at < now() - interval '1 day'")
 
 
 class DeliveriesOfNobody(_Sweep):
-    """Of webhooks that have been deleted. Nobody sees them any more, and nothing is sent."""
+    """Deliveries to webhooks that have been deleted. Nobody sees these any more, and nothing is sent."""
 
     statement = """
         with recursive named (webhook_id) as (
@@ -260,7 +262,7 @@ class DeliveriesOfNobody(_Sweep):
 
 
 class _Retained(_Sweep):
-    """What is kept as long as a setting says."""
+    """Rows that are kept as long as a setting says."""
 
     def __init__(self, pool: Pool, retention: timedelta) -> None:
         super().__init__(pool)
@@ -271,31 +273,31 @@ class _Retained(_Sweep):
 
 
 class PastLoginEvents(_Retained):
-    """Older habits go with them: a person who signs in again after this long counts as somebody with little history."""
+    """Older habits are deleted with these sign-ins: a person who signs in again after this long counts as a person with little history."""
 
     statement = _delete("login_events", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
 class PastMfaEvents(_Retained):
-    """The log of second factors is kept as long as that of the sign-ins that it belongs to."""
+    """The log of second factors is kept as long as the log of the sign-ins that it belongs to."""
 
     statement = _delete("mfa_events", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
 class PastDeliveries(_Retained):
-    """What became of events on their way to webhooks."""
+    """Outcomes of deliveries to webhooks."""
 
     statement = _delete("webhook_deliveries", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
 class PastNotices(_Retained):
-    """What became of telling services that sessions have ended."""
+    """Outcomes of logout notices, which tell services that sessions have ended."""
 
     statement = _delete("logout_notices", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
 def sweeps(pool: Pool, *, login_event_retention: timedelta, delivery_retention: timedelta) -> tuple[Housekeeping, ...]:
-    """All of them."""
+    """All sweeps."""
     return (
         *(sweep(pool) for sweep in _Sweep.__subclasses__() if not issubclass(sweep, _Retained)),
         *(sweep(pool, login_event_retention) for sweep in (PastLoginEvents, PastMfaEvents)),

@@ -1,4 +1,4 @@
-"""Every place where the database keeps sealed values, so that they can be sealed again after a rotation of the key ring."""
+"""Every place where the database keeps sealed values, so that a command can seal them again after a rotation of the key ring."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, LiteralString
@@ -19,7 +19,7 @@ class _Column(Frozen):
 def _column(
     table: LiteralString, column: LiteralString, key: LiteralString, key_type: LiteralString, context: LiteralString | None = None
 ) -> _Column:
-    """`context` is what the value was sealed with, before the row's key; it must be the same text as where the value is sealed."""
+    """`context` is what the value was sealed with, before the row's key. It must be the same text as in the code that seals the value."""
     return _Column(
         outdated=f"""
             select {key}::text as row, {column} as sealed, '{context or f"{table}.{column}"}:' || {key} as context
