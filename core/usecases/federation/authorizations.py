@@ -1,4 +1,4 @@
-"""Authorization requests: from an application that sends somebody here to the code that it gets, or to what the person has to do first."""
+"""Authorization requests: an application sends a person here, and gets a code or an error. The person may have to act first."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -93,8 +93,9 @@ class Authorizations(Frozen):
     secrets: Secrets
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
-        """A request as a browser brings it. Three round trips for one that gets its code at once: one for everything that it depends on,
-        one for the code, one for the commit. Raises `UnknownRecipient` and `OrganizationNotActive`, which the person is told.
+        """Answers a request that a browser brings. A request that gets its code at once takes three round trips: one for everything that it
+        depends on, one for the code, one for the commit. Raises `UnknownRecipient` and `OrganizationNotActive`, which a page shows to the
+        person.
         """
         client, secret = client_of(parameters), pushed(parameters)
         if secret is not None:
@@ -112,14 +113,14 @@ class Authorizations(Frozen):
     async def resume(
         self, flow: Flow, caller: Caller | None, sender: Client, *, account_chosen: bool = False, set_up_later: bool = False
     ) -> Outcome:
-        """A request whose person has done something for it: signed in, chosen this account, or put off to set up a second factor. The flow
-        ends with an answer. Raises what `arrive` does, and `FlowOver`.
+        """Continues a request after a step of the person, who has signed in, chosen this account, or postponed the set-up of a second
+        factor. The flow ends with an answer. Raises the errors of `arrive`, and `FlowOver`.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
         progress = Progress(
             flow.created_at,
-            # The page that asks about the membership shows the account; and it stands before the one that asks for a second factor.
+            # The page that asks about the membership shows the account, and comes before the page that asks for a second factor.
             account_chosen=account_chosen or flow.asked_memberships,
             set_up_later=set_up_later,
             asked_membership=flow.asked_memberships or set_up_later,
@@ -127,13 +128,13 @@ class Authorizations(Frozen):
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client) -> Outcome:
-        """The person allows what the request asks for, with the account that the page has shown. Raises what `resume` does."""
+        """Records that the person allows the request, with the account that the page has shown. Raises the errors of `resume`."""
         request = _kept(flow)
         met = await self._met_again(request, caller)
         return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, caller=caller, sender=sender)
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, RequestingApplication]:
-        """What an application's own page asks for that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
+        """Returns the request of an application's own page that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
         `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person is told.
         """
         met = await self.encounters.find_named(organization, service)
@@ -145,8 +146,8 @@ class Authorizations(Frozen):
         return request, met.application
 
     async def finish_directly(self, flow: Flow, caller: Caller, sender: Client) -> Outcome:
-        """Somebody has signed in whom the application led to a provider. Choosing an account there, in this flow, counts as their consent;
-        whoever came in otherwise, also through another provider, is asked for it. Raises what `resume` does.
+        """Finishes the request of a person whom the application led to a provider. The choice of an account there, in this flow, counts as
+        consent. A person who signed in another way, also through another provider, is asked for consent. Raises the errors of `resume`.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
@@ -158,7 +159,9 @@ class Authorizations(Frozen):
         return await self._settled(request, met, progress, flow, actor, caller=caller, sender=sender)
 
     async def deny(self, flow: Flow) -> Answered:
-        """The person does not want to, or may not. Raises `FlowOver`, and `UnknownRecipient`, which the person is told."""
+        """Declines the request, because the person does not want to or may not continue. Raises `FlowOver`, and `UnknownRecipient`, which a
+        page shows to the person.
+        """
         request = _kept(flow, refusing=True)
         await self._met_again(request, None)
         await self._complete(flow, refused=True)
@@ -178,7 +181,9 @@ class Authorizations(Frozen):
         return replace(request, subject=said.user)
 
     async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> AuthorizationEncounter:
-        """For a request that a flow has kept. What the service has registered may have changed since. Raises `UnknownRecipient`."""
+        """Looks up everything for a request that a flow has kept, because the service's registration may have changed since. Raises
+        `UnknownRecipient`.
+        """
         met = _found(await self.encounters.find(request.client_id, caller))
         _require_registered(request, met.application.registered)
         return met
@@ -207,7 +212,7 @@ class Authorizations(Frozen):
                 )
             return FinishedAuthorization(await self._approved(request, application, signed_in, flow, actor), application)
         except CodeNotIssued:
-            # Whoever is still there is asked for what is missing now. If that is nothing, it is the account that has ended.
+            # If the account still exists, the person is asked for the missing step. If no step is missing, the account has ended.
             met = await self._met_again(request, caller)
             return await self._settled(request, met, replace(progress, consented=False), flow, caller=None, sender=sender)
         except AuthorizationRefused as refusal:
@@ -223,7 +228,7 @@ class Authorizations(Frozen):
         flow: Flow | None,
         actor: Actor | None,
     ) -> Answered:
-        """With a code: for what the person has just allowed if there is an actor, or for what they have allowed before."""
+        """Answers with a code. With an actor, the person has just given consent; otherwise the earlier consent counts."""
         approved = ApprovedAuthorization(
             service=application.service,
             user=signed_in.user,

@@ -1,5 +1,5 @@
-"""Signing in to SAML service providers: from a request, or from here, to the form that brings an assertion to the service provider; or to
-what the person has to do first.
+"""Signs people in to SAML service providers. A sign-in begins with a request or on a page of ours. It ends with the form that brings an
+assertion to the service provider, or with a step that the person has to take first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ from ports.presence import Presence
 from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-# Of the key that persistent names are made with.
+# The name of the key from which persistent name ids are made.
 NAME_IDS: Final = "saml_name_ids"
 FLOW_LIFETIME: Final = timedelta(minutes=15)
 _ADMINISTERS: Final = frozenset({BuiltInRole.OWNER.value, BuiltInRole.ADMIN.value})
@@ -81,7 +81,7 @@ _BEGIN_AGAIN: Final = "Each request needs an ID of its own; people who reload th
 
 
 class Delivered(Frozen):
-    """An answer for the service provider, in a form that its person's browser sends."""
+    """An answer for the service provider, in a form that the person's browser sends."""
 
     action: str
     fields: Mapping[str, str]
@@ -98,30 +98,30 @@ class UnfinishedSamlSignIn(Frozen):
     signed_in: SignedInPerson | None
     signer: Signer
     arrives_by: SamlBinding | None
-    """How the request has arrived that is to be kept. None: a flow keeps it already, or nobody has asked."""
+    """The binding of the request that has to be kept. None when a flow keeps the request already, or when there is no request."""
     tells: Sequence[str] = ()
-    """For a person who is asked for consent: what the service provider may learn, in the words of scopes."""
+    """For a page that asks for consent: the data that the service provider may learn, as scopes."""
 
 
 Outcome = Delivered | UnfinishedSamlSignIn
 
 
 class Met(Frozen):
-    """A service, if there is one, as the person in a browser meets it."""
+    """A service, if it exists, and the person in the browser who comes to it."""
 
     meeting: Meeting | None
     caller: Caller | None
 
 
 class _Visit(Frozen):
-    """What the service provider has asked for, and the service that the answer comes from."""
+    """The service provider's request, and the service that answers it."""
 
     meeting: Meeting
     request: SamlRequest
     flow: Flow | None = None
-    """What has kept the request. None: the request arrives now, or nobody has asked."""
+    """The flow that has kept the request. None when the request arrives now, or when there is no request."""
     arrives_by: SamlBinding | None = None
-    """How the request arrives now, which counts once."""
+    """The binding by which the request arrives now. A request counts once."""
 
     @property
     def application(self) -> RequestingApplication:
@@ -147,7 +147,7 @@ class SamlSignIn(Frozen):
     ids: Ids
 
     async def meet(self, place: ServiceName, browser: Token | None) -> Met:
-        """What a request by a browser with this session's cookie needs to know, its caller among it, in one look."""
+        """Looks up, in one round trip, the service, the caller by this session's cookie, and everything else that a request needs."""
         digest = None if browser is None else browser.digest()
         meeting, caller = await self.lookup.meet_in_browser(place.organization, place.service, digest)
         if caller is not None:
@@ -155,9 +155,9 @@ class SamlSignIn(Frozen):
         return Met(meeting, caller)
 
     async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
-        """A request as a browser brings it. What the person has to do first is kept by `begin`. With `waits`, it is not known yet who is
-        signed in: the browser comes back for that. Raises `MessageRefused`, `NotFound` and
-        `OrganizationNotActive`, which the person is told.
+        """Answers a request that a browser brings. If the person has to do something first, `begin` keeps the request. With `waits`, the
+        cookie did not come along, so the browser has to come back before Postern knows the person. Raises `MessageRefused`, `NotFound` and
+        `OrganizationNotActive`, which a page shows to the person.
         """
         meeting = _usable(met.meeting)
         async with self.messages.received(meeting.application.service, ExchangeKind.AUTHN_REQUEST, envelope.binding) as message:
@@ -176,8 +176,8 @@ class SamlSignIn(Frozen):
             return await self._settled(visit, Progress(), client)
 
     async def begin(self, unfinished: UnfinishedSamlSignIn, wanted: Wanted, *, browser: Token | None, email: str) -> Flow:
-        """Keeps a request while its person does what is left to do. Without `browser`, the first one that comes with the flow's id has it.
-        Raises `MessageRefused` for a request that was taken before.
+        """Keeps a request while the person takes the missing steps. Without `browser`, the flow belongs to the first browser that comes
+        with the flow's id. Raises `MessageRefused` for a request that was taken before.
         """
         application, request = unfinished.application, unfinished.asked
         kept = {**request.stored(), "organization": application.organization_slug, "service": application.slug}
@@ -197,23 +197,25 @@ class SamlSignIn(Frozen):
         return flow
 
     async def claim(self, flow: FlowId, browser: Token) -> FlowId:
-        """For a flow that a form of another site has begun: its id in this browser, which may come twice. Raises `FlowOver`."""
+        """Gives a flow that another site's form has begun to this browser, and returns the flow's id. The same browser may claim it twice.
+        Raises `FlowOver`.
+        """
         own = claimed_id(flow, browser)
         if not await self.lookup.claim(flow, browser.digest(), own):
             await self.flows.find(own, browser)
         return own
 
     async def resume(self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False) -> Outcome:
-        """A request whose person has done something for it. Raises `FlowOver`, and what `arrive` does."""
+        """Continues a request after a step of the person. Raises `FlowOver`, and the errors of `arrive`."""
         visit = await self._met_again(flow, caller)
-        # Whoever has signed in through the API has no session in this browser, and so no page that could ask them.
+        # A person who has signed in through the API has no session in this browser, so no page can ask this person.
         asked_membership = flow.asked_memberships or set_up_later or caller is None
         progress = Progress(flow.created_at, account_chosen=True, set_up_later=set_up_later, asked_membership=asked_membership)
         return await self._settled(visit, progress, client)
 
     async def allow(self, flow: Flow, caller: Caller | None, client: Client, shown: SessionId) -> Outcome:
-        """The person of the session that the page has `shown` lets the service provider learn who they are. Anybody else who has signed in
-        meanwhile is asked themselves. Raises what `resume` does.
+        """Records the consent of the person whose session the page has `shown`. If another person has signed in meanwhile, the page asks
+        this other person. Raises the errors of `resume`.
         """
         visit = await self._met_again(flow, caller)
         signed_in = visit.meeting.signed_in
@@ -225,7 +227,7 @@ class SamlSignIn(Frozen):
         return await self._settled(visit, progress, client)
 
     async def deny(self, flow: Flow) -> Delivered:
-        """The person may not, or does not want to. Raises `FlowOver`, and what `arrive` does."""
+        """Declines the request, because the person may not or does not want to sign in. Raises `FlowOver`, and the errors of `arrive`."""
         place, request = kept_request(flow, refusing=True)
         meeting = _usable(await self.lookup.meet(place.organization, place.service, None))
         _require_configured(request, meeting)
@@ -235,8 +237,9 @@ class SamlSignIn(Frozen):
     async def initiate(
         self, place: ServiceName, caller: Caller, client: Client, state: str | None, *, next_certificate: bool = False
     ) -> Outcome:
-        """A sign-in that begins here; unfinished only where the person has to allow it. Raises `NotFound`, `OrganizationNotActive`,
-        `BadRequest`, and `Forbidden`, `SecondFactorRequired` or `ReauthenticationRequired` where the person has to do something else first.
+        """Begins a sign-in without a request. Unfinished only when the person has to give consent. Raises `NotFound`,
+        `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired` or `ReauthenticationRequired` when the person has to
+        do something else first.
         """
         meeting = _usable(await self.lookup.meet(place.organization, place.service, caller))
         try:
@@ -258,7 +261,7 @@ class SamlSignIn(Frozen):
                 raise ReauthenticationRequired(max_age=meeting.application.session_lifetime or timedelta(0))
 
     async def waiting(self, state: str) -> "WaitingSamlRequest":
-        """A request that waits for a sign-in, for somebody who signs in through the API. Raises `BadRequest`."""
+        """Returns a request that waits for a sign-in through the API. Raises `BadRequest`."""
         try:
             flow = FlowId(UUID(state))
         except ValueError:
@@ -269,8 +272,8 @@ class SamlSignIn(Frozen):
         return WaitingSamlRequest(flow, place)
 
     async def signed_in(self, waiting: "WaitingSamlRequest", user: UserId, session: SessionId) -> str:
-        """Somebody has signed in through the API for a request that waits. Returns where their browser goes. Raises `BadRequest` when
-        somebody else was quicker.
+        """Ties a sign-in through the API to the waiting request. Returns the address for the person's browser. Raises `BadRequest` when
+        another sign-in was quicker.
         """
         async with self.unit_of_work() as uow:
             digest = sha256(f"api {session}".encode()).digest()
@@ -301,7 +304,7 @@ class SamlSignIn(Frozen):
             require_askable(request, meeting)
             step = next_step(as_authorization(request, application), application, signed_in, progress, self.clock.now())
             if step is AuthorizationStep.CONSENT and visit.flow is not None and visit.flow.repeats:
-                # They have taken it back since. This request has led to the service provider already.
+                # The person has withdrawn the consent since, and this request has led to the service provider already.
                 raise FlowOver
             if step is not AuthorizationStep.DONE or signed_in is None or meeting.subject is None:
                 tells = told(meeting) if step is AuthorizationStep.CONSENT else ()
@@ -316,7 +319,7 @@ class SamlSignIn(Frozen):
     async def _entered(
         self, visit: _Visit, signed_in: SignedInPerson, subject: SamlSubject, client: Client, *, consents: bool
     ) -> Delivered:
-        """With `consents`, the person has just allowed it."""
+        """With `consents`, the person has just given consent."""
         now, request, application, configuration = self.clock.now(), visit.request, visit.application, visit.meeting.configuration
         assert configuration.entity_id is not None  # noqa: S101 - an enabled configuration has one
         name_id = named(
@@ -350,7 +353,7 @@ class SamlSignIn(Frozen):
         exchanges.append(self._answered(visit, response_id, Status.SUCCESS))
         async with self.unit_of_work() as uow:
             if visit.flow is not None:
-                # Before the flow, as whoever ends both takes them.
+                # The account is held before the flow: code that ends both takes them in this order.
                 await uow.accounts.hold(subject.user)
                 await complete_once(uow, visit.flow, now)
             if consents:
@@ -359,7 +362,7 @@ class SamlSignIn(Frozen):
                     raise not_usable()
             entry = await uow.saml.enter(entering, taken)
             if entry is None:
-                # Ended, or shut, in the very moment between.
+                # The session has ended, or the service was closed, since the look before.
                 raise FlowOver
             if entry.is_repeated:
                 raise repeated(_BEGIN_AGAIN)
@@ -392,7 +395,7 @@ class SamlSignIn(Frozen):
             return await self._declined(_Visit(visit.meeting, request), refusal)
 
     async def _declined(self, visit: _Visit, refusal: RequestDeclined, *, refused: bool = False) -> Delivered:
-        """With `refused`, the person has said no."""
+        """With `refused`, the person has declined."""
         request, application, now = visit.request, visit.application, self.clock.now()
         response = Response(
             id=self.messages.new_id(),
@@ -413,7 +416,7 @@ class SamlSignIn(Frozen):
         return await self._delivered(response, visit)
 
     async def _take(self, uow: UnitOfWork, service: ServiceId, request_id: str, binding: SamlBinding) -> None:
-        """A request counts once. Raises `MessageRefused`."""
+        """Uses the request up: a request counts once. Raises `MessageRefused`."""
         if not await uow.saml.take(service, self.messages.remembered(request_id)):
             raise repeated(_BEGIN_AGAIN)
         await self.messages.record(uow, self._arrived(service, request_id, binding))
