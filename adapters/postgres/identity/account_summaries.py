@@ -1,4 +1,4 @@
-"""Summaries of accounts in PostgreSQL: each number is read from an index of the person's own rows."""
+"""Summaries of accounts in PostgreSQL. Each number comes from an index of the person's own rows."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final, LiteralString

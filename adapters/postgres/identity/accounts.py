@@ -25,9 +25,9 @@ from core.frozen import Frozen, replace
 ACCOUNT: Final = """
            users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
            users.language"""
-# Where it matters who has deactivated it: whether a proof of the address, or a directory, may make it active again.
+# For statements that must know who has deactivated the account: whether a proof of the address, or a directory, may activate it again.
 ACCOUNT_AND_WHO_DEACTIVATED: Final = f"{ACCOUNT}, users.deactivated_by"
-# As `Account.opens_by_proof` has it.
+# The same condition as `Account.opens_by_proof`.
 OPENS_BY_PROOF: Final = "(users.deactivated_by is not null and users.email_verified_at is null)"
 
 
@@ -128,7 +128,7 @@ class AccountRows:
         return rows[0].account() if rows else None
 
     async def hold(self, user: UserId) -> None:
-        # Nobody reads its answer: it travels with the next question.
+        # Nobody reads the answer of this statement, so the statement travels with the next one.
         await self._transaction.tell(_HOLD, {"user": user})
 
     async def hold_to_move(self, user: UserId) -> None:
@@ -187,8 +187,8 @@ class AccountRows:
         return bool(await self._transaction.ask(IdRow, _ACTIVATE, {"user": user, "at": at}))
 
 
-# Of two that add the same e-mail address at once, the second waits for the first's commit and then adds nothing. A service that is being
-# deleted at this moment does not become the origin.
+# Of two transactions that add the same e-mail address at once, the second waits for the first's commit and then adds nothing. A service
+# that is being deleted at this moment does not become the origin.
 _ADD: Final = """
     insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
                        origin_org_id, registered_in, created_at, updated_at, language)
@@ -199,8 +199,8 @@ _ADD: Final = """
  returning id
 """
 
-# The account begins anew with its registration, and the directory that had made it has no say any more. Of two at once, the second waits
-# for the first's commit, looks again, and finds nothing to take over.
+# The account begins anew with this registration, and the directory that had created the account loses its say. Of two registrations at
+# once, the second waits for the first's commit, looks again, and finds nothing to take over.
 _TAKE_OVER: Final[LiteralString] = f"""
     update users
        set email = %(email)s, password_hash = %(password_hash)s, password_changed_at = null, language = %(language)s,
@@ -229,7 +229,7 @@ _FIND_ALL: Final[LiteralString] = f"""
      where id = any(%(users)s)
 """
 
-# The weakest lock that two changes contend for: rows that refer to the account can be added meanwhile.
+# The weakest lock that keeps out a second change: other transactions can still add rows that refer to the account.
 _HOLD: Final = "select id from users where id = %(user)s for no key update"
 
 _HOLD_TO_MOVE: Final = "select from users where id = %(user)s for update"
@@ -242,8 +242,9 @@ _WAYS_IN: Final = """
      where id = %(user)s
 """
 
-# One of the three lets people in where the installation or an organization has a client. An organization's own provider lets in whom it
-# vouches for: `_VOUCHES` in `upstream/identities.py` says whom.
+# An identity at one of the three shared providers counts if the installation or an active organization has a client there. An identity at
+# an organization's own provider counts if that provider may vouch for the account: the same condition as `_may_vouch` in
+# `upstream/identities.py`.
 _OTHER_WAYS_IN: Final[LiteralString] = f"""
     select password_hash is not null as password,
            (select count(*) from passkeys where passkeys.user_id = users.id and passkeys.id <> %(but)s) as passkeys,
@@ -319,7 +320,7 @@ returning before.*
 """
 
 
-# An account that a directory has deactivated is from now on deactivated by the platform, and no directory activates it again.
+# If a directory had deactivated the account, the platform takes the deactivation over, and no directory can activate the account again.
 _DEACTIVATE: Final = """
     update users
        set deactivated_at = %(at)s, deactivated_by_org_id = null, deactivated_by = null, pending_email = null, pending_email_key = null,

@@ -1,4 +1,4 @@
-"""Devices in PostgreSQL, and what a sign-in needs to know of them and of a person's habits."""
+"""Devices in PostgreSQL, and the knowledge of devices and of a person's habits that a sign-in needs."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,14 +15,14 @@ from core.domain.identity.devices import Device, DeviceType, Location, UserAgent
 from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, Sighting
 from core.frozen import Frozen
 
-# A part of any statement that reads `users`: one value, jsonb, of the row's person. `knowledge_parameters` gives the parameters that it
-# takes, and `knowledge_of` reads it:
+# A part of any statement that reads `users`: one jsonb value about the row's person. `knowledge_parameters` gives the parameters of this
+# part, and `knowledge_of` reads its value:
 #
 #     select users.id, …, {KNOWLEDGE} as knowledge from users where email_key = %(email_key)s
 #
-# Every part of it reads a bounded number of rows from an index, however many sign-ins a stranger has tried: the last `HISTORY` good ones,
-# the last twenty of all, and the person's devices. It brings them as they are. Most people have few, and to make ready what would count
-# them costs PostgreSQL more than to read them.
+# Every subquery reads a bounded number of rows from an index, however many sign-ins a stranger has tried: the last `HISTORY` good sign-ins,
+# the last twenty of all, and the person's devices. The value holds these rows uncounted: most people have few, and for PostgreSQL an
+# aggregate costs more to initialize than the rows cost to read.
 _KNOWLEDGE: Final[LiteralString] = """(
     select jsonb_build_object(
                {shown}
@@ -60,7 +60,8 @@ _STRICTEST: Final[LiteralString] = f"""
                      join organizations on organizations.id = memberships.org_id
                     where memberships.user_id = devices.user_id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
 """
-# The period counts from when the trust was given, also where it has become shorter since. Trust from before that was kept had 30 days.
+# The period counts from the moment when the trust was given, even if the organization has shortened the period since. A row without
+# `trusted_at` is older than that column; its trust was given for 30 days.
 _TRUSTED_UNTIL: Final[LiteralString] = f"""
                    case
                        when devices.trusted_until is not null
@@ -90,8 +91,8 @@ _TRUST_DAYS: Final[LiteralString] = f""",
                )
 """
 KNOWLEDGE: Final[LiteralString] = _KNOWLEDGE.format(shown=_SHOWN, trust_days=_TRUST_DAYS)
-# What the first look of a sign-in asks for, by whether the client shows a device token. Whoever owes a second factor may ask for trust with
-# it, and then there is a second look.
+# The knowledge that the first statement of a sign-in reads, by whether the client shows a device token. It leaves out `trust_days`: a
+# person can ask for trust only together with a second factor, and then a second statement reads the whole knowledge.
 FIRST_KNOWLEDGE: Final[Mapping[bool, LiteralString]] = {
     True: _KNOWLEDGE.format(shown=_SHOWN, trust_days=""),
     False: _KNOWLEDGE.format(shown="", trust_days=""),
@@ -127,7 +128,7 @@ def knowledge_of(value: Mapping[str, Any]) -> Knowledge:
 
 
 def _is_failure(reason: str | None) -> bool:
-    """None is a sign-in that succeeded."""
+    """A sign-in that succeeded has the reason None."""
     return reason is not None
 
 
@@ -276,7 +277,8 @@ _ADD: Final = """
             %(address)s, %(country)s, %(city)s, %(risk_score)s, %(risk_factors)s, %(at)s, %(at)s)
 """
 
-# The name stays: the person may have chosen it. A row that has been swept away since it was recognised is there again.
+# The device keeps its name, because the person may have chosen the name. If the clean-up has deleted the row since the sign-in recognized
+# the device, the statement inserts the row again.
 _USED: Final = """
     insert into devices (id, user_id, token_digest, name, device_type, browser, browser_version, os, os_version, last_used_at, last_address,
                          last_country, last_city, risk_score, risk_factors, created_at, updated_at)
@@ -296,7 +298,7 @@ _USED: Final = """
 
 _TRUST: Final = "update devices set trust_digest = %(digest)s, trusted_until = %(until)s, trusted_at = %(at)s where id = %(id)s"
 
-# Locked in the order in which a deletion locks them.
+# The statement locks the devices in the order in which a deletion locks them, so that the two cannot deadlock.
 _END_TRUST: Final = """
     with trusted as (
              select id

@@ -1,4 +1,4 @@
-"""Second factors in PostgreSQL: sealed secrets, digests of backup codes, pre-authentications, and the log of all changes and tries."""
+"""Second factors in PostgreSQL: sealed secrets, digests of backup codes, pre-authentications, and the log of all changes and guesses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -139,7 +139,7 @@ class MfaRows:
 
     async def disable(self, user: UserId) -> bool:
         (deleted,) = await self._statements.ask(_Deleted, _DISABLE, {"user": user})
-        # After the secret: a request that replaces the codes holds it, and has finished by now.
+        # The codes go after the secret: a request that replaces the codes locks the secret, and so has finished by now.
         await self._statements.tell(_DELETE_BACKUP_CODES, {"user": user})
         return deleted.was_enabled
 
@@ -210,12 +210,13 @@ class MfaRows:
         return bool(await self._statements.ask(_Person, statement, parameters))
 
 
-# Whether somebody has a second factor, as a part of any statement, and when the members of an organization have to have one. Each is a look
-# into an index. A condition with `exists` could become a scan of everybody's, so where many rows are met, ask for the moment.
+# Parts for any statement: whether somebody has a second factor, and when the members of an organization must have one. Each part looks
+# into an index. PostgreSQL could turn a condition with `exists` into a scan of everybody's factors, so a statement that reads many people
+# uses `second_factor_since` and not `has_second_factor`.
 
 
 def second_factor_since(person: LiteralString) -> LiteralString:
-    """Null: they have none."""
+    """The moment since when the person has a second factor; null without one."""
     return f"""least(
                (select mfa_secrets.enabled_at from mfa_secrets where mfa_secrets.user_id = {person} limit 1),
                (select min(passkeys.second_factor_since) from passkeys where passkeys.user_id = {person})
@@ -231,10 +232,10 @@ def has_second_factor(person: LiteralString) -> LiteralString:
 
 def second_factor_due(person: LiteralString) -> LiteralString:
     """When the grace period ends, or ended, of a member who has no second factor although the organization requires one; null for all
-    others. The statement reads `organizations` and `memberships`, of which a row may be missing. Nobody's second factor is looked for as
-    long as there is no rule.
+    others. The statement reads `organizations` and `memberships`, and either row may be missing. PostgreSQL looks for a second factor only
+    if the organization has such a rule.
 
-    `person` is who would have to give it: the member, or a platform owner who acts in the member's name.
+    `person` would have to give the second factor: the member, or a platform owner who acts in the member's name.
     """
     return f"""
            case
@@ -245,8 +246,9 @@ def second_factor_due(person: LiteralString) -> LiteralString:
 
 
 def second_factor_due_in(organization: LiteralString, person: LiteralString) -> LiteralString:
-    """The same for a statement of its own: for this person in this organization. They are asked for before the tables come into view: the
-    statement around it may have tables of the same names, and a column that it means would be taken for one of these.
+    """`second_factor_due` as a subquery, for this person in this organization. The subquery first evaluates `organization` and `person`,
+    and only then joins its tables: the statement around it may have tables of the same names, and PostgreSQL would take a column of the
+    outer table for a column of the inner one.
     """
     return f"""(
                select {second_factor_due("asked.person")}
@@ -256,19 +258,19 @@ def second_factor_due_in(organization: LiteralString, person: LiteralString) -> 
            )"""
 
 
-# Who acts in a session.
+# The person who acts in a session: a platform owner, if one acts in the user's name.
 ACTING: Final = "coalesce(sessions.impersonator_id, sessions.user_id)"
 
 
 def grace_is_over(due: LiteralString, at: LiteralString = "now()") -> LiteralString:
-    """`due` is what `second_factor_due` tells. The rule of the domain has the same name, in `core/domain/tenancy/sign_in_rules.py`."""
+    """`due` is the value of `second_factor_due`. The rule of the domain has the same name, in `core/domain/tenancy/sign_in_rules.py`."""
     return f"coalesce({due} <= {at}, false)"
 
 
 OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due(ACTING))
 
 
-# A secret that is enabled is left alone, and nothing is returned.
+# An enabled secret stays as it is, and the statement returns no row.
 _PUT_PENDING: Final = """
     insert into mfa_secrets as secret (user_id, sealed_secret, created_at, session_id)
     select account.id, %(sealed_secret)s, %(at)s, %(session)s
@@ -283,7 +285,7 @@ _PUT_PENDING: Final = """
 
 _FIND: Final = "select sealed_secret, created_at, enabled_at, last_step, session_id from mfa_secrets where user_id = %(user)s"
 
-# The secret before the passkeys, as everywhere.
+# Every statement locks the secret before the passkeys, so that no two of them deadlock.
 _HOLD: Final = """
     with secret as materialized (
              select enabled_at from mfa_secrets where user_id = %(user)s for update
@@ -297,7 +299,7 @@ _HOLD: Final = """
 
 _IS_ENABLED: Final[LiteralString] = f"select {has_second_factor('%(user)s')} as yes"
 
-# Everyone locks the bucket's row first, so guesses queue in one order.
+# Every guess locks the bucket's row first, so guesses queue in one order.
 _BEGIN_GUESS: Final[LiteralString] = f"""
     with wanted as (
              select %(limit)s::text as limit_name,
@@ -364,7 +366,7 @@ _ADD_BACKUP_CODES: Final = """
     insert into backup_codes (user_id, digest) select %(user)s, digest from unnest(%(digests)s::bytea[]) as given (digest)
 """
 
-# Passkeys stay, and sign in by themselves.
+# The person keeps the passkeys, and can still sign in with a passkey alone.
 _DISABLE: Final = """
     with secret as (
              delete from mfa_secrets where user_id = %(user)s returning enabled_at
@@ -400,7 +402,7 @@ _ADD_PREAUTHENTICATION: Final = """
             %(authenticated_by)s, %(identity)s)
 """
 
-# With an identity that is disconnected, the row goes. An organization's own provider must be on at this moment, too.
+# The disconnection of an identity deletes the row. An organization's own provider must be on at this moment, too.
 _FIND_PREAUTHENTICATION: Final[LiteralString] = f"""
     select waiting.user_id, waiting.device_id, waiting.organization_id, waiting.service_id, waiting.created_at, waiting.expires_at,
            waiting.provider, waiting.authenticated_by, waiting.identity_id,
@@ -412,7 +414,7 @@ _FIND_PREAUTHENTICATION: Final[LiteralString] = f"""
       left join organizations on organizations.id = providers.org_id and organizations.status = 'active'
      where waiting.id = %(id)s and waiting.consumed_at is null and waiting.failures < %(most)s and waiting.expires_at > now()
        and (providers.id is null or (providers.enabled and organizations.id is not null))
-       for update of waiting                           -- of guesses at once, each sees the failures of those before it
+       for update of waiting                           -- of several guesses at once, each sees the failures of the guesses before it
 """
 
 _FAIL_PREAUTHENTICATION: Final = "update preauthentications set failures = failures + 1 where id = %(id)s returning failures"

@@ -1,4 +1,4 @@
-"""Passkeys in PostgreSQL, and the challenges that they answer."""
+"""Passkeys in PostgreSQL, and the challenges that passkeys answer."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -60,7 +60,7 @@ class _Held(_Passkey, kw_only=True):
 
 
 class _Taken:
-    """The columns of a passkey, and beside them those of its account; or nothing in any of them."""
+    """The columns of a passkey and of its account; all of them are null if no such passkey exists."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ _GET: Final[LiteralString] = f"select {_COLUMNS} from passkeys where id = %(id)s
 
 
 def _take(*, with_token: bool) -> LiteralString:
-    """By whether the request shows a device token."""
+    """The statement for a request with, or without, a device token."""
     return f"""
     with taken as (
              delete from passkey_challenges where digest = %(challenge)s returning expires_at
@@ -247,7 +247,7 @@ _REMOVE_ALL: Final = """
      and not exists (select from mfa_secrets where mfa_secrets.user_id = %(user)s and mfa_secrets.enabled_at is not null)
 """
 
-# Many authenticators do not count: theirs stay 0.
+# Many authenticators do not count signatures: their counter stays 0.
 _USE: Final = """
     update passkeys
        set sign_count = %(sign_count)s, backed_up = %(backed_up)s, last_used_at = %(at)s
@@ -255,7 +255,8 @@ _USE: Final = """
  returning id
 """
 
-# The secret is held: whoever turns on an authenticator app holds it, too, and looks for passkeys after that.
+# The statement locks the secret of the authenticator app. A request that turns an app on locks the secret, too, and then looks for
+# passkeys. So of two such requests at once, the second sees what the first has done.
 _BECOME_SECOND_FACTOR: Final = """
     with secret as materialized (
              select enabled_at from mfa_secrets where user_id = %(user)s for update

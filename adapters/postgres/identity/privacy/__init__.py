@@ -1,1 +1,1 @@
-"""What parts people and their accounts: what holds an account, what is handed out and what is forgotten of a person."""
+"""Privacy: the ties that hold an account, the data that a person receives, and the rows that go when an account is forgotten."""

@@ -1,11 +1,12 @@
-"""What holds an account. Before a tenant moves, deactivates, deletes or forgets one, it is asked here whether anything holds it besides
-what is the tenant's.
+"""The ties that hold an account. Before a tenant moves, deactivates, deletes or forgets an account, these conditions tell whether anything
+outside the tenant holds the account.
 """
 
 from typing import Final, LiteralString
 
-# Of a row of `users`. Whom a directory has deactivated it can bring back, so it holds them as long as it knows them. What is being deleted
-# holds an account, too. `has_come` is false of somebody whom a service has added and who has not signed in to it.
+# The ties of a row of `users`. A directory may reactivate people, so it keeps a tie to every account that it knows. An organization or a
+# service that is being deleted still holds an account. `has_come` is false for a person whom a service has added and who has not signed in
+# to the service yet.
 TIES: Final[LiteralString] = """
                select 'membership' as kind, memberships.org_id, null::uuid as service_id, true as has_come
                  from memberships
@@ -26,14 +27,14 @@ TIES: Final[LiteralString] = """
 
 
 def held_by(ties: LiteralString) -> LiteralString:
-    """Whether one of these ties, or the platform, holds a row of `users`."""
+    """A condition on a row of `users`: one of the ties that meet the condition `ties`, or the platform, holds the account."""
     return f"(users.is_platform_owner or exists (select from ({TIES}) as ties where {ties}))"
 
 
-# No tenant's to say, even of somebody who came to be through it.
+# If anything else holds the account, the tenant may not decide about it, even if the tenant has created it.
 HELD_BY_NOTHING_ELSE: Final[LiteralString] = "not " + held_by("ties.kind = 'ownership' or ties.org_id <> %(organization)s")
 
-# Nobody who registered by themselves, or was let in by a service.
+# Only an account that this organization has created: not the account of a person who registered on their own, or whom a service let in.
 BELONGS_HERE_ALONE: Final[LiteralString] = f"""
     select (users.origin_org_id is not distinct from %(organization)s or memberships.came_by = 'created') and {HELD_BY_NOTHING_ELSE} as yes
       from users
@@ -41,7 +42,7 @@ BELONGS_HERE_ALONE: Final[LiteralString] = f"""
      where users.id = %(user)s
 """
 
-# An address that somebody has proved is remembered when the account gives it up.
+# `former_addresses` keeps each proved address that an account has given up, so a row there means that somebody has proved an address.
 NOBODYS: Final[LiteralString] = f"""
     select users.email_verified_at is null and users.deactivated_at is null and not {held_by("true")}
            and not exists (select from former_addresses where former_addresses.user_id = users.id) as yes

@@ -72,9 +72,9 @@ _REPLACE_HASH: Final = """
  returning id
 """
 
-# The person who chose the password before the address was proved need not be the one who proves it now: the service through which the
-# account was made loses its hold. So does the directory that has made it, where the first proof of the address is not by a link that was
-# mailed in its name, or where it had switched the account off.
+# Somebody else may have chosen the password before the address was proved. So the service through which the account was made is no longer
+# its origin. The directory that has made the account is no longer its origin either, if the link that first proves the address was not
+# mailed in the directory's name, or if the directory had deactivated the account.
 _RESET_HASH: Final[LiteralString] = f"""
     with before as (
              select {ACCOUNT_AND_WHO_DEACTIVATED}, users.password_hash

@@ -1,4 +1,4 @@
-"""What is suspicious in the sign-ins and second factors of the last hours, from PostgreSQL."""
+"""Suspicious activity among the sign-ins and second factors of the last hours, from PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -67,12 +67,14 @@ _RULES: Final[Mapping[str, Any]] = {
 }
 
 
-# In the API's format for times. jsonb would write them in the connection's time zone and in its own format.
+# The API's format for times. jsonb would write times in the connection's time zone and in PostgreSQL's own format.
 _TIME: Final[LiteralString] = """'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'"""
 
 
 def _burst(counted: LiteralString, within: LiteralString, count: LiteralString, kind: LiteralString) -> LiteralString:
-    """For each person, whether this many came within this time: at each event it counts those in the span before it."""
+    """One alert for each person who has at least `count` events within the span `within`. At each event, the window counts the events in
+    the span that ends there.
+    """
     return f"""
     select user_id, %({kind})s::text as type, max(created_at) filter (where so_far >= %({count})s) as detected_at,
            jsonb_build_object(
@@ -95,7 +97,7 @@ def _burst(counted: LiteralString, within: LiteralString, count: LiteralString, 
 
 
 def _single(condition: LiteralString, kind: LiteralString) -> LiteralString:
-    """For each person, the latest sign-in of this kind."""
+    """One alert for each person: the latest sign-in that meets the condition."""
     return f"""
     select user_id, %({kind})s::text as type, created_at as detected_at,
            jsonb_build_object('address', host(address), 'country', country, 'city', city, 'risk_score', round(risk_score::numeric, 2),
@@ -104,7 +106,7 @@ def _single(condition: LiteralString, kind: LiteralString) -> LiteralString:
 """
 
 
-# Everything is read through an index on the time, at most `MOST_EVENTS` of each kind.
+# The statement reads all events through an index on the time, at most `MOST_EVENTS` of each kind.
 _ALERTS: Final[LiteralString] = f"""
     with tries as materialized (
              select user_id, success, reason, address, country, city, risk_score, risk_factors, flagged, created_at

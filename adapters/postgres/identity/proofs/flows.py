@@ -1,4 +1,4 @@
-"""Flows in PostgreSQL: begun, signed in by, and completed, each once."""
+"""Flows in PostgreSQL. A flow begins once, has one sign-in, and is completed once."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,15 +19,15 @@ from core.domain.json import Json
 from core.frozen import Frozen
 
 _SIGNED_IN_BY: Final = "signed_in_by"
-"""In what is kept of the sign-in: the way in which the person did."""
+"""A key in the column `wanted`: the way in which the person has signed in."""
 _PROVIDER: Final = "signed_in_at_provider"
-"""And the provider that vouched for them."""
+"""A key in the column `wanted`: the provider that has vouched for the person."""
 _REFUSED: Final = "refused"
-"""And whether they refused what it led to."""
+"""A key in the column `wanted`: whether the person has refused the request that the flow is for."""
 
 
 class FlowRow(Frozen):
-    """What `flow_columns` reads."""
+    """The columns of `flow_columns`."""
 
     flow_purpose: str
     flow_service: UUID | None
@@ -103,7 +103,7 @@ def _kept(wanted: Wanted) -> Mapping[str, Json]:
 
 
 def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
-    """For `ADD_FLOW`."""
+    """The parameters of `ADD_FLOW`."""
     return {
         "flow": flow.id,
         "flow_browser": browser_digest,
@@ -149,7 +149,9 @@ class FlowRows:
 
 
 def flow_columns(organizations: LiteralString) -> LiteralString:
-    """Of a statement that reads `flows`, and in which the organization that a flow is about is called so, if it is active."""
+    """The columns of a flow, for a statement that reads `flows`. `organizations` is the alias under which the statement joins the flow's
+    organization, if that is active.
+    """
     return f"""
            flows.purpose as flow_purpose, flows.service_id as flow_service, flows.request as flow_request, flows.wanted as flow_wanted,
            flows.email as flow_email, flows.user_id as flow_user, flows.preauthentication_id as flow_preauthentication,
@@ -191,7 +193,7 @@ _AWAIT_SECOND_FACTOR: Final = """
     update flows set user_id = %(user)s, preauthentication_id = %(preauthentication)s where id = %(id)s and signed_in_at is null
 """
 
-# The session may be made by the same statement.
+# The statement does not read the session, because the same round trip may create the session.
 _SIGN_IN: Final = """
     update flows
        set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, session_id = %(session)s,

@@ -1,4 +1,4 @@
-"""Mailed tokens in PostgreSQL, by the digests of what the links carry."""
+"""Mailed tokens in PostgreSQL, by the digests of the secrets in the links."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -91,7 +91,7 @@ _FIND: Final = """
      where digest = %(digest)s and purpose = any(%(purposes)s)
 """
 
-# Of two that redeem the same token at once, the second waits for the first's commit, looks again, and finds it used.
+# Of two requests that redeem the same token at once, the second waits for the first's commit, looks again, and finds the token used.
 _REDEEM: Final = """
     update mailed_tokens
        set used_at = %(at)s

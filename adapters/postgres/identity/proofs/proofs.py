@@ -1,4 +1,4 @@
-"""What sessions have proved, in PostgreSQL."""
+"""The proofs that a person has given in a session, in PostgreSQL."""
 
 from datetime import datetime
 from typing import Final, LiteralString

@@ -1,4 +1,4 @@
-"""Signing in, in PostgreSQL: one statement that brings all that a password check needs to know, and the last look before the session."""
+"""Signing in, in PostgreSQL: one statement reads everything that a password check needs, and another is the last look before the session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from core.frozen import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationRow:
-    """What `DESTINATION` reads; to be extended by what a statement reads beside it."""
+    """The columns of `DESTINATION`. A statement that reads further columns extends this class."""
 
     service_id: UUID | None = None
     service_slug: str | None = None
@@ -60,7 +60,7 @@ class DestinationRow:
         return Destination(context, is_open=self.organization_is_active or False)
 
 
-# Columns of a statement that reads `services` and, of the same one, `organizations`.
+# Columns of a statement that reads `services`, and `organizations` for the organization of the service.
 DESTINATION: Final = """
            services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active"""
@@ -103,7 +103,7 @@ class _Attempt(DestinationRow, RealmRow):
 
 
 class _Confirmed:
-    """The account and the facts about it, and beside them the service, or nothing in its columns."""
+    """The columns of the account, of the facts about it, and of the service, which are null without a service."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class PostgresAttempts:
             **knowledge_parameters(approach),
             **_named(service),
         }
-        # Which one depends on the request alone, so it tells nothing of the account.
+        # The choice of the statement depends on the request alone, so its duration tells nothing about the account.
         statement = _FIND[approach.client.device_token is not None, service is not None]
         (row,) = await ask(self._pool, _Attempt, statement, parameters)
         return row.attempt()
@@ -203,7 +203,7 @@ class SignInRows:
         return bool(await self._transaction.ask(IdRow, _RENEW, {"user": user, "encoded": encoded, "renewed": renewed}))
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
-        # Newcomers are counted by triggers, which run after everything that travels in the same statement.
+        # Triggers count the newcomers. They run after everything that travels in the same statement.
         await self._transaction.tell_along(_ENTER, {"user": user, "service": service, "at": at})
 
     async def give_back(self, tries: Tries) -> None:
@@ -217,7 +217,7 @@ _NAMED: Final[LiteralString] = f"""
        where organizations.slug = %(organization_slug)s and services.slug = %(service_slug)s
 """
 
-# A try from a device that shows one of this account's device tokens draws from that device's bucket.
+# A try from a device that shows one of this account's device tokens takes from that device's bucket.
 _FROM_ONE_DEVICE: Final = """
          known as (
              select devices.id
@@ -234,7 +234,7 @@ _FROM_ONE_DEVICE: Final = """
                left join known on this.try
          )"""
 
-# Any other draws from the account's.
+# Any other try takes from the account's bucket.
 _FROM_ANYWHERE: Final = """
          wanted as (
              select %(account_limit)s::text as limit_name, %(account_key)s::text as key, %(account_burst)s::float8 as burst,
@@ -243,8 +243,9 @@ _FROM_ANYWHERE: Final = """
 
 
 def _find(*, with_token: bool, with_service: bool) -> LiteralString:
-    """For an address that nobody has, everything is looked for all the same, and nothing found. What the request does not name is not
-    looked for: PostgreSQL makes ready every part of a statement, also those that will find nothing.
+    """For an address without an account, the statement does the same look-ups, and finds nothing. There are statements without the
+    look-ups of a device token or a service that the request does not name, because PostgreSQL initializes every part of a statement, also
+    the parts that find nothing.
     """
     wanted = _FROM_ONE_DEVICE if with_token else _FROM_ANYWHERE
     destination, columns, joined = (
@@ -280,7 +281,7 @@ _DESTINATION_COLUMNS: Final[LiteralString] = f""",
          ) as has_been_there
 """
 
-# By whether the request shows a device token, and whether it names a service.
+# The statements by whether the request shows a device token, and whether the request names a service.
 _FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
     (with_token, with_service): _find(with_token=with_token, with_service=with_service)
     for with_token in (False, True)
@@ -291,10 +292,10 @@ _FIND_DESTINATION: Final = _NAMED
 
 _IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id)"
 
-# The lock on the account keeps a reset or a deactivation, which ends all sessions, from slipping in before the new session is there to be
-# ended with them. While the proof was made, a second factor may have been enabled, or the trust of the device have ended. Everybody takes
-# the account before its flows and devices, and those before the service. The service is held as a foreign key holds it: a session or a user
-# may come to be in it while its rows stay.
+# A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
+# that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
+# have ended. Every transaction locks the account before its flows and devices, and these before the service, so that no two deadlock. The
+# lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
 _LAST_LOOK: Final[LiteralString] = f"""
     with held as materialized (
              select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language
@@ -357,7 +358,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
 
 _RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s returning id"
 
-# They gave their password, or a factor of theirs, to sign in there.
+# The person signs in to the service by their own act, with a password or another factor, so `own_since` is set.
 _ENTER: Final[LiteralString] = f"""
     insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)
     select services.id, %(user)s, services.org_id, %(at)s, %(at)s, %(at)s, %(at)s

@@ -1,4 +1,4 @@
-"""What mailed sign-in links depend on, in PostgreSQL."""
+"""Mailed sign-in links in PostgreSQL: whether a person's organizations permit links, and the application that a link leads to."""
 
 from typing import Final, LiteralString
 from uuid import UUID

@@ -1,1 +1,1 @@
-"""Realms: the domains that organizations have proved, and the providers that their people sign in at."""
+"""Realms: the domains that organizations have proved, and the providers where people of these domains sign in."""

@@ -1,4 +1,4 @@
-"""Realms in PostgreSQL: which organization decides on a mail domain, and whether somebody would become its member."""
+"""Realms in PostgreSQL: the organization that decides how people of a mail domain sign in, and whether a person could become its member."""
 
 from dataclasses import dataclass
 from typing import Final, LiteralString
@@ -11,10 +11,10 @@ from core.domain.identifiers import OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.realms import LoginPolicy, Realm
 
 
-# Without slots, so that a row may be made of this and of another one.
+# Without slots, so that another row class can inherit from this class and from a second one.
 @dataclass(frozen=True, kw_only=True)
 class RealmRow:
-    """What `REALM_OF_USER` reads; to be extended by what a statement reads beside it."""
+    """The columns of `REALM_OF_USER`. A statement that reads further columns extends this class."""
 
     realm_organization_id: UUID | None = None
     realm_organization_slug: str | None = None
@@ -39,9 +39,11 @@ class RealmRow:
 
 
 def was_turned_away(organization: LiteralString) -> LiteralString:
-    """A condition on `users`: whether the organization has removed the person, or declined their request, by this account or by one that
-    has had its address before. `former_addresses` has that as long as the account. Or its directory knows them, and says that they are no
-    member: perhaps they never were one.
+    """A condition on `users`: the organization has turned the person away, in one of three ways.
+
+    The organization has removed this account's membership. Or the organization has removed, or has declined the request of, an account
+    that had this address before; `former_addresses` keeps such an address as long as its account exists. Or the organization's directory
+    knows the person and says that the person is no member, and perhaps never was one.
     """
     return f"""(
                exists (select from former_members where former_members.org_id = {organization} and former_members.user_id = users.id)
@@ -72,8 +74,8 @@ def was_turned_away(organization: LiteralString) -> LiteralString:
 
 
 def awaits_role(organization: LiteralString) -> LiteralString:
-    """A condition on `users`: whether the organization has offered the person more than the role that they would get by their domain. A
-    member cannot accept that any more.
+    """A condition on `users`: the organization has invited the person with a higher role than the person would get by their domain. Once a
+    member, the person could not accept that invitation any more.
     """
     return f"""
                exists (
@@ -84,7 +86,7 @@ def awaits_role(organization: LiteralString) -> LiteralString:
                )"""
 
 
-# Whoever was a member once, and was removed, does not come back without being asked; nor does anybody ask twice.
+# A person whom the organization has removed comes back only if the organization invites them. Nobody asks to join twice.
 _COULD_JOIN: Final[LiteralString] = f"""
            realms.join_policy <> 'off' and users.email_verified_at is not null and not users.is_platform_owner
        and not exists (select from memberships where memberships.org_id = realms.org_id and memberships.user_id = users.id)
@@ -105,7 +107,7 @@ _OF_REALM: Final = """
 REALM_OF_USER: Final[LiteralString] = f"""{_OF_REALM},
            {_COULD_JOIN} as realm_joins"""
 
-# And where it matters with which client a provider was asked.
+# The same columns, for a statement that must also know whether the organization has its own client at the shared provider.
 REALM_AND_CLIENT: Final[LiteralString] = f"""{REALM_OF_USER},
            exists (
                select
@@ -113,7 +115,7 @@ REALM_AND_CLIENT: Final[LiteralString] = f"""{REALM_OF_USER},
                 where oauth_credentials.org_id = realms.org_id and oauth_credentials.provider = realms.shared_provider
            ) as realm_has_client"""
 
-# An organization that is not active decides on nothing, and neither does a domain that is not proved.
+# Only an active organization decides, and only about a domain that it has proved.
 _REALMS: Final = """
            domain_routes as realms
       join organizations as homes on homes.id = realms.org_id and homes.status = 'active'"""

@@ -1,4 +1,4 @@
-"""Whether the provider that a realm names can be used, from PostgreSQL, and what is known of outages."""
+"""The provider that a realm names, whether it can be used, and the known outages, in PostgreSQL."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -24,7 +24,7 @@ class PostgresRealmProviders:
     """Implements `ports.identity.realms.RealmProviders`."""
 
     def __init__(self, pool: Pool, clock: Clock, *, configured: Collection[str] = ()) -> None:
-        """`configured`: the shared providers that the installation has a client of its own at."""
+        """`configured` names the shared providers at which the installation has a client of its own."""
         self._pool = pool
         self._clock = clock
         self._configured = frozenset(configured)

@@ -1,9 +1,9 @@
-"""Conditions that many statements carry: when a session counts, and whether an application can show who it is."""
+"""Conditions that many statements use: whether a session is live, and whether an application can authenticate."""
 
 from typing import Final, LiteralString
 
-# A session counts while it has not ended, nor outlasted what its organization allows, its user is active, and so is the platform owner who
-# acts in the user's name, if one does. Nobody acts in the name of a platform owner, even of a person who has become one since.
+# A session is live until it ends or exceeds its organization's limit. Its user must be active. If a platform owner acts in the user's name,
+# that platform owner must be active, too, and the user must not be a platform owner, not even one who has become so since.
 IS_LIVE: Final = """
            sessions.revoked_at is null
        and sessions.expires_at > now()
@@ -11,7 +11,7 @@ IS_LIVE: Final = """
        and (organizations.session_hours is null
          or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
        and users.deactivated_at is null
-       and (sessions.organization_id is null or organizations.id is not null)      -- it is not being deleted, nor is its service
+       and (sessions.organization_id is null or organizations.id is not null)      -- the organization is not being deleted, nor is the service
        and (sessions.service_id is null or services.id is not null)
        and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
                select from users as impersonators
@@ -22,7 +22,7 @@ IS_LIVE: Final = """
 """
 
 
-# A part of any statement that has a session's id at hand, as `session`.
+# A part of any statement with the parameter `session`, the id of a session.
 SESSION_LIVES: Final[LiteralString] = f"""exists (
                select
                  from sessions
@@ -35,12 +35,15 @@ SESSION_LIVES: Final[LiteralString] = f"""exists (
 
 
 def lost_nothing_since(time: LiteralString) -> LiteralString:
-    """Of `services`: what was given at this time was given to whoever says its name, and may be used by saying it. What was given to an
-    application that showed who it is does not go to others once it cannot any more. Who sent a request just before it lost what it could
-    show, or has another clock, is taken for one of before.
+    """A condition on `services`: the application has lost no credential since `time`, so a grant from that time needs only the client id.
+
+    Once an application has lost its credentials, anybody can name its client id. A grant that the application received while it still
+    authenticated must not go to others. A grant from the minute after the loss counts as received before, because its request may have
+    come in just before the loss, and clocks differ.
     """
     return f"coalesce({time} > services.credential_removed_at + interval '1 minute', true)"
 
 
-# Of `services`: by keys or a secret. Others have only a name, which anybody may say.
+# A condition on `services`: the application has keys or a secret to authenticate with. Other applications have only a client id, which
+# anybody may use.
 AUTHENTICATES: Final = "(services.jwks is not null or exists (select from client_secrets where client_secrets.service_id = services.id))"

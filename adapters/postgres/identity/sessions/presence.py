@@ -1,4 +1,4 @@
-"""When sessions were last seen, written many at a time. Using a session counts as using those that it was opened from."""
+"""The times when sessions were last seen, written many at a time. A use of a session counts as a use of its parent sessions, too."""
 
 from collections.abc import Mapping
 from datetime import datetime

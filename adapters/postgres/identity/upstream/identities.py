@@ -106,7 +106,7 @@ class IdentityRows:
 
 
 def _whose(provider: str, account: Account) -> dict[str, Any]:
-    """The account, and the organization's own provider that vouches for it, if it is one."""
+    """The parameters of the account and, if the provider is an organization's own, of the provider, which must vouch for the account."""
     if is_one_of_three(provider):
         return {"user": account.id}
     return {"user": account.id, "own_provider": UUID(provider), **vouching_parameters(account.email)}
@@ -121,8 +121,10 @@ _COLUMNS: Final = """
 
 
 def _may_vouch(provider: LiteralString, account: LiteralString) -> LiteralString:
-    """An organization's own provider vouches for the account: it is on, its organization is active and has proved the domain, and the
-    account is no platform owner's. Held before the identity, as whoever deletes it does.
+    """An organization's own provider may vouch for the account if the provider is on, its organization is active and has proved the domain
+    of the address, and the account is no platform owner's.
+
+    The statement locks the provider before the identity. A deletion of the provider locks the two in the same order.
     """
     return f"""
                select
@@ -135,8 +137,10 @@ def _may_vouch(provider: LiteralString, account: LiteralString) -> LiteralString
 
 
 def is_connected(account: LiteralString) -> LiteralString:
-    """Of a row of the account, which is held: the identity with the parameter `identity` is still connected to it, and its provider may
-    vouch for it. Only somebody who holds the account, or its provider, disconnects it. `vouching_parameters` gives the parameters.
+    """A condition on a row of the account, which the caller has locked: the identity in the parameter `identity` is still connected to the
+    account, and the identity's provider may vouch for the account. `vouching_parameters` gives the parameters.
+
+    The answer stays true until the commit: only a transaction that locks the account, or the provider, disconnects the identity.
     """
     return f"""exists (
                select
@@ -173,7 +177,7 @@ _UNLESS_TAKEN: Final = """
  returning id
 """
 
-# Each by `is_one_of_three`.
+# Both statements, by `is_one_of_three`.
 _ADD: Final[Mapping[bool, LiteralString]] = {
     True: f"{_INSERT} values (%(id)s, %(user)s, %(provider)s, null, {_VALUES}) {_UNLESS_TAKEN}",
     False: f"""
@@ -193,7 +197,7 @@ _RECLAIM: Final[LiteralString] = f"""
  returning id
 """
 
-# Whatever somebody else may have put there, while nobody had proved the address. What they could come in with goes with `hand_over`.
+# Second factors that somebody else may have set up while nobody had proved the address. `hand_over` removes the other ways to sign in.
 _RESTED_ON_IT: Final[tuple[LiteralString, ...]] = (
     "delete from backup_codes where user_id = %(user)s",
     "delete from mfa_secrets where user_id = %(user)s",
@@ -208,7 +212,7 @@ _HOLD: Final[LiteralString] = f"""
        for update of identities
 """
 
-# The service as it is at this moment: with one that has gone, its application must not reach beyond it.
+# Reads the service as it is at this moment: once the service is gone, its application must not reach identities beyond the service.
 _HOLD_IN_SERVICE: Final[LiteralString] = f"""
     select {_COLUMNS}, services.id as service_id
       from identities

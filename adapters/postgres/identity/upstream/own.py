@@ -1,4 +1,4 @@
-"""What organizations have of their own at upstream providers: clients at some of the three, and other providers."""
+"""The organizations' own sign-in options: their clients at the three shared providers, and their own providers."""
 
 from typing import LiteralString
 
@@ -7,7 +7,7 @@ from core.frozen import Frozen
 
 
 class OwnRow(Frozen, kw_only=True):
-    """What the columns of `own` read."""
+    """The columns of `own`."""
 
     own_clients: list[str] | None
     own_providers: list[list[str]] | None
@@ -17,7 +17,7 @@ class OwnRow(Frozen, kw_only=True):
 
 
 def own(organizations: LiteralString) -> LiteralString:
-    """Columns of a statement in which `organizations` are called so."""
+    """Columns for a statement that reads organizations. `organizations` is the alias of that table in the statement."""
     return f"""
            (
                select array_agg(oauth_credentials.provider) from oauth_credentials where oauth_credentials.org_id = {organizations}.id

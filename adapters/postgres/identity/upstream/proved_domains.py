@@ -1,10 +1,12 @@
-"""Which domains an organization has proved, as a part of any statement."""
+"""The domains that an organization has proved, as a part of any statement."""
 
 from typing import LiteralString
 
 
 def proved_domains(organization: LiteralString) -> LiteralString:
-    """As its own or for a route. In ASCII: which addresses they are of, `mail_domain` knows."""
+    """An array of the domains that the organization has proved as its own, or for a route. They are in ASCII, as `mail_domain` returns
+    the domain of an address.
+    """
     return f"""(
              select array_agg(proved.domain)
                from (

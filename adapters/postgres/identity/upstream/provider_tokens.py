@@ -1,4 +1,4 @@
-"""What services may do at providers, in PostgreSQL. Tokens are sealed before they get here."""
+"""The grants of services at providers, in PostgreSQL. The caller has already sealed (encrypted) the tokens."""
 
 from datetime import datetime
 from typing import Final, LiteralString

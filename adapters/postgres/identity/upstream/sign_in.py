@@ -1,4 +1,4 @@
-"""Signing in through upstream providers, in PostgreSQL: what is on its way, and whom a provider's word may be about."""
+"""Signing in through upstream providers, in PostgreSQL: the states of sign-ins under way, and the account that a provider's claims mean."""
 
 from dataclasses import fields
 from typing import Any, Final, LiteralString
@@ -163,7 +163,7 @@ class PostgresUpstreamSignIn:
 _OWN: Final[LiteralString] = f"select {own('organizations')} from organizations where slug = %(organization)s and status = 'active'"
 
 
-# An organization's own. It may have been turned off while it was asked.
+# Whether an organization's own provider is on. The organization may have turned it off while the provider was being asked.
 _IS_ON: Final = """
          exists (
              select

@@ -1,4 +1,4 @@
-"""States in PostgreSQL: kept by whoever leaves for a provider, and used up by whoever comes back. One statement each."""
+"""States in PostgreSQL: one statement keeps a state when a person leaves for a provider, one uses the state up when the person returns."""
 
 from collections.abc import Mapping
 from typing import Any, Final, LiteralString
@@ -15,7 +15,7 @@ from core.frozen import Frozen, names_of
 
 
 class TakenRow:
-    """What `TAKE` reads."""
+    """A row of `TAKE`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TakenRow:
 
     @property
     def asker(self) -> Mapping[str, Any] | None:
-        """Who connects an identity, for `FIND_WAY_OF_ASKER`."""
+        """The parameters of `FIND_WAY_OF_ASKER`; None unless the state belongs to somebody who connects an identity."""
         return None if self._user is None else {"user": self._user, "session": self._session, "asked_in": self._asked_in}
 
     def taken(self, provider: str) -> TakenState:
@@ -58,13 +58,13 @@ _FLOW: Final = names_of(FlowRow)
 
 
 class WayOfAskerRow(WayRow, kw_only=True):
-    """What `FIND_WAY_OF_ASKER` reads."""
+    """A row of `FIND_WAY_OF_ASKER`."""
 
     on_pages: bool
 
 
 class AskerRow(Frozen):
-    """What `FIND_ASKER` reads."""
+    """A row of `FIND_ASKER`."""
 
     id: UUID
     user_id: UUID
@@ -86,14 +86,14 @@ class AskerRow(Frozen):
 
 
 class UsedRow:
-    """What `FIND_USED` reads."""
+    """A row of `FIND_USED`."""
 
     def __init__(self, *, flow_id: UUID | None, led_to: str, **flow: Any) -> None:
         self.used = UsedState(flow=None if flow_id is None else FlowRow(**flow).flow(FlowId(flow_id)), led_to=led_to)
 
 
 def place_parameters(provider: str, place: ServicePlace) -> Mapping[str, Any]:
-    """For `FIND_WAY` and `LEAVE`."""
+    """The parameters of the provider and the place, for `FIND_WAY`, `LEAVE` and `BEGIN_AND_LEAVE`."""
     return {
         **provider_parameters(provider),
         "organization": storable_text(place.organization),
@@ -104,7 +104,7 @@ def place_parameters(provider: str, place: ServicePlace) -> Mapping[str, Any]:
 
 
 def state_parameters(state: NewState) -> Mapping[str, Any]:
-    """For `LEAVE`."""
+    """The parameters of the state, for `LEAVE` and `BEGIN_AND_LEAVE`."""
     return {
         "digest": state.digest,
         "browser": state.browser_digest,
@@ -129,7 +129,7 @@ def _find_way(parts: Parts) -> LiteralString:
 
 
 def _keep_state(parts: Parts) -> LiteralString:
-    """Where there is no client, or the organization of a flow is gone, nobody leaves: they are told why by what is found."""
+    """Keeps no state if there is no client, or if the organization of a flow is gone. The row of the way tells the caller why."""
     return f"""
          way as ({_find_way(parts)}),
          kept as (
@@ -146,7 +146,7 @@ def _keep_state(parts: Parts) -> LiteralString:
 
 
 def _take(parts: Parts) -> LiteralString:
-    """With the flow, unless that is over, or another browser's."""
+    """Uses up the state, and reads its flow, unless the flow has expired or belongs to another browser."""
     return f"""
     with taken as (
              update oauth_states
@@ -163,8 +163,8 @@ def _take(parts: Parts) -> LiteralString:
 
 
 def _find_way_of_asker(parts: Parts) -> LiteralString:
-    """Of somebody who connects an identity: of the session in which they asked for it. That must still live, and so must the one in which
-    they went to the provider.
+    """The way of a person who connects an identity, by the session in which the person asked for it. That session must still live, and so
+    must the session in which the person went to the provider.
     """
     home = "homes.id = coalesce(askers.organization_id, browser_sessions.chosen_organization)"
     return f"""
@@ -193,7 +193,7 @@ def _find_way_of_asker(parts: Parts) -> LiteralString:
 FIND_WAY: Final = of_each_kind(_find_way)
 FIND_WAY_OF_ASKER: Final = of_each_kind(_find_way_of_asker)
 LEAVE: Final = of_each_kind(lambda parts: f"with {_keep_state(parts)}")
-# By somebody whose flow begins with this. The flow is kept in any case: if they do not leave, they are told so on a page of it.
+# For a person whose flow begins with this statement. The flow is kept in any case: without a state, a page of the flow tells the person.
 BEGIN_AND_LEAVE: Final = of_each_kind(lambda parts: f"with begun as ({ADD_FLOW}), {_keep_state(parts)}")
 TAKE: Final = of_each_kind(_take)
 

@@ -1,7 +1,8 @@
-"""What a sign-in through an upstream provider depends on, as a part of any statement that knows where it leads.
+"""The data that a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where the sign-in leads.
 
-There are two of each statement: for one of the three providers that all organizations may use, and for an organization's own. Which one
-depends on the request alone, and PostgreSQL makes ready every part of a statement, also those that will find nothing.
+Each statement exists twice: for the three providers that all organizations may use, and for an organization's own provider. The request
+alone says which of the two is needed. One statement for both would cost more, because PostgreSQL initializes every part of a statement,
+also the parts that find nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,21 +16,21 @@ from core.frozen import Frozen
 
 
 class WayRow(Frozen, kw_only=True):
-    """What `Parts.way` reads; to be extended by what a statement reads beside it."""
+    """The columns of `Parts.way`. A statement that reads further columns extends this class."""
 
     organization_id: UUID | None
     service_id: UUID | None
     redirect_uris: list[str] | None
     is_away: bool
     falls_back: bool
-    # Of one of the three.
+    # Only for one of the three providers that all organizations may use.
     credentials_id: UUID | None = None
     credentials_client: str | None = None
     credentials_secret: bytes | None = None
     service_scopes: list[str] | None = None
     is_lent: bool = False
     realm_id: UUID | None = None
-    # Of an organization's own.
+    # Only for an organization's own provider.
     provider_id: UUID | None = None
     provider_organization: UUID | None = None
     provider_name: str | None = None
@@ -72,22 +73,22 @@ def _client(table: str, row: UUID | None, client_id: str | None, secret: bytes |
 
 
 class Parts(Frozen):
-    """Of a statement about one kind of provider."""
+    """The parts of a statement about one kind of provider."""
 
     way: LiteralString
     """Columns of a statement that reads `places`."""
     client: LiteralString
-    """Of such a row, called `way`: the client that somebody leaves with. Null where there is none."""
+    """An expression on such a row, which must be called `way`: the id of the client at the provider, or null without a client."""
     realm: LiteralString
-    """Of such a row: the organization that leads people of its domain there."""
+    """An expression on such a row: the organization that leads people of its domain to the provider."""
     places: Callable[[LiteralString, LiteralString, LiteralString], LiteralString]
-    """What follows the first table of a `from`, made of three conditions: on the organization, on the service, and on the organization that
-    leads people of its domain to one of the three.
+    """Makes the joins that follow the first table of a `from`. The arguments are three conditions: on the organization, on the service, and
+    on the organization that leads people of its domain to one of the three providers.
     """
 
 
 def provider_parameters(provider: str) -> dict[str, Any]:
-    """For `Parts`."""
+    """The parameters of the provider, for statements made of `Parts`."""
     return {"provider": provider, "provider_id": None if is_one_of_three(provider) else UUID(provider)}
 
 
@@ -95,7 +96,8 @@ _PLACE: Final = """
            homes.id as organization_id, services.id as service_id, services.redirect_uris,
            exists (select from provider_outages where provider_outages.provider = %(provider)s) as is_away"""
 
-# Nobody's service acts by the client of another organization, or by the installation's where its organization has one.
+# Whether the service must not act through the client. A service never uses another organization's client, and uses the installation's
+# client only if the service's own organization has none.
 _IS_LENT: Final = """
            realms.id <> services.org_id and (
                oauth_credentials.id is not null or exists (
@@ -103,7 +105,7 @@ _IS_LENT: Final = """
                )
            )"""
 
-# Of proved domains, whose people come in otherwise while the provider is away.
+# The proved domains whose people may sign in with a password while the provider is unavailable.
 _FALLS_BACK: Final = """
                select
                  from domain_routes
@@ -131,7 +133,7 @@ _TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_r
 
 
 def _places_of_three(home: LiteralString, service: LiteralString, realm: LiteralString) -> LiteralString:
-    """Its client is that of the organization that leads people of its domain there, wherever they are on the way to."""
+    """If an organization leads people of its domain to the provider, that organization's client is used, wherever the people are going."""
     return f"""
       left join organizations as homes on {home} and homes.status = 'active'
       left join organizations as realms
@@ -149,8 +151,8 @@ def _places_of_three(home: LiteralString, service: LiteralString, realm: Literal
 
 
 def _places_of_own(home: LiteralString, service: LiteralString, _realm: LiteralString) -> LiteralString:
-    """It counts on the platform and in flows of its organization, and in all others if it leads its people there; as long as it is on and
-    the organization is active.
+    """The provider counts on the platform and in flows of its organization. If a proved domain leads to the provider, the provider counts
+    in all other flows, too. The provider must be on, and its organization active.
     """
     return f"""
       left join organizations as homes on {home} and homes.status = 'active'
