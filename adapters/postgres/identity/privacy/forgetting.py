@@ -1,9 +1,9 @@
-"""What forgetting a person changes in each table. The request itself does as much as is done within a second; the job does all of it, in
-batches, and once more for what requests wrote that were under way.
+"""The changes that forgetting a person makes in each table. The request itself makes as many of these changes as fit into a second. The job
+makes all of them, in batches, and makes them once more for rows that other requests were still writing meanwhile.
 
-The parameters: `user`, and `target`, the same id as text; `keys`, the addresses that the person has; `until`, since by then somebody else
-may have the address; `limit`; and in the job `after`, the last row of the batch before. `former_addresses` has those that the person had,
-each with an `until` of its own.
+The parameters: `user`; `target`, the same id as text; `keys`, the addresses that the person has; `until`, the time of the request, because
+somebody else may have such an address later; `limit`; and in the job `after`, the last row of the previous batch. The table
+`former_addresses` has the addresses that the person had before, each with a `held_until` of its own.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ from adapters.postgres.record.named_addresses import names
 from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
 
 NOBODY: Final = "anonymized@deleted.local"
-"""In place of the address that an invitation was sent to."""
+"""Replaces the address to which an invitation was sent."""
 
-# In the order in which other code locks them: changing the second factor takes it before the devices whose trust it ends, revoking a device
-# takes it before its sessions, a refresh takes the token before its session, presence takes sessions by id.
+# The order is that in which other code locks these rows: a change of the second factor locks the factor before the devices whose trust it
+# ends, the revocation of a device locks the device before its sessions, a refresh locks the token before its session, and presence locks
+# sessions by id.
 HOLDS: Final[tuple[LiteralString, ...]] = (
     "select from identities where user_id = %(user)s order by id for update",
     "select from mfa_secrets where user_id = %(user)s for update",
@@ -30,7 +31,7 @@ HOLDS: Final[tuple[LiteralString, ...]] = (
      order by digest
        for update
     """,
-    # They end with this.
+    # The sessions end in this transaction, so their services get logout notices.
     f"""
     with held as (
              select id, user_id, service_id, revoked_at
@@ -43,7 +44,7 @@ HOLDS: Final[tuple[LiteralString, ...]] = (
     """,
 )
 
-# What the account could be used with, and what it was used from. Refresh tokens and cookies go with their sessions.
+# Everything with which the account could be used, and the devices from which it was used. Refresh tokens and cookies go with the sessions.
 _OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     "delete from mfa_secrets where user_id = %(user)s",
     "delete from backup_codes where user_id = %(user)s",
@@ -55,10 +56,10 @@ _OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     "delete from sessions where user_id = %(user)s or impersonator_id = %(user)s",
     "delete from devices where user_id = %(user)s",
     "delete from consents where user_id = %(user)s",
-    # With the tokens that services have there.
+    # The tokens that services have at the providers go with the identities.
     "delete from identities where user_id = %(user)s",
     "delete from oauth_states where user_id = %(user)s",
-    # By which address they asked to become a member.
+    # A join request names the address with which the person asked to become a member.
     "delete from join_requests where user_id = %(user)s",
 )
 _FROM_WHERE: Final[tuple[LiteralString, ...]] = (
@@ -68,12 +69,12 @@ _FROM_WHERE: Final[tuple[LiteralString, ...]] = (
 )
 CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     *_OF_THE_HOLDER,
-    # What directories have said about the person, names among it.
+    # The data that directories have sent about the person, with the person's names.
     "delete from provisioned_users where user_id = %(user)s",
     *_FROM_WHERE,
 )
 
-# Of an account that goes to somebody else. They have not come to any service yet, and whoever accepted an invitation was not them.
+# For an account that goes to another person. That person has not signed in to any service yet, and has not accepted the invitations.
 HANDED_OVER: Final[tuple[LiteralString, ...]] = (
     *_OF_THE_HOLDER,
     *_FROM_WHERE,
@@ -87,7 +88,7 @@ HANDED_OVER: Final[tuple[LiteralString, ...]] = (
     """,
 )
 
-# Without its salt, so that the commitment which a SIEM has received says nothing of what was there.
+# The salt goes, too. Without the salt, the commitment that a SIEM has received says nothing about the deleted values.
 _LOGIN: Final[LiteralString] = (
     f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', country = null, city = null, device_id = null, salt = null"
 )
@@ -120,7 +121,7 @@ def _batch(table: LiteralString, change: LiteralString) -> LiteralString:
     """
 
 
-# What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it has changed.
+# `NOBODY` replaces forgotten addresses. It is left out, because a search for it would find the rows that it has replaced for ever.
 _THEIRS: Final = f"""
     select key, until
       from (
@@ -131,8 +132,8 @@ _THEIRS: Final = f"""
      where key <> '{NOBODY}'
 """
 
-# Those that were sent to the person: to an address while it was theirs, or accepted by them. One that is pending is closed, since it names
-# them.
+# The invitations that were sent to an address while the address was the person's, or that the person has accepted. A pending invitation is
+# closed, because the invitation names the person.
 _INVITATIONS: Final = f"""
           select invitations.id, invitations.org_id
             from ({_THEIRS}) as theirs
@@ -145,7 +146,8 @@ _INVITATIONS: Final = f"""
              and invitations.email_key <> '{NOBODY}'
 """
 
-# The entries stay, without what identifies the person. That they were forgotten says nothing about them but that, and who did it is theirs.
+# The audit entries stay, without the parts that identify the person. The entry that records the forgetting keeps its personal part: that
+# part identifies the person who has done it, and says nothing else about the forgotten one.
 _ENTRIES_OF: Final = "select entry_id from audit_personal where actor_id = %(user)s limit %(limit)s"
 _ENTRIES_ABOUT: Final = """
     select personal.entry_id
@@ -183,15 +185,15 @@ _INVITATION: Final[LiteralString] = f"""
 
 
 def _unsay(table: LiteralString, key: LiteralString, change: LiteralString, rows: LiteralString) -> LiteralString:
-    """`rows` finds only those that are left to change."""
+    """`rows` finds only the rows that still need the change."""
     return f"{change} where {table}.{key} = any (array({rows}))"
 
 
 _DELETE_ENTRIES: Final = "delete from audit_personal"
 _EMPTY_EVENTS: Final = "update events set personal = null"
 
-# In this order: what is found by the invitations goes before these, and all of it, since afterwards nothing leads there. One organization
-# sends an address a few invitations an hour at most.
+# The order matters. The address of an invitation leads to the invitation's entries and events. So all of these change before the
+# invitation loses its address. One organization sends an address a few invitations an hour at most.
 _UNSAID: Final[Mapping[str, LiteralString]] = {
     "entries_of": _unsay("audit_personal", "entry_id", _DELETE_ENTRIES, _ENTRIES_OF),
     "entries_about": _unsay("audit_personal", "entry_id", _DELETE_ENTRIES, _ENTRIES_ABOUT),
@@ -210,7 +212,8 @@ def _in_order(table: LiteralString, key: LiteralString, *rows: LiteralString) ->
 AT_ONCE: Final[tuple[LiteralString, ...]] = (
     _newest("login_events", _LOGIN),
     _newest("mfa_events", _FACTOR),
-    # What two people did to each other is found from both sides: two that are forgotten at once take it in one order.
+    # Entries and events about two people are found from both sides. Two requests that forget both people at once lock the rows in one
+    # order, so that they do not deadlock.
     _in_order("audit_personal", "entry_id", _ENTRIES_OF, _ENTRIES_ABOUT, _ENTRIES_OF_INVITATIONS),
     _in_order("events", "id", _EVENTS_OF, _EVENTS_ABOUT, _EVENTS_OF_INVITATIONS),
     *_UNSAID.values(),
@@ -226,22 +229,22 @@ def _until_none_is_left(statement: LiteralString) -> LiteralString:
 
 
 def _names_them(text: LiteralString, at: LiteralString) -> LiteralString:
-    """Whether a text of that time names an address which was the person's then."""
+    """A condition: the text, which was written at that time, names an address that was the person's at that time."""
     return f"exists (select from ({_THEIRS}) as theirs where {at} <= theirs.until and {names(text, 'theirs.key')})"
 
 
 _SAID_IN_FLOWS: Final = "concat_ws(' ', email, wanted::text, request::text)"
-# At the earliest.
+# The earliest time at which the request can have been pushed.
 _PUSHED_AT: Final = "expires_at - interval '1 hour'"
 
-# The job's. Each answers with `last`, where the next batch begins, and `rows`, how many it changed.
+# The statements of the job. Each statement returns `last`, where the next batch begins, and `rows`, the number of rows that it changed.
 PARTS: Final[Mapping[str, LiteralString]] = {
     "login_events": _batch("login_events", _LOGIN),
     "mfa_events": _batch("mfa_events", _FACTOR),
     **{name: _until_none_is_left(statement) for name, statement in _UNSAID.items()},
     "invitations": _until_none_is_left(_INVITATION),
-    # What a receiver answered may repeat what it was told: of events about the person, and of those about invitations to them, to which
-    # nothing else leads any more.
+    # A receiver's answer may repeat the event that the receiver got. This part deletes the answers to events about the person, and the
+    # answers that name one of the person's addresses: nothing else leads to the events about invitations any more.
     "webhook_deliveries": f"""
         with batch as (
                  select id, event_id, response_body
@@ -266,11 +269,11 @@ PARTS: Final[Mapping[str, LiteralString]] = {
              )
         select (select id from batch order by id desc limit 1) as last, (select count(*) from gone) as rows
     """,
-    # Nobody goes on paying for a person who cannot sign in any more.
+    # A person who cannot sign in any more must not go on paying.
     "billing_subscriptions": _until_none_is_left(
         "update billing_subscriptions set cancel_at = now() where user_id = %(user)s and not is_over and cancel_at is null"
     ),
-    # These live for an hour at most, and there is no index of what they say.
+    # Flows and pushed requests live for an hour at most, and their texts have no index.
     "flows": _until_none_is_left(f"delete from flows where {_names_them(_SAID_IN_FLOWS, 'created_at')}"),
     "pushed_requests": _until_none_is_left(f"delete from pushed_requests where {_names_them('request::text', _PUSHED_AT)}"),
 }

@@ -1,4 +1,4 @@
-"""What is kept about a person in PostgreSQL: read for an export, and anonymized."""
+"""The data about a person in PostgreSQL: read for an export, and anonymized."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -122,7 +122,7 @@ class PrivacyRows:
         whole = subject.asker_governs or subject.account.id == asker.user
         scope = Scope(None if whole else [one.organization for one in subject.askers])
         if not (whole or subject.askers):
-            # Nothing was read, and there is nothing to be shown.
+            # The asker may see nothing, so the statement has read no records.
             return subject, _nothing(subject.account), ()
         return subject, row.export(scope), [_login(one) for one in row.logins]
 
@@ -242,10 +242,12 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-# As strong as a deletion from the start, because a weaker lock could only become one by waiting for others that hold it too.
+# The lock is as strong as a deletion's from the start. Otherwise this transaction would begin with a weaker lock, and would have to wait
+# for other transactions that hold the weaker lock, too, before it gets the strong one.
 _HOLD: Final = "select from users where id = %(user)s for update"
 
-# The asker owns it, it is active, and they have satisfied its sign-in rules in this session.
+# A condition on `organizations`: the asker owns the organization, the organization is active, and the asker has satisfied its sign-in rules
+# in this session.
 _IS_THE_ASKERS: Final[LiteralString] = f"""
            organizations.status = 'active'
        and (%(asking_organization)s::uuid is null or organizations.id = %(asking_organization)s)
@@ -321,7 +323,7 @@ _FROM: Final = """
 
 _SUBJECT: Final[LiteralString] = f"{_PERSON} select {_SUBJECT_COLUMNS} {_FROM}"
 
-# While the job is at work, what it has not reached yet is shown as it will be.
+# While the job anonymizes the person's rows, the export shows a row that the job has not reached yet as the job will leave that row.
 _EXPORTED_LOGIN: Final[LiteralString] = f"""
                jsonb_build_object(
                    'id', id, 'created_at', created_at, 'provider', provider, 'success', success, 'risk_score', risk_score,
@@ -439,12 +441,17 @@ LOGINS: Final[LiteralString] = f"""
 
 _REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at from privacy_requests where id = %(id)s"
 
-# With the addresses that the person has or is about to have, if the first is proved, and those of invitations that they have accepted, but
-# for those that they have given up: `former_addresses` has these, and says until when they count. Each by its key, and as it was written,
-# which is what stands in texts: a domain in the letters of a language is another text than its key. What nobody has proved may be anybody's
-# address: what others have sent there, or keep about it, is not about the person who goes, and two requests would end other tenants'
-# invitations to whomever one names. What stands in place of forgotten addresses is nobody's: a search for it would find for ever what it
-# has changed.
+# The request remembers the person's current and pending address, if the current address is proved, and the addresses of invitations that
+# the person has accepted. Addresses that the person has given up are left out: `former_addresses` has those, and says until when each one
+# counts.
+#
+# Each address is kept as its key and as it was written, because texts contain the written form: an internationalized domain is written
+# differently from its key.
+#
+# An unproved address may be anybody's: the things that others have sent to it, or keep about it, are not about the person who goes.
+# Otherwise anybody could register another person's address, ask to be forgotten, and so end other tenants' invitations to that address.
+#
+# `NOBODY` replaces forgotten addresses. It is left out, because a search for it would find the rows that it has replaced for ever.
 REMEMBER: Final[LiteralString] = f"""
     insert into privacy_requests (id, user_id, requested_by, requested_at, email_keys)
     select %(request)s, id, %(by)s, %(until)s,
@@ -472,7 +479,7 @@ REMEMBER: Final[LiteralString] = f"""
  returning email_keys
 """
 
-# The interface asks for it among the person's events.
+# The API requires this event among the person's events.
 _NOTE: Final[LiteralString] = f"""
     insert into mfa_events (id, user_id, name, success, address, user_agent, created_at)
     values (%(request)s, %(user)s, 'user_anonymized', true, '{FORGOTTEN_ADDRESS}', '{FORGOTTEN_USER_AGENT}', %(until)s)

@@ -193,7 +193,7 @@ _AWAIT_SECOND_FACTOR: Final = """
     update flows set user_id = %(user)s, preauthentication_id = %(preauthentication)s where id = %(id)s and signed_in_at is null
 """
 
-# The statement does not read the session, because the same round trip may create the session.
+# The statement does not look at the row of the session, because PostgreSQL may create that row in the same statement.
 _SIGN_IN: Final = """
     update flows
        set user_id = %(user)s, proof_digest = %(proof_digest)s, signed_in_at = %(at)s, session_id = %(session)s,

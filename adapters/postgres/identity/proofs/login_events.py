@@ -1,4 +1,4 @@
-"""Login events in PostgreSQL: appended, never changed, and read by their person."""
+"""Login events in PostgreSQL: sign-ins add them, and each person reads their own."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -74,7 +74,7 @@ class LoginEventRows:
 
 
 def login_parameters(event: LoginEvent) -> Mapping[str, object]:
-    """For `log_login`."""
+    """The parameters of `log_login`."""
     return {
         "login_id": event.id,
         "login_user": event.user,
@@ -105,7 +105,7 @@ def log_login(
     provider: LiteralString = "%(login_provider)s::text",
     at: LiteralString = "%(login_at)s::timestamptz",
 ) -> LiteralString:
-    """The row of a login event. A statement that finds out by itself who signs in, and to what, names its own columns for that."""
+    """Adds a login event. A statement that itself finds out who signs in, and to what, passes its own columns instead of parameters."""
     return f"""
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
                               risk_score, risk_factors, flagged, country, city, created_at)
@@ -117,7 +117,7 @@ def log_login(
 
 
 def told_parameters(id: EventId, login: LoginEvent) -> Mapping[str, object]:  # noqa: A002 - the noun's own word
-    """For `tell_login`."""
+    """The parameters of `tell_login`."""
     event = login_tried(login, SYSTEM)
     return {
         "event": id,
@@ -136,8 +136,8 @@ def tell_login(
     provider: LiteralString,
     at: LiteralString,
 ) -> LiteralString:
-    """What webhooks are told of the sign-in of a statement that finds out by itself who signs in, and to what. All else is made by
-    `login_tried`, in the domain; a test compares the two.
+    """Adds the event that webhooks receive about a sign-in, for a statement that itself finds out who signs in, and to what. The domain's
+    `login_tried` makes the event for all other sign-ins; a test compares the two.
     """
     return f"""
     insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)
@@ -148,14 +148,14 @@ def tell_login(
     """
 
 
-# A source of one row, for a statement that knows all of it.
+# A source of one row, for a statement whose values are all parameters.
 _ALONE: Final = "(values (true)) as this (event)"
 _ADD: Final[LiteralString] = log_login(_ALONE)
 
 
 def queue_for_export(source: LiteralString, event: LiteralString, organization: LiteralString) -> LiteralString:
-    """For an organization that exports its sign-ins, and for no other. Along with the statement that logs the sign-in, which waits for
-    nobody: the number is given later (`adapters/postgres/tenancy/siem_queue.py`).
+    """Queues the login event for export, if the organization exports its sign-ins. The row travels with the statement that logs the
+    sign-in, and waits for no lock: the row gets its number later (`adapters/postgres/tenancy/siem_queue.py`).
     """
     return f"""
     insert into sign_in_pending (event_id, export_id)
@@ -167,7 +167,7 @@ def queue_for_export(source: LiteralString, event: LiteralString, organization: 
 
 _QUEUE_FOR_EXPORT: Final[LiteralString] = queue_for_export(_ALONE, "%(id)s::uuid", "%(organization)s::uuid")
 
-# Read backwards from an index, as far as one page goes.
+# The statement reads an index backwards, as far as one page goes.
 _LIST_OWN: Final = """
     select latest.*, devices.name as device_name, organizations.name as organization, services.name as service
       from (

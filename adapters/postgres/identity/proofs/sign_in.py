@@ -1,4 +1,4 @@
-"""Signing in, in PostgreSQL: one statement reads everything that a password check needs, and another is the last look before the session."""
+"""Signing in, in PostgreSQL: one statement reads everything that a password check needs, another is the last look before the session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

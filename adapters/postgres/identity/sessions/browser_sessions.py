@@ -40,7 +40,7 @@ class BrowserSessionRows:
 
 _ADD: Final = "insert into browser_sessions (digest, session_id) values (%(digest)s, %(session)s)"
 
-# The time of a proof never moves back, and a method that was once shown stays.
+# The time of a proof never moves back, and a method that the person has once used stays.
 _RENEW: Final = """
     with proved as (
              update sessions

@@ -41,7 +41,9 @@ class _User(DestinationRow):
     subscription: Mapping[str, Any] | None
 
     def opener(self) -> Parent | None:
-        """What its person has proved is theirs, and does not count when they act in another person's name."""
+        """The platform owner's own session. Its proofs do not count for the new session: the platform owner gave these proofs for their
+        own account, not for the user's.
+        """
         if self.parent_id is None or self.parent_expires_at is None or self.parent_ends_at is None or self.parent_depth is None:
             return None
         return Parent(SessionId(self.parent_id), self.parent_expires_at, self.parent_ends_at, self.parent_depth, UNPROVED)
@@ -94,12 +96,13 @@ class ImpersonationRows:
         await self._transaction.tell(_END_ALL, {"user": user})
 
 
-# A request that deactivates one of them, or ends their sessions, holds the account first: it waits until the new session exists and ends
-# that too, or we see what it has done. One fixed order, so that two platform owners who impersonate each other do not wait for each other.
-# A statement of its own: the next one sees what was committed while this one waited.
+# A request that deactivates one of the two accounts, or ends the account's sessions, locks the account first. Either that request waits
+# until the new session exists, and ends the new session, too, or we see the changes of that request. The locks are taken in the order of
+# the ids, so that two platform owners who impersonate each other do not deadlock. The lock is a statement of its own, so that the next
+# statement sees everything that was committed while the lock was awaited.
 _HOLD: Final = "select from users where id = any(%(users)s) order by id for share"
 
-# The service is held as a foreign key holds it: its rows stay while the session is opened in it.
+# The lock on the service is the one that a foreign key takes: the service's rows stay until the session is there.
 _FIND_USER: Final[LiteralString] = f"""
     with services as (
              select {DESTINATION}, services.id

@@ -11,7 +11,7 @@ IS_LIVE: Final = """
        and (organizations.session_hours is null
          or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
        and users.deactivated_at is null
-       and (sessions.organization_id is null or organizations.id is not null)      -- the organization is not being deleted, nor is the service
+       and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
        and (sessions.service_id is null or services.id is not null)
        and (sessions.impersonator_id is null or not users.is_platform_owner and exists (
                select from users as impersonators

@@ -1,4 +1,4 @@
-"""A person's own sessions in PostgreSQL, with the names of what they are for."""
+"""A person's own sessions in PostgreSQL, with the names of the sessions' devices, organizations and services."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -72,7 +72,7 @@ class PostgresOwnSessions:
         return bool(await ask(self._pool, IdRow, _WAS_THERE, {"user": user, "id": session}))
 
 
-# Those that expire with their parent need no look at it: both ends of a session are bounded by its parent's.
+# The condition need not look at a session's parent: a session's `expires_at` and `ends_at` are never later than its parent's.
 _LIVING: Final = """
     sessions.user_id = %(user)s and sessions.revoked_at is null and sessions.expires_at > %(now)s and sessions.ends_at > %(now)s
 """
@@ -90,7 +90,7 @@ _NAMES: Final = """
       left join services on services.id = sessions.service_id
 """
 
-# All are counted, and only those of the page are looked at: a person has hundreds at the most.
+# The statement counts all live sessions, and joins names only for the sessions of the page. A person has hundreds of sessions at most.
 _LIST: Final[LiteralString] = f"""
     with living as (
              select sessions.*,

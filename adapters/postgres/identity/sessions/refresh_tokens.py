@@ -114,14 +114,14 @@ class PostgresRefreshTokens:
         return rows[0].presented() if rows else None
 
 
-# Of `services`: they have nothing by which they could show who they are, nor will they when their keys have been fetched.
+# A condition on `services`: the application has nothing to authenticate with, and no URI from which we could still fetch its keys.
 _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
-# All of it or nothing, in one statement. Of two that rotate the same token, the second waits for the first's commit, finds it rotated and
-# changes nothing. What it selects is from before that commit, so `rotated` is false and `rotated_at` null, and it has to look again. A
-# session that is revoked at this very moment is not extended, and then `is_live` is false. The sessions that it was opened from are
-# extended too: using a session counts as using those.
+# One statement makes all changes or none. Of two requests that rotate the same token, the second waits for the first's commit, finds the
+# token rotated, and changes nothing. The second's result is from before that commit: `rotated` is false and `rotated_at` null, so the
+# second request has to look again. A session that is revoked at this very moment is not extended, and then `is_live` is false. The
+# statement also extends the sessions from which this session was opened: a use of a session counts as a use of its parents.
 _ROTATE: Final[LiteralString] = f"""
     with recursive found as (
              select tokens.rotated_at, tokens.rotated_by, sessions.id as session_id, sessions.user_id, sessions.device_id,
@@ -174,7 +174,7 @@ _ROTATE: Final[LiteralString] = f"""
              select sessions.id
                from sessions
               where sessions.id = any (array(select line.id from line)) and sessions.revoked_at is null
-              order by sessions.id                     -- in one order everywhere
+              order by sessions.id                     -- the same order everywhere, against deadlocks
                 for no key update
          ),
          extended as (

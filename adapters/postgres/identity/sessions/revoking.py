@@ -1,19 +1,22 @@
-"""How any session is revoked, and how the service that it was opened in learns of it."""
+"""The SQL that revokes sessions, and queues logout notices for the services in which the sessions were opened."""
 
 from typing import Final, LiteralString
 
 from adapters.postgres.transaction import CHANNEL
 from core.domain.identity.sessions import LOGOUT_TOPIC
 
-# Ids of notices begin with the time, so that they are listed in its order (UUIDv7).
+# Ids of notices begin with the time (UUIDv7), so that the order of the ids is the order of time.
 _NEW_ID: Final = "(lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0') || '-7' || substr(gen_random_uuid()::text, 16))::uuid"
 
 
 def revoking(which: LiteralString) -> LiteralString:
-    """The live ones among them, and all that were opened from those. A request that opens a session from another holds the account of the
-    other. Hold it too, in a statement before this one, or a session that is being opened slips through.
+    """Revokes the live sessions that meet the condition `which`, and all sessions that were opened from them.
 
-    Locked in one order everywhere, as presence and refresh do: two that revoke or mark the same sessions cannot deadlock.
+    Lock the account in a statement before this one. A request that opens a session from another one locks the account, too. Without the
+    lock, a session that is being opened would escape.
+
+    The statement locks sessions in the order of their ids, as presence and refresh do. So two statements that revoke or mark the same
+    sessions cannot deadlock.
     """
     return f"""
     with recursive ending as (
@@ -42,11 +45,15 @@ def revoking(which: LiteralString) -> LiteralString:
 
 
 def ending_codes(whose: LiteralString) -> LiteralString:
-    """Codes that no application has redeemed, and devices that were approved and have not come yet, lead nowhere. It goes with
-    whatever ends all sessions of a person somewhere: otherwise what was approved a moment before opens one a moment after. Hold the
-    account, in a statement before this one. Whoever redeems holds it too, and has opened the session already or finds the code gone.
+    """Deletes the authorization codes that no application has redeemed, and denies the device codes that the person has approved and no
+    device has redeemed. Use this statement beside every statement that ends all sessions of a person somewhere: otherwise an approval
+    from a moment before opens a session a moment after.
 
-    A code goes with its row: who redeems it at this moment has read it before, and looks only for the row again.
+    Lock the account in a statement before this one. A request that redeems a code locks the account, too: either that request has already
+    opened its session, or it finds the code gone.
+
+    The statement deletes the row of an authorization code, because a request that redeems the code at this moment has read the row
+    before, and only looks whether the row still exists.
     """
     return f"""
     with ended as (
@@ -58,7 +65,7 @@ def ending_codes(whose: LiteralString) -> LiteralString:
 """
 
 
-# `but` and its line: the sessions that it was opened from, itself, and those that were opened from it.
+# The session in the parameter `but`, the sessions from which it was opened, and the sessions that were opened from it.
 LINE: Final = """
                  with recursive above as (
                           select id, parent_id from sessions where id = %(but)s
@@ -75,11 +82,13 @@ LINE: Final = """
 
 
 def noticing(ended: LiteralString) -> LiteralString:
-    """A notice for each of these sessions whose service wants to be told (OpenID Connect Back-Channel Logout). It is part of the statement
-    that ends them, so no end can be forgotten. `ended` names their ids, users and services, and holds their rows: so two that end the same
-    session do not wait for each other's notices.
+    """Adds a logout notice for each of these sessions whose service wants notices (OpenID Connect Back-Channel Logout). The notices are
+    part of the statement that ends the sessions, so no statement can forget them.
 
-    Dispatchers are told only if there is something for them, since a notification makes commits wait for each other.
+    `ended` is a table of the sessions' ids, users and services, and its statement has locked the sessions. So two statements that end the
+    same session do not wait for each other's notices.
+
+    The statement notifies dispatchers only if it adds a notice, because a notification makes commits wait for each other.
     """
     return f"""
              insert into logout_notices (id, service_id, session_id, user_id, next_at, created_at, updated_at)

@@ -1,4 +1,4 @@
-"""Sessions in PostgreSQL: opened, and ended."""
+"""Sessions in PostgreSQL: the statements that open and end sessions."""
 
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -19,7 +19,7 @@ from ports.identity.sessions import Opener
 
 
 class ParentRow(Frozen):
-    """What `PARENT` reads."""
+    """The columns of `PARENT`."""
 
     parent_id: UUID
     parent_expires_at: datetime
@@ -49,7 +49,7 @@ PARENT: Final = """
 
 
 class _Opener:
-    """An account, and the session of its own that another one is opened from."""
+    """The columns of an account, and of the account's session from which another session is opened."""
 
     def __init__(self, **columns: Any) -> None:
         of_parent = {name: columns.pop(name) for name in names_of(ParentRow)}
@@ -132,10 +132,11 @@ class SessionRows:
 
 _ORGANIZATION: Final = "select organization_id from sessions where id = %(id)s"
 
-# A statement of its own: the next one sees what was committed while this one waited.
+# The lock is a statement of its own, so that the next statement sees everything that was committed while the lock was awaited.
 _HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"
 
-# A request that revokes the device ends its sessions, and must find the one that is being opened on it.
+# A request that revokes the device ends the device's sessions. The lock makes that request wait, and so find the session that is being
+# opened on the device.
 _HOLD_DEVICE: Final = "select from devices where id = (select device_id from sessions where id = %(session)s) for share"
 
 _HOLD_OPENER: Final[LiteralString] = f"""
@@ -172,8 +173,8 @@ _REVOKE: Final[LiteralString] = f"""
 returning sessions.id
 """
 
-# Includes the sessions that the person opened in other people's names, from any session: a thief of a platform owner's account may have
-# opened some.
+# The statement includes the sessions that the person opened in other people's names, from any session: a thief of a platform owner's
+# account may have opened such sessions.
 _REVOKE_ALL: Final[LiteralString] = f"""
 {revoking(f"(impersonator_id = %(user)s or user_id = %(user)s and id <> all (array({LINE})))")}
 returning sessions.id
@@ -188,8 +189,8 @@ _REVOKE_IMPERSONATIONS: Final[LiteralString] = f"""
 returning sessions.id
 """
 
-# Includes the sessions that its person opened in other people's names: a session does not say which device it was opened from, and a
-# thief's session must not go on.
+# The statement includes the sessions that the device's owner opened in other people's names: such a session does not say from which device
+# it was opened, and a thief's session must not go on.
 _REVOKE_OF_DEVICE: Final[LiteralString] = f"""
 {revoking("(device_id = %(device)s or impersonator_id = (select user_id from devices where id = %(device)s))")}
 returning sessions.id

@@ -1,4 +1,4 @@
-"""What the tokens of a service say of its user's subscription. Sessions, sign-in and impersonation read it with everything else."""
+"""The subscription state that the tokens of a service carry. Sessions, sign-in and impersonation read that state with everything else."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -6,14 +6,15 @@ from typing import Any, Final, LiteralString
 
 from core.domain.identity.sessions import NO_SUBSCRIPTION, SubscriptionState
 
-# The current one, or else the youngest: at the end of any statement about the subscriptions of one user of a service.
+# The end of any statement about the subscriptions of one user of a service: it picks the current subscription, or else the youngest.
 CURRENT_FIRST: Final = """
      order by subscriptions.status in ('active', 'past_due') desc, subscriptions.created_at desc, subscriptions.id desc
      limit 1
 """
 
-# A part of any statement that reads `users` and a service as `services`: what the tokens of that service say of this person. An active
-# subscription whose period has ended counts as expired, even before a job has recorded that; but not one that the payment provider manages.
+# A part of any statement that reads `users` and a service as `services`: the subscription state of this person for the tokens of that
+# service. An active subscription whose period has ended counts as expired, even before a job has recorded the end. Only a subscription
+# that the payment provider manages stays active until the provider says otherwise.
 SUBSCRIPTION_STATE: Final[LiteralString] = f"""(
     select jsonb_build_object(
                'plan', plans.name,
@@ -33,7 +34,7 @@ SUBSCRIPTION_STATE: Final[LiteralString] = f"""(
 
 
 def subscription_state(found: Mapping[str, Any] | None) -> SubscriptionState:
-    """What `SUBSCRIPTION_STATE` brought."""
+    """Converts the value of `SUBSCRIPTION_STATE`."""
     if found is None:
         return NO_SUBSCRIPTION
     end = datetime.fromisoformat(found["current_period_end"]).astimezone(UTC)
