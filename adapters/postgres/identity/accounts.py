@@ -242,8 +242,8 @@ _WAYS_IN: Final = """
      where id = %(user)s
 """
 
-# An identity at one of the three shared providers counts if the installation or an active organization has a client there. An identity at
-# an organization's own provider counts if that provider may vouch for the account: the same condition as `_may_vouch` in
+# The statement counts an identity at one of the three shared providers if the installation or an active organization has a client there. It
+# counts an identity at an organization's own provider if that provider may vouch for the account: the same condition as `_may_vouch` in
 # `upstream/identities.py`.
 _OTHER_WAYS_IN: Final[LiteralString] = f"""
     select password_hash is not null as password,

@@ -1,4 +1,4 @@
-"""The audit log, as people read it."""
+"""The audit log in PostgreSQL, for people who read it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

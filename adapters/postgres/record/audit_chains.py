@@ -205,7 +205,8 @@ _CHAIN: Final[LiteralString] = "coalesce(entries.organization_id, '00000000-0000
 
 _LOCK: Final = "select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s) as is_ours"
 
-# Compares with an array. PostgreSQL would plan a semi-join once, while few entries wait, and would later read all that wait.
+# The condition compares with an array. PostgreSQL would plan a semi-join once, while few entries wait, and would later read all waiting
+# entries.
 _TAKE: Final[LiteralString] = f"""
     with taken as (
              delete from audit_pending
@@ -239,7 +240,7 @@ _ADD: Final = """
 
 _DROP_LINKED: Final = "delete from audit_pending using audit_links where audit_links.entry_id = audit_pending.entry_id"
 
-# Ids ascend, so the first entry is as good as the oldest.
+# Ids ascend with time, so the entry with the first id counts as the oldest.
 _BACKLOG: Final = """
     select (select count(*) from (select from audit_pending limit %(most)s) as counted) as pending,
            (select created_at
@@ -296,8 +297,8 @@ def _unchained(which: LiteralString, *, last: LiteralString) -> LiteralString:
 """
 
 
-# Read in parts. Each part is a statement that sees entries, links and waiting entries at one moment. Times are passed as text, because the
-# table may hold a time that Python cannot represent.
+# The caller reads the entries in parts. Each part is one statement, which sees entries, links and waiting entries at one moment. Times are
+# passed as text, because the table may hold a time that Python cannot represent.
 UNCHAINED: Final[LiteralString] = _unchained("id > %(entry)s order by id", last="id desc")
 
 # The first condition adds nothing logically. It shows the planner how few rows are left.

@@ -27,7 +27,7 @@ from ports.record.deliveries import Due, To
 _LOOKED_AT: Final = 500
 _FIRST: Final = UUID(int=0)
 
-# A commit here does not wait for the disk, because that would take longer than the attempt. When the server crashes, the outcomes of its
+# A commit here does not wait for the disk, because that wait would take longer than the attempt. If the server crashes, the outcomes of its
 # last moments are lost, and their deliveries are sent again, as after any crash.
 AT_LEISURE: Final = "set_config('synchronous_commit', 'off', true) = 'off'"
 
@@ -62,8 +62,8 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
 class PostgresDeliveryQueue(Generic[To, Due]):
     """Implements `ports.record.deliveries.DeliveryQueue` for one pair of tables.
 
-    Claims go round: after the last receiver comes the first again, so none waits for ever behind others. When an organization may have no
-    more claims now, the claim passes over the rest of its receivers and takes those of other organizations.
+    Claims go round: after the last receiver comes the first again, so no receiver waits for ever behind others. When an organization may
+    have no more claims now, the claim passes over the rest of its receivers and takes those of other organizations.
     """
 
     def __init__(self, pool: Pool, tables: DeliveryTables[To, Due]) -> None:
@@ -117,8 +117,8 @@ class _Settled(Frozen):
 
 def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
     """Hops from receiver to receiver through the index, and reads the earliest row of each. So neither a long queue of one receiver nor
-    many later rows slow the claim down. Where several organizations compete for the free places, none gets a second place before each has a
-    first.
+    many later rows slow the claim down. If several organizations compete for the free places, no organization gets a second place before
+    each has a first.
     """
     may_be_claimed: LiteralString = f"""{tables.may_be_called}
                            and ({tables.receivers}.leased_until is null or {tables.receivers}.leased_until <= now())
@@ -216,8 +216,8 @@ def _finding(tables: DeliveryTables[To, Due]) -> LiteralString:
 
 
 def _settling(tables: DeliveryTables[To, Due]) -> LiteralString:
-    """Writes the `outcomes`. The number of attempts makes it harmless to write an outcome twice, when the answer to the first write was
-    lost.
+    """Writes the `outcomes`. If the answer to this statement is lost, the caller may run the statement again: the number of attempts keeps
+    an outcome from being written twice.
     """
     return f"""
     with outcomes as materialized (

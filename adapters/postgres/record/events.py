@@ -35,8 +35,8 @@ class EventRows:
         return entry
 
     async def record_all(self, events: Sequence[Event]) -> Sequence[AuditEntryId | None]:
-        """Returns the audit entries, one for each event in turn: None for an event that is not audited. Two statements for any number of
-        events.
+        """Returns the audit entries, one for each event in turn: None for an event that is not audited. The number of statements does not
+        grow with the number of events.
         """
         at = self._clock.now()
         published = [event for event in events if event.published]
@@ -57,7 +57,7 @@ class EventRows:
         return entries
 
     async def record_in_every_log(self, event: Event, person: UserId, *, listed: bool) -> None:
-        """Needs as many statements as one log does, because the database finds the logs itself."""
+        """Runs as many statements as a record in one log needs, because the database finds the logs itself."""
         at = self._clock.now()
         of_platform = replace(event, organization=None)
         whose = {"person": person, "here": event.organization, "listed": listed}
@@ -117,7 +117,7 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
 
 
 def _acting(key: ActingKey) -> Mapping[str, Json]:
-    """API keys have no `kind` here, as before the other kinds existed."""
+    """The value for an API key has no `kind`: it is the same as before other kinds of keys existed."""
     kind = {} if key.kind is ActingKind.API_KEY else {"kind": key.kind.value}
     return {"name": key.name, "prefix": key.prefix, **kind}
 

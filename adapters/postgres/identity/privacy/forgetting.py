@@ -121,7 +121,7 @@ def _batch(table: LiteralString, change: LiteralString) -> LiteralString:
     """
 
 
-# `NOBODY` replaces forgotten addresses. It is left out, because a search for it would find the rows that it has replaced for ever.
+# `NOBODY` replaces forgotten addresses. It is left out, because each search for it would find the rows that are already changed.
 _THEIRS: Final = f"""
     select key, until
       from (

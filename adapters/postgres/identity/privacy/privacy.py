@@ -451,7 +451,7 @@ _REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at 
 # An unproved address may be anybody's: the things that others have sent to it, or keep about it, are not about the person who goes.
 # Otherwise anybody could register another person's address, ask to be forgotten, and so end other tenants' invitations to that address.
 #
-# `NOBODY` replaces forgotten addresses. It is left out, because a search for it would find the rows that it has replaced for ever.
+# `NOBODY` replaces forgotten addresses. It is left out, because each search for it would find the rows that are already changed.
 REMEMBER: Final[LiteralString] = f"""
     insert into privacy_requests (id, user_id, requested_by, requested_at, email_keys)
     select %(request)s, id, %(by)s, %(until)s,

@@ -136,8 +136,8 @@ def tell_login(
     provider: LiteralString,
     at: LiteralString,
 ) -> LiteralString:
-    """Adds the event that webhooks receive about a sign-in, for a statement that itself finds out who signs in, and to what. The domain's
-    `login_tried` makes the event for all other sign-ins; a test compares the two.
+    """Adds the event that webhooks receive about a sign-in, for a statement that itself finds out who signs in, and to what. `login_tried`,
+    in the domain, makes the rest of the event. A test compares the result with a whole event of `login_tried`.
     """
     return f"""
     insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)

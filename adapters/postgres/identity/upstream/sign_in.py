@@ -197,7 +197,7 @@ def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
 """
 
 
-# By whether the request shows a device token, and whether the provider is an organization's own.
+# The statements by whether the request shows a device token, and whether the provider is an organization's own.
 _MEET: Final = {
     (with_token, of_organization): _meet(with_token=with_token, of_organization=of_organization)
     for with_token in (False, True)
