@@ -410,6 +410,18 @@ async def test_a_hash_that_cannot_be_renewed_now_is_renewed_another_time(
     assert (await browser.login(person)).status == 200
 
 
+async def test_a_password_that_changes_while_its_hash_is_renewed_signs_nobody_in(
+    browser: Browser, people: People, postern: Postern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = await people.with_password(PASSWORD)
+    monkeypatch.setattr(postern.identity.passwords, "is_outdated", lambda _encoded: True)
+    change = "update users set password_hash = 'another' where id = %s"
+    meanwhile(monkeypatch, postern.identity.passwords, "hash", lambda: people.change(change, person.user))
+    assert (await browser.login(person)).status == 401
+    assert people.rows("select password_hash from users where id = %s", person.user) == [{"password_hash": "another"}]
+    assert people.rows("select id from sessions") == []
+
+
 async def test_while_too_many_passwords_wait_the_answer_says_when_to_come_back(
     browser: Browser, people: People, postern: Postern, monkeypatch: pytest.MonkeyPatch
 ) -> None:

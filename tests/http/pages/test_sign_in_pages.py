@@ -5,7 +5,9 @@ from urllib.parse import quote
 import pytest
 import trio
 
+from adapters.postgres.identity.proofs.sign_in import SignInRows
 from core.domain.identity.flows import form_token
+from core.domain.identity.sign_in import Confirmed, LastLook
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browser_cookies import keep_session
@@ -112,6 +114,23 @@ async def test_a_second_factor_is_asked_for_and_a_trusted_device_is_not(tabs: Ta
     del tabs.cookies["__Host-postern_session"]
     await (await to_password(tabs)).send(password=PASSWORD)
     assert await whose(tabs, postern) == ada.email
+
+
+async def test_a_code_signs_nobody_in_by_a_flow_that_another_proof_has_used_meanwhile(
+    tabs: Tabs, people: People, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    totp = await enable_mfa(tabs.client, people, ada)
+    tab = await (await to_password(tabs)).send(password=PASSWORD)
+    look = SignInRows.confirm
+
+    async def after_another(store: SignInRows, asked: LastLook) -> Confirmed | None:
+        people.change("update flows set signed_in_at = now(), proof_digest = 'another' where id = %s", asked.flow)
+        return await look(store, asked)
+
+    monkeypatch.setattr(SignInRows, "confirm", after_another)
+    await tab.send(code=totp.now())
+    assert (tab.status, tabs.session) == (400, None)
+    assert [row["id"] for row in people.rows("select id from sessions")] == [ada.session]
 
 
 async def test_after_five_wrong_codes_the_password_is_asked_for_again(tabs: Tabs, people: People, ada: Person) -> None:

@@ -266,6 +266,12 @@ async def test_passive_requests_get_a_status_and_no_page(provider: Providing) ->
     assert sent(tab.shown).status == "NoPassive"
 
 
+async def test_a_passive_request_that_is_refused_counts_once_as_well(provider: Providing) -> None:
+    await provider.ready()
+    place, browser = asking(authn_request(IsPassive="true")), provider.browser()
+    assert sorted([(await browser.request("GET", place)).status for _ in range(2)]) == [200, 400]
+
+
 async def test_force_authn_asks_again(provider: Providing) -> None:
     await provider.ready()
     person = await provider.with_password("ada@example.org")
