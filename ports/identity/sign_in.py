@@ -32,8 +32,8 @@ class SignInStore(Protocol):
         as they are until the unit of work ends. A service may be deleted all the same; then the session is over on its first request.
         """
 
-    async def renew(self, user: UserId, encoded: str, renewed: str) -> bool:
-        """Keeps the same password under another hash. False when the account has another hash by now."""
+    async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
+        """Keeps the same password under another hash, unless the account has another hash than `encoded` by now."""
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         """Records that the person has signed in to the service. A person who signs in for the first time becomes a user of the service.

@@ -15,7 +15,6 @@ from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER,
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
-from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, has_come, is_listed
@@ -199,8 +198,8 @@ class SignInRows:
         rows = await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters)
         return rows[0].confirmed if rows else None
 
-    async def renew(self, user: UserId, encoded: str, renewed: str) -> bool:
-        return bool(await self._transaction.ask(IdRow, _RENEW, {"user": user, "encoded": encoded, "renewed": renewed}))
+    async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
+        await self._transaction.tell(_RENEW, {"user": user, "encoded": encoded, "renewed": renewed})
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         # Triggers count the newcomers. They run after everything that travels in the same statement.
@@ -356,7 +355,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
     left join destination as services on true
 """
 
-_RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s returning id"
+_RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s"
 
 # The person signs in to the service by their own act, with a password or another factor, so `own_since` is set.
 _ENTER: Final[LiteralString] = f"""

@@ -154,8 +154,8 @@ class PasswordProofs(Frozen):
         except Overloaded:
             return encoded
         async with self.unit_of_work() as uow:
-            if not await uow.sign_ins.renew(user, encoded, renewed):
-                return encoded
+            # If the password has changed meanwhile, nothing is renewed, and the last look refuses this proof.
+            await uow.sign_ins.renew(user, encoded, renewed)
             await uow.commit()
         return renewed
 
