@@ -1,4 +1,4 @@
-"""API keys in PostgreSQL. Everything joins the views of services and organizations, which leave out what is being deleted."""
+"""API keys in PostgreSQL. All statements join the views `services` and `organizations`, which leave out rows that are being deleted."""
 
 from datetime import datetime
 from functools import lru_cache
@@ -51,7 +51,7 @@ class _Known(NamedTuple):
 
 @lru_cache(maxsize=1000)
 def _permissions(words: tuple[str, ...]) -> frozenset[Permission]:
-    """Few combinations are in use."""
+    """Few combinations of permissions are in use, so a cache spares making the same set again."""
     return frozenset(known_permissions(words))
 
 

@@ -1,4 +1,4 @@
-"""Billing in PostgreSQL: subscriptions at the payment provider, and what is known about whom they are for."""
+"""Billing in PostgreSQL: subscriptions at the payment provider, their buyers, customers and checkouts."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -270,7 +270,8 @@ def _subscription(row: dict[str, Any]) -> Subscription:
     )
 
 
-# Of all that ever named somebody, the earliest for whom everything belongs together. The ids in there were read as such.
+# Events and earlier looks may name a buyer. The statement takes the earliest of these whose plan, service, customer and user belong
+# together. The casts to uuid are safe, because the ids were checked when the events were read.
 _CANDIDATE: Final = """
     with known as materialized (
              select org_id, service_id, user_id, released_at, customer, facets
@@ -311,7 +312,8 @@ _CANDIDATE: Final = """
                 and (
                         billing_customers.org_id = named.org_id
                      or (
-                            -- The first that an organization has. Another organization's never is, nor is a second one.
+                            -- An unknown customer becomes the organization's own if the organization has had none before. A customer of
+                            -- another organization never does.
                             billing_customers.id is null and named.customer is not null and not exists (
                                 select
                                   from billing_customers as earlier
@@ -345,7 +347,7 @@ _MAKE: Final = """
         on conflict (external_id) do nothing
 """
 
-# After the buyer's own records, as the removal of those comes to them.
+# The buyer's own records are locked before these rows. Their removal locks in the same order.
 _LOCK: Final = """
     select
       from billing_subscriptions
@@ -354,7 +356,7 @@ _LOCK: Final = """
        for update
 """
 
-# All that the statements after it may count on or off, in the order in which everybody locks plans.
+# Locks all plans whose counts the next statements may change, in the order in which every transaction locks plans.
 _LOCK_PLANS: Final = """
     with snapshots as materialized (
              select payload -> 'snapshot' as snapshot from billing_events where subject = %(subject)s and applied_at is null
@@ -405,7 +407,7 @@ _READ: Final = """
            ) as plans
 """
 
-# Whoever is forgotten pays for nothing, also not for what they had begun to buy before.
+# A person who was forgotten pays for nothing. So a subscription that the person began to buy earlier is queued for cancellation.
 _SAVE: Final = """
     update billing_subscriptions
        set customer = %(customer)s, facets = %(facets)s, plan_id = %(plan)s, is_over = %(is_over)s, check_at = %(check_at)s,
@@ -438,7 +440,7 @@ _READER: Final = """
      where users.id = %(user)s and users.deactivated_at is null
 """
 
-# What lives at the provider counts, also where somebody has set our own record to something else through the API.
+# A subscription that lives at the provider counts as living, even if somebody has set our own record to another status through the API.
 _OFFER: Final = """
     select organizations.id as organization_id, services.id as service_id, services.redirect_uris,
            organizations.status = 'active' as is_active, plans.id as plan_id, plans.service_id as plan_service_id,
@@ -495,7 +497,7 @@ _LINK_CUSTOMER: Final = """
 
 _END_CUSTOMER: Final = "update billing_customers set ended_at = %(at)s where external_id = %(external_id)s and ended_at is null"
 
-# Held as a foreign key holds them: their deletion waits, or has already happened.
+# Locks the service as a foreign key does: a deletion of the service waits, or has already happened.
 _OPEN_SERVICE: Final = """
         select services.id
           from services
@@ -504,7 +506,7 @@ _OPEN_SERVICE: Final = """
            for key share
 """
 
-# Of two that begin at the same moment, the second finds that the place is not as it was.
+# Of two requests that begin a checkout at the same moment, the second finds another id than `instead_of`, and changes nothing.
 _BEGIN_CHECKOUT: Final[LiteralString] = f"""
     insert into billing_checkouts (service_id, user_id, id, digest, asked_at)
     select open.id, buyer.id, %(id)s, %(digest)s, %(at)s
@@ -516,7 +518,7 @@ _BEGIN_CHECKOUT: Final[LiteralString] = f"""
  returning id
 """
 
-# The place stays, as it says that this person has wanted to buy here.
+# The row stays, because the row proves that this person wanted to buy here: `_CANDIDATE` needs the proof.
 _FORGET_CHECKOUT: Final = """
     update billing_checkouts set digest = '' where service_id = %(service)s and user_id = %(user)s and id = %(id)s
 """

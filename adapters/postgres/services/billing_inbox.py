@@ -1,4 +1,4 @@
-"""News of the payment provider in PostgreSQL, and what is due to be asked of it."""
+"""News of the payment provider in PostgreSQL, and the subscriptions that are due for a check at the provider."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -146,7 +146,7 @@ def _differs(snapshot: Snapshot, known: _Known | None) -> bool:
     return not known.is_released and not (is_as_known and known.agrees)
 
 
-# Of any number of copies that arrive at once, one is kept, and the others learn so.
+# Copies of an event may arrive at once. The first is kept, and the others find the row there.
 _TAKE: Final = """
     insert into billing_events (id, type, created, subject, payload, received_at, next_at, applied_at, outcome)
     values (%(id)s, %(type)s, %(created)s, %(subject)s, %(payload)s, %(at)s, %(at)s,
@@ -191,7 +191,8 @@ _LIST_WAITING: Final = f"{_LISTED} where applied_at is null order by received_at
 
 _WAITING: Final = "select count(*) as events, min(received_at) as oldest from billing_events where applied_at is null"
 
-# A record of ours agrees if the facets were written down in it since they last changed. Somebody may have changed it past us.
+# `agrees` compares the provider's last known status with our own record. A record that somebody set through the API
+# (`overridden_at`) counts as agreeing.
 _KNOWN: Final = """
     select external_id, facets, released_at is not null as is_released,
            case
@@ -240,7 +241,8 @@ _CLAIM_CANCELLATIONS: Final = """
 
 _CANCELLED: Final = "update billing_subscriptions set cancel_at = null, updated_at = now() where external_id = %(subject)s"
 
-# A key of another account finds nothing to cancel, and takes it for cancelled.
+# With the API key of another provider account, a cancellation finds no subscription and counts as done. This statement cancels such
+# subscriptions again.
 _CANCEL_AGAIN: Final = """
     update billing_subscriptions
        set cancel_at = now(), updated_at = now()
@@ -248,7 +250,7 @@ _CANCEL_AGAIN: Final = """
        and (released_at is not null or exists (select from users where users.id = user_id and anonymized_at is not null))
 """
 
-# One row, made by the first. Its lease keeps others away while somebody reads a page.
+# The table has one row, which the first claim inserts. The row's lease keeps other processes away while one of them reads a page.
 _CLAIM_SWEEP: Final = """
     insert into billing_sweeps (due_at, leased_until)
     values (now(), now() + %(lease)s)

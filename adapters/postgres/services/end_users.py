@@ -119,8 +119,9 @@ _MFA_ENABLED: Final[LiteralString] = f"""
            {second_factor_since("users.id")} is not null as mfa_enabled
 """
 
-# Read from one index alone, in its order. That index does not say which service a person uses. So while a service is being removed, the
-# users of the remaining services are gathered instead. Which of the two is decided once, before anything is read.
+# One index alone answers this, in the index's order. The index does not say which service a person uses. So while a service of the
+# organization is being removed, the second part gathers the users of the remaining services instead. PostgreSQL decides between the two
+# parts once, before it reads any user.
 _OF_ALL_SERVICES: Final = """
              select everybody.user_id
                from (
@@ -152,8 +153,8 @@ _OF_ONE_SERVICE: Final = """
               order by service_users.user_id desc
 """
 
-# A plain substring: nothing that people type is a pattern. A search reads the addresses of all of the organization's end users. `offset 0`,
-# here and below, keeps the planner from reading everybody's addresses to find the few of one organization.
+# The search text is a plain substring, never a pattern. A search reads the addresses of all end users of the organization. `offset 0`, here
+# and below, keeps the planner from reading the addresses of the whole installation to find the few of one organization.
 _MATCHING: Final[LiteralString] = """
              select candidates.user_id
                from ({candidates}) as candidates
@@ -163,8 +164,8 @@ _MATCHING: Final[LiteralString] = """
               order by candidates.user_id desc
 """
 
-# A person who was made an end user and never came has told the organization nothing: it sees when the relation began, and nothing of the
-# account. No more than `most` are counted, unless the page itself lies beyond.
+# An organization may make a person its end user who never signed in there. Such a person has told the organization nothing, so the
+# organization sees when the relation began, and nothing of the account. The total stops at `most`.
 _LIST: Final[LiteralString] = """
       with found as materialized (
              {ids}
@@ -269,7 +270,8 @@ _END_CODES: Final[LiteralString] = ending_codes(
     "user_id = %(user)s and service_id in (select id from services where org_id = %(organization)s)"
 )
 
-# Locked in the order of ids, as presence does, so that two that revoke or mark the same sessions cannot deadlock.
+# Locks sessions in the order of their ids, as the marking of presence does. So two transactions that revoke or mark the same sessions
+# cannot deadlock.
 _END_SESSIONS: Final[LiteralString] = f"""
     with recursive known as (
              select exists (

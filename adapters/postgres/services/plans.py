@@ -86,7 +86,7 @@ class PlanRows:
 
 
 def _terms(plan: Plan) -> dict[str, Any]:
-    """Everything that may change, with the id."""
+    """The plan's columns that may change, and its id."""
     return {
         "id": plan.id,
         "name": storable_text(plan.name),
@@ -118,9 +118,9 @@ _FIND_SERVICE: Final = "select id from services where org_id = %(organization)s 
 
 _COUNT: Final = "select count(*) as count from plans where service_id = %(service)s and deleted_at is null"
 
-# Statements of their own, so that the next one sees what was committed while these waited. The lock is as strong as an update needs,
-# because counting a subscription updates the row. Two people who subscribe to the same plan wait for each other in any case, and upgrading
-# a weaker lock would deadlock.
+# `_HOLD` and `_HOLD_OWN` are statements of their own: the next statement sees what others committed while the lock was waited for. The lock
+# is as strong as an update needs, because counting a subscription updates the plan's row. Two people who subscribe to the same plan wait
+# for each other in any case, and upgrading a weaker lock would deadlock.
 _HOLD: Final = """
     select
       from plans
@@ -129,7 +129,7 @@ _HOLD: Final = """
        for no key update of plans
 """
 
-# In the order in which the counting trigger and the removal of subscriptions visit plans.
+# Locks plans in the same order as the counting trigger and the removal of subscriptions.
 _HOLD_OWN: Final = "select from plans where id in (%(id)s, %(leaving)s) and service_id = %(service)s order by id for no key update"
 
 _ADD: Final = """

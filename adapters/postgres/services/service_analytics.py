@@ -46,7 +46,7 @@ class PostgresServiceAnalytics:
         )
 
 
-# Users and subscriptions are counted as they come and go. Sign-ins are read from an index alone.
+# `services` and `plans` keep the counts of users and subscriptions. The count of sign-ins comes from an index alone.
 COUNT: Final = """
     select services.user_count::bigint as total_users, of_plans.total_subscriptions, of_plans.active_subscriptions,
            of_logins.total_logins, of_logins.unique_users

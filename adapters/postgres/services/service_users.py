@@ -47,7 +47,7 @@ class _Listed(Frozen):
 
 
 class _Joined(Frozen):
-    """`created_at` is None where another request made them a user at this moment."""
+    """`created_at` is None when another request made the person a user of the service at this moment."""
 
     id: UUID
     email: str
@@ -65,7 +65,7 @@ class _Held(AccountRow):
         return HeldServiceUser(self.account(), self.came_through_service, self.owns_an_organization, self.is_held_elsewhere, self.since)
 
 
-# The second look sees what another request committed while the first waited for it.
+# The first look may wait for another request. The second look then sees the other request's commit.
 _LOOKS: Final = 2
 
 
@@ -118,8 +118,8 @@ class ServiceUserRows:
             await self._statements.tell(statement, parameters)
 
 
-# A person who was made a user of the service and never came has told it nothing: it sees when the relation began, and not when the account
-# did.
+# A service may make a person its user who never signed in there. Such a person has told the service nothing, so the service sees when the
+# relation began, and not when the account did.
 _SINCE: Final[LiteralString] = f"case when {has_come()} then users.created_at else service_users.created_at end"
 
 GET: Final[LiteralString] = f"""
@@ -129,8 +129,8 @@ GET: Final[LiteralString] = f"""
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s
 """
 
-# The page begins at the last mark before it, or up to two thousand users further on. `offset 0` is needed because the planner assumes that
-# an unknown limit takes a tenth of the table, and would read everybody's address.
+# The statement jumps to the last mark before the page, and skips at most two thousand users from there. `offset 0` is needed because the
+# planner assumes that an unknown limit takes a tenth of the table, and would read everybody's address.
 LIST: Final[LiteralString] = f"""
     with counted as materialized (
              select user_count::bigint as total from services where id = %(service)s
@@ -166,7 +166,8 @@ LIST: Final[LiteralString] = f"""
      order by page.created_at, page.user_id
 """
 
-# Held as a foreign key holds it: deleting the account waits, or has already happened. A long-standing user of the service causes no write.
+# Locks the account as a foreign key does: a deletion of the account waits, or has already happened. An existing user of the service causes
+# no write.
 JOIN: Final[LiteralString] = f"""
     with known as (
              select id, email, created_at from users where email_key = %(email_key)s for key share
@@ -191,9 +192,9 @@ JOIN: Final[LiteralString] = f"""
    where exists (select from services where services.id = %(service)s)
 """
 
-# As strong as a deletion from the start, because a weaker lock could only become one by waiting for others that hold it too. Meanwhile
-# nobody can sign in, become a member or become a platform owner with this account, because the new rows would refer to it. Users of other
-# services only are not held up.
+# The lock is as strong as a deletion's from the start: upgrading a weaker lock would wait for other holders of the weaker lock. Meanwhile
+# nobody can sign in, become a member or become a platform owner with this account, because the new rows would refer to the account. The
+# statement does not lock people who use only other services.
 _HOLD: Final = """
     select
       from users
@@ -201,8 +202,8 @@ _HOLD: Final = """
        for update
 """
 
-# A statement of its own, so that it sees what was committed while the one before waited. A service or organization that is being deleted
-# still holds the account.
+# A statement of its own, so that it sees what others committed while `_HOLD` waited. A service or organization that is being deleted still
+# holds the account.
 FIND_HELD: Final[LiteralString] = f"""
     select {ACCOUNT},
            coalesce(users.origin_service_id = %(service)s, false) as came_through_service,
@@ -217,7 +218,8 @@ FIND_HELD: Final[LiteralString] = f"""
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s
 """
 
-# Whoever proves the new address need not be the one who chose the password, so that goes with the earlier address.
+# Another person than the one who chose the password may prove the new address. So the statement removes the password, unless the new
+# address is only another spelling.
 _CHANGE_EMAIL: Final = """
     update users
        set email = %(email)s, email_key = %(email_key)s, email_verified_at = null, pending_email = null, pending_email_key = null,
@@ -228,10 +230,11 @@ _CHANGE_EMAIL: Final = """
  returning id
 """
 
-# The account is held, so no request about a subscription of theirs is under way; but the service may be on its way out.
+# The account is locked, so no request about the person's subscriptions is under way. But the service may be under deletion, which removes
+# subscriptions as well.
 _HOLD_SUBSCRIPTIONS: Final = "select from subscriptions where user_id = %(user)s order by id for update"
 
-# The entries stay, without what identifies the person.
+# The entries stay, without the data that identifies the person.
 _FORGET: Final = """
     with held as (
              select entry_id
@@ -244,11 +247,11 @@ _FORGET: Final = """
   delete from audit_personal using held where audit_personal.entry_id = held.entry_id
 """
 
-# Tables without a foreign key are cleaned here. Everything else goes with the account.
+# These statements clean the tables that have no foreign key to the account. All other rows go with the account.
 DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
     *HOLDS,
     _HOLD_SUBSCRIPTIONS,
-    # For the job that forgets what others keep about the person: mails, invitations, what receivers answered.
+    # Queues a job that removes the person from mails, invitations and the answers of webhook receivers.
     REMEMBER,
     "delete from login_events where user_id = %(user)s",
     "delete from mfa_events where user_id = %(user)s",
@@ -256,8 +259,8 @@ DELETE_ACCOUNT: Final[tuple[LiteralString, ...]] = (
     "delete from users where id = %(user)s",
 )
 
-# In the order in which deleting an account, or changing a subscription, locks them. The organization's audit log keeps what it knows about
-# its members: a key for end users does not reach the people who run the organization.
+# The statements lock in the same order as the deletion of an account and the change of a subscription. The organization's audit log keeps
+# its data about members: an API key for end users does not reach the people who run the organization.
 LEAVE: Final[tuple[LiteralString, ...]] = (
     ending_codes("user_id = %(user)s and service_id = %(service)s"),
     """
@@ -280,7 +283,7 @@ LEAVE: Final[tuple[LiteralString, ...]] = (
     """,
     "delete from preauthentications where user_id = %(user)s and service_id = %(service)s",
     "delete from login_events where user_id = %(user)s and service_id = %(service)s",
-    # With the tokens that the service has at providers. What the person signs in with is theirs.
+    # The service's tokens at providers go with the grants. The connected accounts stay, because the person signs in with them elsewhere.
     """
     delete from identity_grants
      using identities

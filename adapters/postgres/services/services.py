@@ -1,4 +1,4 @@
-"""Services in PostgreSQL. Everything reads the view, which leaves out services that are being deleted."""
+"""Services in PostgreSQL. The statements read the view `services`, which leaves out services that are being deleted."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ from core.frozen import Frozen, names_of
 
 
 class ServiceRow(Frozen, kw_only=True):
-    """What `SERVICE` reads. Statements that read more extend it."""
+    """The columns of `SERVICE`. Rows with more columns extend this class."""
 
     service_id: UUID
     service_organization_id: UUID
@@ -201,7 +201,7 @@ def _tuple(texts: list[str] | None) -> tuple[str, ...] | None:
 
 
 def _columns(service: Service) -> dict[str, Any]:
-    """Everything that may change, with the id."""
+    """The service's columns that may change, and its id."""
     return {
         "id": service.id,
         "name": storable_text(service.name),
@@ -228,14 +228,15 @@ def _list_of(texts: Sequence[str] | None) -> list[str] | None:
     return None if texts is None else list(texts)
 
 
-# Where its dispatchers take turns. It stays when the address goes: what is on its way needs it.
+# The dispatchers of logout notices take turns at this row. The row stays when the address is removed, because notices that are under way
+# still need the row.
 _RECEIVER: Final = """
              insert into logout_receivers (service_id)
              select changed.id from changed where %(backchannel_logout_uri)s::text is not null
                  on conflict (service_id) do update set failing_since = null, rests_until = null
 """
 
-# While a service is being deleted, its slug is free again: the unique index covers only the others.
+# The slug of a service that is being deleted is free again: the unique index leaves out deleted services.
 _ADD: Final[LiteralString] = f"""
     with changed as (
              insert into all_services
@@ -264,8 +265,8 @@ _USAGE: Final[LiteralString] = f"""
 
 _FIND: Final[LiteralString] = f"select {SERVICE} from services where org_id = %(organization)s and slug = %(slug)s"
 
-# A statement of its own, so that the next one sees what was committed while this one waited. The weakest lock that works: sessions and
-# other rows that refer to the service can be added meanwhile.
+# A statement of its own, so that the next statement sees what others committed while this one waited. It is the weakest lock that works:
+# sessions and other rows that refer to the service can be added meanwhile.
 _HOLD: Final = "select from services where org_id = %(organization)s and slug = %(slug)s for no key update"
 
 _SAVE: Final[LiteralString] = f"""
@@ -286,8 +287,8 @@ _SAVE: Final[LiteralString] = f"""
 
 _DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"
 
-# The organization's row says how many services there may be. The page is found in an index, in its order; the counts of plans are read for
-# the page's rows only.
+# The organization's row has the limit of services. An index finds the page in the index's order. The counts of plans are read for the
+# page's rows only.
 _LIST: Final[LiteralString] = f"""
     select counted.count as service_count, of_plans.plan_count, of_plans.subscription_count,
            {ORGANIZATION},

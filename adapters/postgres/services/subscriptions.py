@@ -1,4 +1,4 @@
-"""Subscriptions in PostgreSQL, and what tokens say of them."""
+"""Subscriptions in PostgreSQL, and the subscription's state that tokens carry."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -123,7 +123,7 @@ class SubscriptionRows:
 
 
 def _columns(subscription: Subscription) -> dict[str, Any]:
-    """Everything that may change, with the id."""
+    """The subscription's columns that may change, and its id."""
     return {
         "id": subscription.id,
         "plan": subscription.plan,
@@ -146,9 +146,9 @@ CURRENT: Final[LiteralString] = f"""
      {CURRENT_FIRST}
 """
 
-# In the order in which the deletion of an account locks them. The account comes first, so that it does not go meanwhile. Then the person's
-# place in the service, where two requests for the same user meet, even for their first subscription. Then the existing subscriptions, one
-# of which may be expiring at this moment.
+# These statements lock in the same order as the deletion of an account. The account comes first, so that nobody deletes the account
+# meanwhile. The row of `service_users` comes second: two requests for the same user meet there, even for the first subscription. The
+# existing subscriptions come last, because one of them may be expiring at this moment.
 _HOLD_USER: Final = "select from users where id = %(user)s for key share"
 
 _HOLD_USER_OF_SERVICE: Final = "select from service_users where service_id = %(service)s and user_id = %(user)s for no key update"
@@ -180,7 +180,7 @@ _SAVE: Final = """
 
 _DELETE_ALL: Final = "delete from subscriptions where service_id = %(service)s and user_id = %(user)s"
 
-# Any number of processes may run this at once. A row that somebody holds is about to be changed, so it is left for the next time.
+# Any number of processes may run this statement at once. A locked row is about to be changed, so the row is left for the next run.
 EXPIRE_DUE: Final[LiteralString] = f"""
     with due as (
              select id
@@ -212,8 +212,8 @@ OWN: Final[LiteralString] = f"""
      where services.org_id = %(organization)s and services.slug = %(slug)s
 """
 
-# The counts that plans keep are exact, including those of deleted plans. So a page is read from the nearer end of the index. `offset 0` is
-# needed because the planner assumes that an unknown limit takes a tenth of the table, and would read all of it.
+# Plans keep exact counts of their subscriptions, also deleted plans. So the statement knows the total, and reads a page from the nearer end
+# of the index. `offset 0` is needed: the planner assumes that an unknown limit takes a tenth of the table, and would read the whole table.
 _LIST: Final[LiteralString] = """
     with counted as materialized (
              select coalesce(sum({counts}), 0)::bigint as total from plans where service_id = %(service)s
@@ -252,7 +252,7 @@ _LIST: Final[LiteralString] = """
      order by listed.created_at, listed.id
 """
 
-# One for each status. Each has an index in the order of the list.
+# One statement for each status. Each status has an index in the order of the list.
 LISTS: Final[Mapping[SubscriptionStatus | None, LiteralString]] = {
     None: _LIST.format(counts="active_count + past_due_count + cancelled_count + expired_count", condition="", columns=_COLUMNS),
     SubscriptionStatus.ACTIVE: _LIST.format(counts="active_count", condition="and status = 'active'", columns=_COLUMNS),
