@@ -1,4 +1,4 @@
-"""Authorization codes in PostgreSQL: issued, and redeemed once."""
+"""Authorization codes in PostgreSQL. Each is issued and redeemed once."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -36,7 +36,7 @@ _OF_CLIENT: Final = len(ClientRow._fields)
 
 
 class _Presented(NamedTuple):
-    """The code as it was before this request, and what this request has made of it: the columns of `_PRESENTED`, in their order."""
+    """The columns of `_PRESENTED`, in their order: the code as it was before this request, and the session that this request opened."""
 
     user_id: UUID
     service_id: UUID
@@ -143,7 +143,7 @@ class AuthorizationCodeRows:
 
 
 def _met(*columns: Any) -> tuple[ClientRow, _Presented | None]:
-    """The columns of `CLIENT`, and after them those of the code, which are null where there is none."""
+    """The columns of `CLIENT` come first. The columns of the code follow, and are null when there is no such code."""
     of_code = columns[_OF_CLIENT:]
     return ClientRow(*columns[:_OF_CLIENT]), None if of_code[0] is None else _Presented(*of_code)
 
@@ -165,7 +165,7 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
     }
 
 
-# The account is held, so nobody takes a consent back meanwhile.
+# This statement locks the account, so nobody takes a consent back meanwhile.
 _ADD: Final[LiteralString] = f"""
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
                                      authenticated_by, provider, created_at, expires_at)
@@ -186,7 +186,7 @@ _ADD: Final[LiteralString] = f"""
  returning id
 """
 
-# Who signs in with it, how, where to and when.
+# The expressions of the sign-in's log entry and event: the person, the provider, the service and the time.
 _OF_CODE: Final[Mapping[str, LiteralString]] = {
     "user": "code.user_id",
     "organization": "place.org_id",
@@ -195,15 +195,16 @@ _OF_CODE: Final[Mapping[str, LiteralString]] = {
     "at": "%(at)s::timestamptz",
 }
 
-# All of it or nothing, in one statement, with one round trip: applications wait for it while somebody signs in.
+# One statement does all of the redemption or nothing, in one round trip: applications wait for the answer while somebody signs in.
 #
-# It sees the database as it was when it began. So what could have changed meanwhile is locked, and a lock looks at the newest row again:
-# first at the account, as everybody takes it who opens a session or ends one, then at the browser's session. Who ends that one waits for
-# the account and finds the new session, or was first, and then there is no `parent`. Of two with the same code, the second waits for the
-# account and finds the row of the code changed; what it selects of it is from before that, so it is told to look again. Nobody acts in
-# another person's name here: what would come of it outlives that.
+# The statement sees the database as it was when the statement began. Rows that may have changed meanwhile are locked, because a lock reads
+# the newest row again. The account is locked first, as in every transaction that opens or ends sessions, and the browser's session second.
+# A request that ends the browser's session either waits for the account and finds the new session, or was first, and then `parent` is
+# empty. Of two requests with the same code, the second waits for the account, and then finds that the code's row has changed. The columns
+# that this second request selects are from before the change, so `contended` makes the request look again. A session that acts in another
+# person's name (`impersonator_id`) cannot redeem, because the new session would outlive the impersonation.
 #
-# It begins after whatever says which `service` redeems. Where that is nobody, there is no `code`, and nothing follows from it.
+# The statement's first part names the `service` that redeems. Without a service there is no `code`, and the other parts do nothing.
 _REDEEMING: Final[LiteralString] = f"""
          code as materialized (
              select *
@@ -239,7 +240,8 @@ _REDEEMING: Final[LiteralString] = f"""
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where {admits("memberships.role is not null")}
-                -- What the membership spared ends with it, also where the code was given a moment before.
+                -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
+                -- consent again, also if the code was given a moment before.
                 and (coalesce(consents.scopes @> code.scopes, false) or services.trusted and {IS_OWN_MEMBERSHIP})
          ),
          redeemed as (
@@ -261,7 +263,7 @@ _REDEEMING: Final[LiteralString] = f"""
               cross join code
               cross join parent
               cross join place
-               -- What the session ends with, unless it may stay.
+               -- The new session ends with the browser's session, unless the scopes allow a session of its own.
                left join parent as bounds on %(root)s::text <> all (code.scopes)
           returning expires_at, ends_at, parent_id, device_id, second_factor_at
          ),
@@ -290,7 +292,7 @@ _REDEEMING: Final[LiteralString] = f"""
          )
 """
 
-# The code, whoever claims it.
+# The columns of the code and of its redemption. The code may belong to another client than the one that asks.
 _PRESENTED: Final[LiteralString] = f"""
          codes.user_id, codes.service_id, all_services.org_id as organization_id, codes.redeemed_at, codes.redeemed_with, codes.session_id,
          codes.nonce, codes.scopes, codes.auth_time, codes.authenticated_by,
@@ -308,7 +310,7 @@ _WHAT_BECAME_OF_IT: Final = """
     left join place as services on true
 """
 
-# For a client that has shown who it is.
+# For a client that is authenticated already.
 REDEEM: Final[LiteralString] = f"""
     with service as materialized (select %(service)s::uuid as id),
          {_REDEEMING}
@@ -319,8 +321,8 @@ REDEEM: Final[LiteralString] = f"""
    where codes.digest = %(digest)s
 """
 
-# For a client that shows a secret. Both conditions on it stand in the use case as well, which tells one refusal from another; but by then
-# this statement is committed, so it must not redeem for anybody whom the use case will refuse.
+# For a client that shows a secret. The use case checks both conditions of `service` again, to tell one refusal from another. By then this
+# statement is committed, so the statement must not redeem for a client that the use case will refuse.
 REDEEM_WITH_SECRET: Final[LiteralString] = f"""
     with asked as (select %(client)s::uuid as client, %(secret)s::text as digest),
          client ({", ".join(ClientRow._fields)}) as materialized (

@@ -1,4 +1,4 @@
-"""What an authorization request needs to know, in PostgreSQL, in one round trip; and the requests that applications push."""
+"""The look-up of an authorization request in PostgreSQL, in one round trip, and the requests that applications push."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -26,7 +26,7 @@ from ports.federation.authorizations import AuthorizationEncounter
 
 
 class EncounterRow(Frozen):
-    """The columns of `ENCOUNTER`, in their order; those of the person are all null when nobody is signed in."""
+    """The columns of `ENCOUNTER`, in their order. The person's columns are all null when nobody is signed in."""
 
     client_id: UUID
     service_id: UUID
@@ -136,8 +136,8 @@ class PostgresPushedRequests:
         await tell(self._pool, _PUSH, parameters)
 
 
-# The caller's session has just been confirmed by the caller's rule. A session whose person has never proved who they are cannot be one of a
-# browser; its beginning stands in for the proof all the same.
+# The look-up of the caller has just confirmed the session. Every session of a browser has a proof of the person. For a session without
+# proof, `created_at` stands in for the time of the proof.
 ENCOUNTER: Final[LiteralString] = f"""
            services.client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
            services.service_type,

@@ -1,4 +1,4 @@
-"""Origins of applications that run in browsers, in PostgreSQL: read from their redirect URIs by an index."""
+"""Origins of applications that run in browsers, in PostgreSQL. An index finds them in the applications' redirect URIs."""
 
 from typing import Final, LiteralString
 

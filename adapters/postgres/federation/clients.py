@@ -1,4 +1,4 @@
-"""Clients in PostgreSQL: the look-up that every request of a client makes, and the assertions that were used."""
+"""Clients in PostgreSQL: the look-up that every request of a client makes, the published keys, and the used assertions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ _Presented = tuple[ClientId, bytes | None]
 
 
 class ClientRow(NamedTuple):
-    """What `CLIENT` reads."""
+    """The columns of `CLIENT`."""
 
     service_id: UUID
     service_slug: str
@@ -61,7 +61,7 @@ def _client(place: int, *columns: Any) -> tuple[int, ClientRow]:
 
 
 class PostgresClients:
-    """Implements `ports.federation.clients.ClientLookup`. Questions that come at once share a round trip."""
+    """Implements `ports.federation.clients.ClientLookup`. Look-ups that arrive at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -109,11 +109,11 @@ class PostgresUsedAssertions:
 
 
 def digests(found: Sequence[bytes | None]) -> str:
-    """An array of digests in hexadecimal digits, for `decode`; null stays null."""
+    """An array of digests in hexadecimal digits, for `decode`. None becomes null."""
     return array(["null" if one is None else one.hex() for one in found])
 
 
-# Columns of a statement that reads `services` and its organization as `organizations`, and has a digest at hand as `asked.digest`.
+# Columns of a statement that reads `services`, the service's organization as `organizations`, and a digest as `asked.digest`.
 CLIENT: Final = """
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
            services.id_token_alg, services.jwks,
@@ -125,27 +125,27 @@ CLIENT: Final = """
            services.jwks_uri, services.jwks_fetched_at
 """
 
-# From `asked.client`.
+# Joins the service with the client id `asked.client`, and the service's organization.
 ITS_SERVICE: Final = """
      cross join lateral (select * from services where services.client_id = asked.client limit 1) as services
      cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
 """
 
-# One look into each index at a time, for one client and for a hundred: `adapters/postgres/tenancy/callers.py` gives the reason.
+# For each client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason.
 FIND: Final[LiteralString] = f"""
     select asked.place, {CLIENT}
       from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[])) with ordinality as asked (client, digest, place)
            {ITS_SERVICE}
 """
 
-# Not what an earlier address has said: somebody may have changed it meanwhile.
+# The condition on `jwks_uri` drops keys of an earlier address: somebody may have changed the address meanwhile.
 _KEEP: Final = """
     update services
        set jwks = %(keys)s, jwks_fetched_at = %(at)s
      where id = %(service)s and jwks_uri = %(url)s and jwks_fetched_at < %(at)s
 """
 
-# Reading published keys takes a while. Theirs may have been read again since, by another request.
+# The published keys are not compared here, only their address: another request may have read the keys again meanwhile.
 _USE: Final = """
     insert into client_assertions (id, service_id, digest, expires_at)
     select %(id)s, service.id, %(digest)s, %(expires_at)s

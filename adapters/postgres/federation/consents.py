@@ -1,4 +1,4 @@
-"""Consents in PostgreSQL: given and taken back; and the applications that can act for somebody."""
+"""Consents in PostgreSQL, and the applications that can act for a person."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -77,7 +77,8 @@ class ConsentRows:
         await self._statements.tell(_REMOVE_ALL, {"user": user})
 
 
-# Scopes are null in what is allowed by SAML, and the entity id in what is allowed by OpenID Connect: each leaves the other as it is.
+# A consent for SAML has no scopes, and a consent for OpenID Connect has no entity id. A null parameter leaves the column as it is, so
+# neither protocol changes the other's consent.
 _GIVE: Final = """
     with given as (
              insert into consents (id, user_id, service_id, scopes, granted_at, saml_entity_id)

@@ -1,4 +1,4 @@
-"""Device codes in PostgreSQL: asked for, polled, decided about, and exchanged once."""
+"""Device codes in PostgreSQL: their request, polls, decision, and single exchange."""
 
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -45,7 +45,7 @@ _OF_CLIENT: Final = len(ClientRow._fields)
 
 
 def _poll(client: UUID, *columns: Any) -> Poll:
-    """The columns of `CLIENT`, and after them those of the code, which are null where there is none."""
+    """The columns of `CLIENT` come first. The columns of the code follow, and are null when there is no such code."""
     id_, state, expires_at, is_slowed, user, decided_at = columns[_OF_CLIENT:]
     registered = ClientRow(*columns[:_OF_CLIENT]).client(ClientId(client))
     if id_ is None:
@@ -193,8 +193,8 @@ _ASK: Final = """
     from asking
 """
 
-# A poll that comes too soon makes the interval longer; `soonest` is a little later than now, because the times on the way vary. One that
-# belongs to the same try as the last changes nothing, and gets the same answer. Only a pending code is written to.
+# A poll that comes too soon makes the interval longer. `soonest` is a little later than now, because network delays vary. A repeated poll
+# of the same try changes nothing, and gets the same answer. The statement writes only to pending codes.
 _POLL: Final[LiteralString] = f"""
     with asked as (
              select coalesce(
@@ -266,7 +266,7 @@ _FIND_ENTERED: Final[LiteralString] = f"""
 
 _FIND: Final[LiteralString] = f"{_ENTERED} where device_codes.id = %(id)s"
 
-# What the session has proved goes with it, so that it need not live until the device comes.
+# The approval copies the proofs of the session, so the session need not live until the device polls again.
 _APPROVE: Final = """
     update device_codes
        set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
@@ -285,7 +285,7 @@ _DENY: Final = """
  returning id
 """
 
-# The sign-in must still be young enough for the organization: what it lets a device in by outlives that.
+# The person's proof must still be younger than the organization's `session_hours`: the device's session outlives the browser's session.
 _CONSUME: Final = """
     update device_codes
        set state = 'consumed'

@@ -1,4 +1,4 @@
-"""The sessions of applications in PostgreSQL, looked up together with the client that asks about them."""
+"""Sessions of applications in PostgreSQL. One look-up finds a session together with the client that asks about the session."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -56,7 +56,7 @@ class _Given(Frozen):
 
 
 class PostgresGivenSessions:
-    """Implements `ports.federation.given_sessions.GivenSessionLookup`. Questions that come at once share a round trip."""
+    """Implements `ports.federation.given_sessions.GivenSessionLookup`. Look-ups that arrive at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -70,7 +70,7 @@ class PostgresGivenSessions:
         return rows[0].given() if rows else None
 
     async def _find(self, asked: Sequence[_Asked]) -> Mapping[_Asked, _Found]:
-        # Most questions that travel together are of a few busy servers. Each of those is looked up once.
+        # Most look-ups that share a round trip come from a few busy clients. Each client is looked up once.
         shown = list(dict.fromkeys([(client, digest) for client, digest, _, _ in asked]))
         parameters = {
             "clients": array([client.hex for client, _ in shown]),
@@ -89,8 +89,8 @@ class PostgresGivenSessions:
         return {one: (clients[one[:2]], living.get(one)) for one in asked if one[:2] in clients}
 
 
-# One look into each index at a time, for one question and for a hundred: `adapters/postgres/tenancy/callers.py` gives the reason. Row by
-# row, a client and a session that have nothing to do with each other. There are fewer clients, and null after the last.
+# For each session and client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason. The
+# client and the session of one row are unrelated. There are fewer clients than sessions, so the rows after the last client have nulls.
 FIND: Final[LiteralString] = f"""
     select asked.place, living.organization_id, living.email, client.*
       from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]))

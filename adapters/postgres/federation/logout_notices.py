@@ -1,4 +1,4 @@
-"""Logout notices in PostgreSQL: their queue, and what became of them. `identity/revoking.py` writes them."""
+"""Logout notices in PostgreSQL: their queue and their outcomes. `identity/sessions/revoking.py` writes the notices."""
 
 from datetime import datetime
 from typing import Final, LiteralString
@@ -18,7 +18,7 @@ from ports.federation.logout_notices import ClaimedService
 
 
 class _Claim(Frozen):
-    """One row of nulls when nothing was claimed. `url` is null also when it was removed at this moment."""
+    """One row of nulls when nothing was claimed. `url` is null also when the service's address was removed at this moment."""
 
     last: UUID | None
     id: UUID | None
@@ -137,8 +137,9 @@ LIST: Final[LiteralString] = f"""
      order by listed.id desc
 """
 
-# The janitor's: sessions that have ended by themselves since it last looked, in the order in which they did. A minute late, for clocks that
-# differ: until then one may still be renewed. One that was revoked has its notice already. Counts what it has looked at.
+# The janitor runs this statement, which writes notices for sessions that expired since the last run, in the order of their expiry. Each
+# notice waits a minute after the expiry, because clocks differ and a session may still be renewed until then. A revoked session has its
+# notice already. The count of rows is the number of sessions that the statement looked at.
 EXPIRE: Final[LiteralString] = f"""
     with since as materialized (
              select greatest((select seen_until from logout_expiry), now() - interval '1 day') as at
@@ -172,7 +173,8 @@ EXPIRE: Final[LiteralString] = f"""
   select from batch
 """
 
-# The janitor's: what nobody has received within a day is given up, also for services that are not called any longer.
+# The janitor runs this statement, which gives up notices that nobody has received within a day. Services that are not called any longer
+# have such notices, too.
 FORSAKE: Final = """
     update logout_notices
        set next_at = null, error = coalesce(error, 'not called'), updated_at = now()

@@ -1,4 +1,4 @@
-"""SAML in PostgreSQL: configurations, certificates, sign-ins, sign-outs, and what went back and forth."""
+"""SAML in PostgreSQL: configurations, certificates, sign-ins, sign-outs, and the log of exchanged messages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, LiteralString
@@ -259,11 +259,12 @@ def _taking(source: LiteralString = "") -> LiteralString:
 
 _TAKE: Final[LiteralString] = _taking()
 
-# What could have changed since the person was looked up is locked, and a lock looks at the newest row: first at the account, as everybody
-# takes it who opens or ends sessions, or takes a consent back, then at the membership, the consent and the session. Nobody acts in another
-# person's name here: what comes of it outlives that. Who may learn of the person: `has_allowed`, in the domain, says it, too.
+# Rows that may have changed since the person was looked up are locked, because a lock reads the newest row. The account is locked first, as
+# in every transaction that opens or ends sessions or takes a consent back. The membership, the consent and the session follow. A session
+# that acts in another person's name (`impersonator_id`) cannot sign in here, because the service's session would outlive the impersonation.
+# The last condition of `place` repeats `has_allowed` of the domain: whether the service may learn about the person.
 #
-# The account comes before the request: of the same request twice at once, one waits there, and holds nothing.
+# The account is locked before the request. So if the same request comes twice at once, the second waits for the account without any lock.
 _ENTER: Final[LiteralString] = f"""
     with account as materialized (
              select id from users where id = %(user)s and deactivated_at is null for no key update
@@ -350,7 +351,7 @@ _EXCHANGED: Final = """
      where services.id = %(service)s
 """
 
-# Which ones is found before any is locked: a lock counts those that it skips.
+# The statement finds the surplus rows before it locks any, because `offset` and `limit` would not count the rows that `skip locked` skips.
 _DROP_PAST: Final = """
     with past as (
              select id from saml_exchanges where service_id = %(service)s order by id desc offset %(kept)s limit 20
@@ -395,8 +396,8 @@ _PARTICIPANTS_INDEXED: Final[LiteralString] = f"""
      limit %(most)s
 """
 
-# Each way to find them has an index of its own. Of those that only may have the name, the newest, a few hundred at most: the name of each
-# has to be computed.
+# Each of the three ways to find participants has an index of its own. Participants with a persistent name are candidates only, because the
+# caller has to compute the name of each. So the statement takes the newest 300 of these.
 _PARTICIPANTS_NAMED: Final[LiteralString] = f"""
     with living as not materialized (
              select saml_sessions.id, saml_sessions.name_id, saml_sessions.name_id_format, sessions.user_id

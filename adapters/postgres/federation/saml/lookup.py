@@ -1,4 +1,4 @@
-"""What SAML looks up in PostgreSQL, each in one round trip."""
+"""The look-ups of SAML in PostgreSQL, each in one round trip."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -49,7 +49,7 @@ class _Configured(Frozen, kw_only=True):
 
 
 def _meeting(*columns: Any) -> Meeting | None:
-    """Of the columns of `_MEETING`."""
+    """Makes a meeting of the columns of `_MEETING`."""
     email, ends_at, role, allowed, active, upcoming, kept, *rest = columns
     configured = configuration(kept)
     if configured is None:
@@ -206,7 +206,7 @@ _OF_SERVICE: Final[LiteralString] = f"{_CONFIGURED} where services.org_id = %(or
 
 _PUBLIC: Final[LiteralString] = f"{_CONFIGURED} where organizations.slug = %(organization)s and services.slug = %(slug)s"
 
-# Once a minute is enough, unless there is a certificate that nobody is known to have read yet.
+# Writes the time of the fetch at most once a minute, unless there is a certificate that nobody is known to have read yet.
 _FETCHED: Final[LiteralString] = f"""
     with fetched as (
              update saml_configurations
@@ -241,7 +241,7 @@ _MEETING: Final[LiteralString] = f"""
            {CONFIGURATION},
            {ENCOUNTER}"""
 
-# The session may be one that a caller's rule has not looked at: that of an API client who signed in for a request.
+# No look-up of a caller has confirmed this session: an API client may have signed in for a request.
 _MEET: Final[LiteralString] = f"""
     select {_MEETING}
       from services
@@ -252,8 +252,8 @@ _MEET: Final[LiteralString] = f"""
      where organizations.slug = %(organization)s and services.slug = %(slug)s
 """
 
-# Who is signed in in the browser is told where there is no such service, too: the page that says so speaks their language. `browser` has
-# looked whether the session lives.
+# The person in the browser is returned also when there is no such service, because the error page speaks the person's language. `browser`
+# has checked that the session lives.
 _MEET_IN_BROWSER: Final[LiteralString] = f"""
     with {BROWSER}
     select browser.*, {_MEETING}
@@ -279,7 +279,8 @@ _EXCHANGES: Final = """
 
 _LOGOUT: Final[LiteralString] = f"{FIND_FLOW} where flows.id = %(id)s and flows.purpose = 'saml_logout' and flows.expires_at > now()"
 
-# Ids begin with the time at which they were made: of all that is under way in other browsers, only the latest are read.
+# An id begins with the time at which the id was made. So `id >= first` reads only the latest flows, not all that are under way in other
+# browsers.
 _UNDER_WAY: Final = """
     select id
       from flows
@@ -295,7 +296,7 @@ _CLAIM: Final = """
  returning id
 """
 
-# Their session has ended when the sign-out began, which is no longer ago than a flow lives.
+# The sign-out ended the session at its start, and a flow lives for 15 minutes. So the session was revoked within the last 15 minutes.
 _WAS_IN: Final = """
     select sessions.id
       from browser_sessions

@@ -1,4 +1,4 @@
-"""What statements about SAML have in common: the columns of a service's configuration and of its certificates."""
+"""The columns of a service's SAML configuration and of its certificates, for all statements about SAML."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from core.domain.federation.saml.configurations import AcsEndpoint, Configuratio
 from core.domain.identifiers import SamlCertificateId, ServiceId
 from core.frozen import Frozen
 
-# Services that somebody signs in to in a busy minute.
+# The number of services with a sign-in in a busy minute. The cache keeps as many rows.
 _READ: Final = 256
 
 
@@ -42,7 +42,8 @@ class CertificateRow(Frozen, kw_only=True):
         )
 
 
-# As JSON, since they are the same for each sign-in to a service: each is read once, and again when it has changed.
+# A configuration is JSON, because the text is the same for each sign-in to a service. A cache parses each text once, and again after a
+# change.
 CONFIGURATION: Final = """
            to_json(saml)::text as configuration"""
 
@@ -57,7 +58,7 @@ SIGNERS: Final[LiteralString] = """
 
 @lru_cache(maxsize=_READ)
 def configuration(row: str | None) -> Configuration | None:
-    """Of `CONFIGURATION`, which is null for a service without one, in a statement that joins it."""
+    """Reads the column `CONFIGURATION`, which is null for a service without SAML."""
     if row is None:
         return None
     kept = json.loads(row)
@@ -86,7 +87,7 @@ def configuration(row: str | None) -> Configuration | None:
 
 @lru_cache(maxsize=_READ)
 def signer(row: str | None) -> Signer | None:
-    """Of one of `SIGNERS`, which is null where there is none."""
+    """Reads one column of `SIGNERS`, which is null when there is no such certificate."""
     if row is None:
         return None
     kept = json.loads(row)
@@ -118,7 +119,7 @@ def configuration_parameters(configuration: Configuration) -> Mapping[str, Any]:
         "acs_url": configuration.acs_url,
         "slo_url": configuration.slo_url,
         "slo_response_url": configuration.slo_response_url,
-        # Never null: processes of the release before read it.
+        # Never null, because processes of the previous release read this column.
         "slo_binding": (configuration.slo_binding or SamlBinding.POST).value,
         "slo_by_hand": configuration.metadata_uploaded_at is not None and configuration.slo_binding is None,
         "name_id_format": configuration.name_id_format,

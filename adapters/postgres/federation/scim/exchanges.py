@@ -87,7 +87,7 @@ def _told(one: ScimExchange) -> Any:
 
 _COLUMNS: Final = "id, org_id, token_id, token_name, method, path, query, request, status, scim_type, reason, occurred_at"
 
-# An organization that is gone has no exchanges.
+# A deleted organization gets no exchanges.
 _ADD: Final[LiteralString] = f"""
     insert into scim_exchanges ({_COLUMNS})
     select told.id, told.org_id, told.token_id, told.token_name, told.method, told.path, told.query, nullif(told.request, 'null'),
@@ -99,7 +99,7 @@ _ADD: Final[LiteralString] = f"""
         on conflict do nothing
 """
 
-# Rows that another process removes at this moment are left to it.
+# The statement skips rows that another process removes at this moment.
 _TRIM: Final = """
     delete from scim_exchanges
      where id = any (array(

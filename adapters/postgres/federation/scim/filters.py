@@ -1,4 +1,4 @@
-"""Filters as conditions of SQL. The text is put together from constants; what the filter compares with are parameters."""
+"""Filters as conditions of SQL. The text consists of constants only, and the filter's values are parameters."""
 
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -18,7 +18,7 @@ _TEXTS: Final[dict[Operator, LiteralString]] = {
 
 
 def condition_of(one: Filter, parameters: dict[str, Any]) -> LiteralString:
-    """Of a statement that reads `users`, `memberships` and `provisioned`. Is true or false, never unknown."""
+    """A condition for a statement that reads `users`, `memberships` and `provisioned`. The condition is true or false, never null."""
     match one:
         case And():
             return f"({' and '.join(condition_of(part, parameters) for part in one.parts)})"
@@ -31,7 +31,7 @@ def condition_of(one: Filter, parameters: dict[str, Any]) -> LiteralString:
 
 
 def source_of(one: Filter, parameters: dict[str, Any]) -> LiteralString | None:
-    """The people who come into question, if an index knows them."""
+    """A statement that selects the candidates by an index. None when no index can find them."""
     pinned = pins(one)
     if pinned is None:
         return None
@@ -69,7 +69,8 @@ def _compared(one: FilterComparison, parameters: dict[str, Any]) -> LiteralStrin
     if one.field is FilterField.EXTERNAL_ID:
         parameters[name] = storable_text(text)
         return f"(provisioned.external_id is not distinct from %({name})s)"
-    # A part of an address is a part of what was written: its key may have the domain in other letters. So may a work address.
+    # The address's key may spell the domain in other letters (punycode). So a part of an address is compared with the written address as
+    # well, and a work address is compared only as it was written.
     written: LiteralString = f"{name}_written"
     parameters[name], parameters[written] = storable_text(Email(text).key), storable_text(text.lower())
     own = _TEXTS[one.operator].format(column="users.email_key", name=name)

@@ -103,7 +103,7 @@ FIND: Final[LiteralString] = f"""
      cross join lateral (select * from organizations where organizations.id = keys.org_id limit 1) as organizations
 """
 
-# An organization has few enough to show them all.
+# An organization has few enough tokens to show them all.
 _LIST: Final[LiteralString] = f"select {_TOKEN} from scim_tokens where org_id = %(organization)s order by created_at desc, id desc"
 
 _ADD: Final[LiteralString] = adding(SCIM_TOKENS)

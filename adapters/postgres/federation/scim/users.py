@@ -1,7 +1,7 @@
 """The people of a directory, and its one group, in PostgreSQL.
 
-Who the directory knows are the members of the organization, and those in `provisioned_users` who are none. Both are found in an index in
-the order of their ids, which does not change when somebody is deactivated: a directory that reads page after page misses nobody.
+The directory knows the members of the organization, and the people in `provisioned_users` who are no members. Indexes find both in the
+order of their ids. A deactivation does not change this order, so a directory that reads page after page misses nobody.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -76,7 +76,7 @@ class _Capacity(Frozen, kw_only=True):
 
 
 class _Held:
-    """The columns of a held user, and beside them whatever the statement adds."""
+    """The columns of a held user, and the columns that the statement adds."""
 
     def __init__(self, **columns: Any) -> None:
         self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
@@ -164,7 +164,7 @@ class _Listed:
 
 
 class _GroupPart:
-    """A part of the members; each row has the group."""
+    """A part of the group's members. Each row has the group's own columns as well."""
 
     def __init__(self, *, members: str | None, included: list[UUID], **columns: Any) -> None:
         self.members = members
@@ -257,7 +257,7 @@ class ProvisionedUserRows:
         try:
             (row,) = await self._statements.ask(_Changed, _CHANGE_ADDRESS, parameters)
         except UniqueViolation:
-            # Somebody has taken it at this moment.
+            # Another account took the address at this moment.
             return AddressChange.TAKEN
         return AddressChange.DONE if row.done else AddressChange.KNOWN if row.known else AddressChange.TAKEN
 
@@ -286,7 +286,7 @@ class ProvisionedUserRows:
         await self._statements.tell(_SAVE_GROUP, {"organization": organization, "external_id": text, "at": at})
 
 
-# Who the directory knows.
+# All people whom the directory knows.
 EVERYBODY: Final = """
                           select user_id from memberships where org_id = %(organization)s
                        union all
@@ -323,8 +323,8 @@ GET: Final[LiteralString] = f"""
      where users.id = %(user)s and {_IS_KNOWN}
 """
 
-# The page is found in two indexes alone, of which as much is read as lies before it. Without limits of their own, PostgreSQL would read and
-# sort the table of a large organization instead.
+# Two indexes alone find the page. PostgreSQL reads each of them up to the end of the page. Without a limit for each index, PostgreSQL would
+# read and sort all rows of a large organization instead.
 LIST: Final[LiteralString] = f"""
     with counted as materialized (
              select organizations.member_count
@@ -368,7 +368,7 @@ LIST: Final[LiteralString] = f"""
      order by page.user_id
 """
 
-# Filled with one of a few conditions and orders, all of them constants.
+# The placeholders take one of a few conditions and orders. All of these are constants.
 _SEARCH: Final[LiteralString] = f"""
     with found as materialized (
              select users.id, {{place}} as place
@@ -402,7 +402,8 @@ _PLACES: Final[Mapping[str, LiteralString]] = {
     "meta.lastModified": "greatest(provisioned.updated_at, memberships.created_at)",
 }
 
-# The newest membership, the number of members and those of the others who count: no change of the group leaves all of them as they were.
+# `group_state` changes with every change of the group: it contains the newest membership, the number of members, and the number of
+# deactivated people who are still listed.
 _GROUP: Final = """
            organizations.id as group_id, organizations.name as group_name, scim_groups.external_id as group_external_id,
            concat_ws('/', organizations.name, scim_groups.external_id, organizations.member_count, newest.id, absent.listed,
@@ -423,7 +424,7 @@ _GROUP_JOINS: Final = """
            ) as absent on true
 """
 
-# In parts of a hundred: a large organization has megabytes of members.
+# The members come in parts of a hundred, because a large organization has megabytes of members.
 GROUP: Final[LiteralString] = f"""
     with parts as materialized (
              select part,
@@ -447,8 +448,9 @@ GROUP: Final[LiteralString] = f"""
      order by parts.part
 """
 
-# Statements of their own, so that the next one sees what was committed while they waited. The accounts as strongly as for a deletion:
-# meanwhile nobody signs in, becomes a member elsewhere or becomes a platform owner with them, because the new rows would refer to them.
+# These locks are statements of their own, so that the next statement sees what others committed meanwhile. Accounts are locked as strongly
+# as for a deletion. Meanwhile nobody signs in, becomes a member elsewhere or becomes a platform owner with a locked account, because the
+# new rows would refer to the account.
 _HOLD_ORGANIZATION: Final = "select from organizations where id = %(organization)s for no key update"
 
 _KNOWN_AMONG: Final = """
@@ -460,8 +462,8 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
-# Those who are to come in and are not there, and those who are there and are to leave. Whoever may do more than a plain member leaves no
-# group that is replaced.
+# The people who shall enter the group and are not in the group, and the people who shall leave. A replacement of the whole group does not
+# remove people who may do more than a plain member.
 _TOUCHED: Final[LiteralString] = f"""
         select asked.user_id
           from unnest(%(plus)s::uuid[]) as asked (user_id)
@@ -535,14 +537,14 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
      where organizations.id = %(organization)s
 """
 
-# A directory's deactivation ends where a directory brings the person again. The platform's does not.
+# A directory's deactivation ends when a directory adds the person again. The platform's deactivation stays.
 _LIFT: Final = """
     update users
        set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
      where id = any(%(users)s) and deactivated_by is not null
 """
 
-# Sessions of an earlier membership do not come back with it.
+# The new membership does not revive sessions of an earlier membership.
 _ENTER: Final = """
     with entering as (
              select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
@@ -612,8 +614,8 @@ _DEACTIVATE: Final = """
      where id = any(%(users)s) and deactivated_at is null
 """
 
-# Whoever proves the new address need not be the one who chose the password, so that goes with the earlier address. Another spelling is the
-# same address.
+# Another person than the one who chose the password may prove the new address. So the statement removes the password, unless the new
+# address is only another spelling.
 _CHANGE_ADDRESS: Final[LiteralString] = f"""
     with others as (
              select {_KNOWN_AMONG} as known from users where email_key = %(email_key)s and id <> %(user)s
@@ -638,7 +640,7 @@ _LIST_IN_GROUP: Final = """
      where org_id = %(organization)s and user_id = any(%(users)s) and not is_member
 """
 
-# A member whom nobody has provisioned gets a row when a directory first says something of them.
+# A member whom no directory has provisioned gets a row when a directory first writes attributes of the member.
 _SAVE: Final = """
     with known as (
              update provisioned_users
@@ -655,7 +657,7 @@ _SAVE: Final = """
    where org_id = %(organization)s and user_id = %(user)s and not exists (select from known)
 """
 
-# Nobody is left who would bring them back.
+# Lifts the organization's deactivation, because afterwards no directory is left that could reactivate the person.
 _FREE: Final = """
     update users
        set deactivated_at = null, deactivated_by_org_id = null, updated_at = now()
