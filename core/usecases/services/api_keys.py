@@ -108,7 +108,9 @@ class ApiKeys(Frozen):
             await uow.commit()
 
     async def revoke(self, prefix: str, operator: str) -> PlacedKey:
-        """The same for an operator, who knows only how the key begins. The caller has checked that they may. Raises `NotFound`."""
+        """Deletes a key for an operator, who knows only the key's prefix. The caller has checked the operator's permission. Raises
+        `NotFound`.
+        """
         async with self.unit_of_work() as uow:
             deleted = await uow.api_keys.revoke(prefix)
             if deleted is None:

@@ -1,5 +1,5 @@
-"""News from the payment provider: taken, then applied. Taking is one committed row; whatever happens afterwards, nothing is lost. Applying
-makes our records say what the news add up to, and may be repeated.
+"""News from the payment provider. `take` commits one row for each piece of news, so no later failure loses any. `apply` changes our records
+to the state that the news describe, and may be repeated.
 """
 
 from collections.abc import Sequence
@@ -60,8 +60,8 @@ _OTHER_CUSTOMER: Final = "the subscription belongs to another customer"
 
 
 class Receiving(Frozen):
-    """How news are received. `secrets` sign them; none of them means that billing is not set up. `livemode` is that of our own key; None
-    where it does not say.
+    """How news are received. The provider signs news with one of `secrets`. Without secrets, billing is not set up. `livemode` is the mode
+    of our own API key, and None when the key does not name its mode.
     """
 
     secrets: Sequence[Secret] = ()
@@ -82,7 +82,7 @@ class Billing(Frozen):
     ids: Ids
 
     async def take(self, signature: str | None, body: bytes) -> News | None:
-        """The news, once they are kept. None when there is nothing left to do about them. Raises `BadRequest` and `Unauthorized`."""
+        """Keeps the news and returns them. None when nothing is left to do about the news. Raises `BadRequest` and `Unauthorized`."""
         now = self.clock.now()
         signature = require_header(signature)
         require_text(body)
@@ -106,8 +106,8 @@ class Billing(Frozen):
         return BillingOutcome.IGNORED if news.subject is None else None
 
     async def apply(self, subject: str, *, is_customer: bool) -> None:
-        """All that waits about this subscription or customer. What fails is written down and tried again later. Raises `Unavailable` and
-        `Overloaded`.
+        """Applies all waiting news about this subscription or customer. A failure is kept with the news, and a later run tries again.
+        Raises `Unavailable` and `Overloaded`.
         """
         try:
             if is_customer:
@@ -121,11 +121,11 @@ class Billing(Frozen):
             await self.inbox.failed(subject, type(error).__name__, self.clock.now() + _PAUSE)
 
     async def observe(self, subject: str, look: Snapshot | None, looked_at: int) -> bool:
-        """Applies what waits and, if there is one, a look at the provider. True when that changed a record of ours."""
+        """Applies the waiting news, and the provider's present state if there is a `look`. True when a record of ours changed."""
         try:
             return await self._observe(subject, look, looked_at, again=True)
         except _Moved:
-            # Its service is on its way out, if it is still so.
+            # The second try fails again only while the subscription's service is being deleted.
             return await self._observe(subject, look, looked_at, again=False)
 
     async def _observe(self, subject: str, look: Snapshot | None, looked_at: int, *, again: bool) -> bool:
@@ -134,7 +134,7 @@ class Billing(Frozen):
             candidate = await uow.billing.candidate(subject, look)
             place: Customer | None = None
             if candidate is not None and candidate.new_customer is not None:
-                # Held, so that of two at once one is the first.
+                # `customer` locks the row, so that of two transactions at once only the first links a customer.
                 place = await uow.billing.customer(candidate.buyer.organization, self.ids.new(), now)
                 if place is None or place.external_id not in {None, candidate.new_customer}:
                     candidate = place = None
@@ -168,7 +168,7 @@ class Billing(Frozen):
         return changed
 
     async def _write(self, uow: UnitOfWork, buyer: Buyer, held: HeldSubscription, own: Managed, *, current: Subscription | None) -> bool:
-        """Our records of all subscriptions of this person and service, those that end before the one that begins."""
+        """Writes our records of all subscriptions of this person and service. The ending ones are written before the one that begins."""
         now = self.clock.now()
         together = [own, *held.others]
         leader = leading(together)
@@ -186,7 +186,7 @@ class Billing(Frozen):
         changed = False
         for wish in wanted:
             if wish.status.lives and current is not None and current.status.lives and not current.managed:
-                # Given through the API. What is paid for takes its place.
+                # The current subscription was given through the API. The paid subscription replaces the given one.
                 over = replace(current, status=SubscriptionStatus.CANCELLED, updated_at=now)
                 await uow.subscriptions.save(over)
                 await uow.record(subscription_changed(current, over, occasion))
@@ -222,7 +222,7 @@ class Billing(Frozen):
         return True
 
     async def _tell(self, uow: UnitOfWork, step: "_Step", own: Managed, now: datetime) -> None:
-        """Mails to the person, about what they have to do something about. News that come days late are told to nobody."""
+        """Mails the person when the person has to act. News that arrive days late cause no mail."""
         assert step.buyer is not None  # noqa: S101 - for the type checker: the caller knows
         names = [name for news in step.taken if not is_late(news, now) and (name := _notice(news, step.before, own.facets)) is not None]
         if not names:
@@ -249,7 +249,7 @@ class Billing(Frozen):
         async with self.unit_of_work() as uow:
             for news in waiting:
                 if news.handled is NewsType.CUSTOMER_CREATED and news.key is not None:
-                    # We asked for it and were never answered. The mark is random and known to nobody else.
+                    # We asked for this customer, and the answer was lost. The mark `news.key` is random and known to nobody else.
                     await uow.billing.link_customer(news.key, subject)
                 elif news.handled is NewsType.CUSTOMER_DELETED:
                     await uow.billing.end_customer(subject, now)
@@ -266,7 +266,7 @@ class Billing(Frozen):
                 log.warning("billing_event_refused", event_id=settled.event, subject=step.held.own.external_id, reason=settled.reason)
 
     async def events(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
-        """Newest first; only those that have not been applied, or all."""
+        """Newest first. `waiting` leaves out the events that have been applied."""
         return await self.inbox.list(waiting=waiting, limit=limit)
 
     async def retry(self, event: str | None) -> int:
@@ -277,7 +277,7 @@ class Billing(Frozen):
 
 
 class _Step:
-    """What is decided about one subscription from what was held: which news count, whose it is, and for which plan."""
+    """Decides about one subscription, from the locked rows: which news count, who the buyer is, and which plan was bought."""
 
     def __init__(self, held: HeldSubscription, candidate: LikelyBuyer | None, look: Snapshot | None, looked_at: int) -> None:
         self.held = held
@@ -289,7 +289,7 @@ class _Step:
         if look is not None and self._is_of_customer(look):
             self.facets = self.facets.looked(look, looked_at)
         self.buyer = held.buyer or self._bound_to(candidate)
-        # It belongs to somebody who is not the one whom we found for it.
+        # True when the subscription belongs to another person than the candidate.
         self.is_elsewhere = held.buyer is None and held.own.plan is not None and not held.own.is_released
         self.plan = held.own.plan
         if self.buyer is not None and (chosen := chosen_plan(held.plans, self.facets)) is not None:
@@ -309,7 +309,7 @@ class _Step:
         return facets
 
     def _is_of_customer(self, snapshot: Snapshot) -> bool:
-        """The first description of a subscription says whose it is, and the provider never changes that."""
+        """The first description of a subscription names the customer, and the provider never changes a subscription's customer."""
         if self.customer is None:
             self.customer = snapshot.customer
         return self.customer == snapshot.customer
@@ -324,7 +324,7 @@ class _Step:
         return buyer if (buyer.organization, buyer.service, buyer.user) in named else None
 
     def _judge(self) -> None:
-        """News that claim to be for somebody here, and are not, are on record as refused. The log says so, and nothing else happens."""
+        """News with a false claim to a buyer are recorded as refused, and the log names them. False claims have no other effect."""
         for news in self.taken:
             claims = news.snapshot is not None and news.snapshot.claims
             if claims and not self._stands_for(news.snapshot):

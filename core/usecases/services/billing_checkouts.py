@@ -1,5 +1,5 @@
-"""Checkouts and the portal: pages of the payment provider, to which people are sent. What we ask of the provider is written down before,
-under the key that makes repeating it harmless; no unit of work is open while we wait for an answer.
+"""Checkouts and the portal: pages of the payment provider, to which people are sent. Each request to the provider is committed before we
+send the request, together with its idempotency key, so a repetition is harmless. No unit of work is open while we wait for an answer.
 """
 
 from collections.abc import Sequence
@@ -33,13 +33,14 @@ NOT_SET_UP: Final = "Billing is not set up on this installation"
 _KEY_REFUSED: Final = "The payment provider does not accept the key of this installation"
 _UNAUTHORIZED: Final = frozenset({401, 403})
 _MISSING: Final = "resource_missing"
-# The place of a person's checkout was taken while we looked, or their last one had to be closed first.
+# A try fails when another request begins the person's checkout at the same moment, or when the person's last checkout has to be closed
+# first.
 _TRIES: Final = 4
 _UNKNOWN: Final = "The organization has no such service"
 
 
 class Wish(Frozen):
-    """What somebody wants to buy."""
+    """The plan that a person wants to buy, and the addresses to come back to."""
 
     organization_slug: str
     service_slug: str
@@ -49,12 +50,12 @@ class Wish(Frozen):
     cancel_url: str
 
     def digest(self, price: str) -> str:
-        """With the plan's price, which may change while the checkout is open."""
+        """The digest covers the plan's price as well, because the price may change while the checkout is open."""
         return digest_of(str(self.plan), price, self.success_url, self.cancel_url)
 
 
 class Checkouts(Frozen):
-    """`pages` are our own addresses, to which people may also come back: to the last where they do not say where to."""
+    """`pages` are our own addresses, to which people may come back as well. The last of `pages` is the default."""
 
     unit_of_work: UnitOfWorkFactory
     provider: PaymentProvider | None
@@ -72,7 +73,7 @@ class Checkouts(Frozen):
             try:
                 opened = await self._opened(wish, offer, checkout, price, customer)
             except _CustomerGone:
-                # Deleted at the provider, and the news have not come.
+                # The customer was deleted at the provider, and the news of the deletion have not arrived yet.
                 await self._forget(wish, offer, checkout, customer)
                 continue
             async with self.unit_of_work() as uow:
@@ -87,8 +88,8 @@ class Checkouts(Frozen):
         raise BillingFailed("Other checkouts of this person are under way: try again")
 
     async def _abandon(self, opened: OpenedCheckout) -> None:
-        """While the provider opened this, the person has begun another one, and is to pay for one only; or the service has closed. Nobody
-        learns of this one, so it does no harm if it stays open.
+        """Closes a checkout that the provider opened too late: meanwhile the person began another checkout, or the service was closed.
+        Nobody learns the address of this checkout, so no harm comes of a checkout that stays open.
         """
         try:
             await self._required().close_checkout(opened.id)
@@ -100,7 +101,7 @@ class Checkouts(Frozen):
             _require_offered(await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user), wish)
 
     async def _begun(self, wish: Wish) -> tuple[PlanOffer, BegunCheckout | None, str]:
-        """The checkout is None when it is to be tried again."""
+        """The checkout is None when the caller has to try again."""
         now = self.clock.now()
         async with self.unit_of_work() as uow:
             offer = await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user)
@@ -121,7 +122,9 @@ class Checkouts(Frozen):
         return offer, None, price
 
     async def _close(self, wish: Wish, offer: PlanOffer, last: BegunCheckout) -> None:
-        """So that nobody pays twice. Raises `BadRequest` when it has been paid, and we have not heard of its subscription."""
+        """Closes the last checkout, so that nobody pays twice. Raises `BadRequest` when the checkout has been paid and the news of its
+        subscription have not arrived.
+        """
         external_id = last.external_id or ""
         try:
             if not await self._closed(external_id) and not last.has_led_somewhere and await self._required().is_checkout_paid(external_id):
@@ -133,7 +136,7 @@ class Checkouts(Frozen):
         await self._forget(wish, offer, last, None)
 
     async def _closed(self, external_id: str) -> bool:
-        """False when it was not open: it has been paid, or somebody else has closed it just now."""
+        """False when the checkout was not open: the person has paid, or another request has closed the checkout just now."""
         try:
             await self._required().close_checkout(external_id)
         except PaymentRefused as refused:
@@ -181,8 +184,8 @@ class Checkouts(Frozen):
             await uow.commit()
 
     async def _customer(self, organization: OrganizationId) -> str:
-        """Made once for each organization, by whoever comes first. Two who come at once ask under the same key, and one whose answer was
-        lost is found again.
+        """The organization's customer at the provider. The first checkout of an organization makes the customer. Two requests at once use
+        the same idempotency key, so the provider makes one customer. After a lost answer, the same key finds the customer again.
         """
         provider, now = self._required(), self.clock.now()
         async with self.unit_of_work() as uow:
@@ -216,7 +219,8 @@ class Checkouts(Frozen):
             linked = await uow.billing.link_customer(known.id, external_id)
             await uow.commit()
         log.info("billing_customer_made", organization=str(organization), customer=external_id)
-        # News that came meanwhile may have brought the organization's own along: what is sold to another one would be refused.
+        # News may have linked another customer to the organization meanwhile. That customer counts, because we would refuse a subscription
+        # of any other customer.
         return linked or external_id
 
     async def _note_attempt(self, customer: UUID, attempt: int, at: datetime | None) -> None:
@@ -225,7 +229,9 @@ class Checkouts(Frozen):
             await uow.commit()
 
     async def portal(self, member: Member, return_url: str | None) -> str:
-        """Where the owner is sent. Raises `BadRequest`, also when the organization has never bought anything, and `BillingFailed`."""
+        """The address of the portal for the owner. Raises `BadRequest`, also when the organization has never bought anything, and
+        `BillingFailed`.
+        """
         async with self.unit_of_work() as uow:
             portal = await uow.billing.portal(member.organization)
         return_url = return_url or self.pages[-1]
@@ -270,7 +276,7 @@ def _require_offered(offer: PlanOffer | None, wish: Wish) -> tuple[PlanOffer, st
 
 
 def _failed(refused: PaymentRefused) -> BillingFailed:
-    """In our words: the provider's may name keys and customers."""
+    """The refusal in our own words, because the provider's words may name keys and customers."""
     if refused.status in _UNAUTHORIZED:
         return BillingFailed(_KEY_REFUSED, detail=f"{refused.status} {refused.code}")
     if refused.code == _MISSING and "price" in refused.about:

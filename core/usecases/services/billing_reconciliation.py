@@ -1,5 +1,5 @@
-"""Reconciliation: what nobody told us, we ask. A subscription that the payment provider manages ends only by its word, so whatever the
-provider does not say, or does not know, changes nothing.
+"""Reconciliation asks the payment provider about subscriptions, because news may be lost. A subscription that the provider manages ends
+only when the provider says so. Nothing changes when the provider does not answer, or does not know the subscription.
 """
 
 from datetime import timedelta
@@ -18,12 +18,12 @@ from ports.services.billing import BillingInbox, PaymentProvider, PaymentRefused
 
 log = structlog.get_logger()
 
-# A page of the daily look, or one question, takes no longer.
+# A page of the daily look, or one question to the provider, takes no longer than this lease.
 LEASE: Final = timedelta(minutes=5)
 
 
 class Reconciled(Frozen):
-    """What a whole look came to."""
+    """The result of a whole look: how many subscriptions were looked at, and how many of our records changed."""
 
     looked_at: int = 0
     changed: int = 0
@@ -49,12 +49,13 @@ class BillingReconciliation(Frozen):
             try:
                 look = await self.provider.subscription(subject)
             except PaymentRefused as refused:
-                # A key of another account knows none of them. Nobody is shut out because of that.
+                # With the API key of another provider account, every subscription is unknown. So nobody loses access because of an unknown
+                # subscription.
                 log.warning("billing_subscription_unknown", subject=subject, code=refused.code)
                 self.metrics.billing_check("refused")
                 await self.inbox.checked(subject, self.clock.now() + AGAIN)
             else:
-                # Also where it is as we know it: that settles doubts, and when to ask again.
+                # Unchanged subscriptions are observed as well: `observe` clears doubts and sets the time of the next check.
                 for found, snapshot in look.subscriptions.items():
                     await self._observe(found, snapshot, look)
         return bool(claimed)
@@ -68,7 +69,7 @@ class BillingReconciliation(Frozen):
             try:
                 await self.provider.cancel(subject)
             except PaymentRefused as refused:
-                # Claimed again later, and later each time.
+                # A later run claims this cancellation again. The wait grows with each attempt.
                 log.warning("billing_cancellation_refused", subject=subject, code=refused.code)
             else:
                 await self.inbox.cancelled(subject)
@@ -76,7 +77,7 @@ class BillingReconciliation(Frozen):
         return bool(claimed)
 
     async def sweep_page(self) -> bool:
-        """One page of the daily look at all of them. False when it is not due. Raises `PaymentUnavailable`."""
+        """Takes in one page of the daily look at all subscriptions. False when the look is not due. Raises `PaymentUnavailable`."""
         if self.provider is None:
             return False
         claimed = await self.inbox.claim_sweep(LEASE)
@@ -86,7 +87,7 @@ class BillingReconciliation(Frozen):
         try:
             look = await self.provider.subscriptions(cursor)
         except PaymentRefused as refused:
-            # The page before may have ended with one that is gone: begin again.
+            # The cursor may be a subscription that is gone at the provider, so the look begins again.
             log.warning("billing_sweep_refused", code=refused.code)
             await self.inbox.swept(None, self.clock.now() + AGAIN)
             return False
@@ -96,7 +97,7 @@ class BillingReconciliation(Frozen):
         return True
 
     async def reconcile(self) -> Reconciled:
-        """All of them, now. Raises `PaymentRefused` and `PaymentUnavailable`."""
+        """Looks at all subscriptions now. Raises `PaymentRefused` and `PaymentUnavailable`."""
         if self.provider is None:
             return Reconciled()
         looked_at = changed = 0
@@ -110,7 +111,7 @@ class BillingReconciliation(Frozen):
                 return Reconciled(looked_at, changed)
 
     async def _take_in(self, look: ProviderSubscriptions) -> int:
-        """How many of our records changed."""
+        """Returns how many of our records changed."""
         changed = 0
         again = await self.inbox.cancel_again([subject for subject, snapshot in look.subscriptions.items() if not snapshot.is_over])
         if again:
@@ -124,7 +125,7 @@ class BillingReconciliation(Frozen):
         return changed
 
     async def _observe(self, subject: str, snapshot: Snapshot, look: ProviderSubscriptions) -> bool:
-        """True when a record of ours changed. What nobody has foreseen about one of them is no reason to look at no others."""
+        """True when a record of ours changed. An unexpected error about one subscription does not stop the look at the others."""
         try:
             changed = await self.billing.observe(subject, snapshot, int(look.at.timestamp()))
         except (Unavailable, Overloaded):

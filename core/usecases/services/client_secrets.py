@@ -28,7 +28,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class NewClientSecret(Frozen):
-    """The only moment at which the secret itself is known."""
+    """A new client secret with its text. Postern knows the text only at this moment, and keeps a digest."""
 
     secret: ClientSecret
     text: Token

@@ -1,4 +1,4 @@
-"""What an organization may know about the people who use its services, and the one thing that it may do to them."""
+"""End users: an organization may see the people who use its services, and may end their sessions there."""
 
 from contextlib import nullcontext
 from typing import Final
@@ -27,8 +27,8 @@ class EndUsers(Frozen):
         """
         wanted = searched(search)
         require_reachable(page, wanted)
-        # Every member may search, and among many end users a search takes long. Nobody else should have to wait for a connection because of
-        # that.
+        # Every member may search, and a search among many end users takes long. Searches take turns, so that nobody else waits for a
+        # connection because of them.
         async with self.turns.take(organization) if is_dear(page, wanted) else nullcontext():
             found = await self.lookup.list(organization, page, search=wanted, service=service)
         if found is None:
@@ -47,14 +47,14 @@ class EndUsers(Frozen):
         get none. Sessions elsewhere, and in the organization itself, stay. May be repeated. Raises `NotFound`.
         """
         async with self.unit_of_work() as uow:
-            # A request that exchanges a code waits and finds it gone, or has added its session already.
+            # A request that exchanges a code either waits and finds the code gone, or has added its session already.
             await uow.accounts.hold(user)
             ended = await uow.end_users.end_sessions(organization, user)
             if ended is None:
                 raise NotFound(_UNKNOWN)
             if ended:
                 await uow.record(sessions_in_services_ended(organization, user, ended, actor))
-            # Also when no session has ended: what was approved a moment ago has none yet.
+            # Commits also when no session has ended, because an approved code or device has no session yet.
             await uow.commit()
         return ended
 

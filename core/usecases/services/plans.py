@@ -126,7 +126,7 @@ class Plans(Frozen):
         return PlanOverview(after, held.subscription_count)
 
     async def delete(self, member: Member, service: str, plan: PlanId, actor: Actor) -> None:
-        """Raises `NotFound`, `BadRequest` while anybody is subscribed to it, and `Forbidden` when the caller may no longer do this."""
+        """Raises `NotFound`, `BadRequest` while anybody subscribes to the plan, and `Forbidden` when the caller may no longer do this."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             held = _found(await uow.plans.hold(member.organization, service, plan))

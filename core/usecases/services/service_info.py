@@ -1,4 +1,4 @@
-"""What a service's own servers may change of the service itself: its name. What they may know of it comes with their key."""
+"""A service's own servers may change the service's name. The look-up of the API key returns everything that the servers may know."""
 
 from core.domain.errors import Unauthorized
 from core.domain.record.events import Actor
@@ -30,7 +30,7 @@ class ServiceInfo(Frozen):
 
 
 def _own(service: Service | None, holder: KeyHolder) -> Service:
-    """The service, and its keys with it, was deleted since the request came in. By now its slug may belong to another."""
+    """The service and its keys may have been deleted since the request came in, and the slug may belong to another service by now."""
     if service is None or service.id != holder.service:
         raise Unauthorized("The API key is not valid")
     return service

@@ -64,7 +64,7 @@ class ServiceUsers(Frozen):
                 await uow.record(user_created(account.id, holder, actor))
             joined = await uow.service_users.join(holder.service, email, now)
             if joined is None:
-                # Since the request came in, the service was deleted, or the account with this address changed hands.
+                # Since the request came in, the service was deleted, or the address moved to another account.
                 raise Unavailable(retry_after=_SOON)
             user, has_joined = joined
             if has_joined and not is_new:
@@ -82,10 +82,10 @@ class ServiceUsers(Frozen):
             if email is None or email.address == held.account.email.address:
                 return held.user
             held.require_belonging()
-            # Read after `hold`, so that it is later than everything others did to the account.
+            # The clock is read after `hold`, so that `now` is later than every other change of the account.
             now = self.clock.now()
             await uow.service_users.change_email(user, email, now)
-            # Everything that was opened, mailed or half begun belonged to the holder of the earlier address.
+            # Sessions, mailed links and begun sign-ins belonged to the holder of the earlier address.
             if email.key == held.account.email.key:
                 await end_access(uow, user, now)
             else:
@@ -106,8 +106,8 @@ class ServiceUsers(Frozen):
         return replace(held.user, email=email)
 
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
-        """Remove everything that the service has about them, and the account itself if it belongs to this service alone. Raises `NotFound`,
-        and `Forbidden` for owners of an organization or of the platform.
+        """Remove everything that the service has about the user, and the account itself if it belongs to this service alone. Raises
+        `NotFound`, and `Forbidden` for owners of an organization or of the platform.
         """
         async with self.unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))

@@ -85,7 +85,7 @@ class OrganizationServices(Frozen):
         """Oldest first; all of them unless a limit is given. Raises `NotFound`."""
         listed = await self.lookup.list(member.organization, service_type=service_type, limit=limit, offset=offset)
         if listed is None:
-            # Deleted since the request came in.
+            # The organization was deleted since the request came in.
             raise NotFound("There is no such organization")
         return listed
 
@@ -122,7 +122,7 @@ class OrganizationServices(Frozen):
         caller is no longer the owner.
         """
         async with self.unit_of_work() as uow:
-            # Nothing brings it back, so a person who has just handed the organization over must not be able to delete it.
+            # Nothing brings a deleted service back, so a person who has just handed over the organization must not delete the service.
             acting, _ = await hold_members(uow, member)
             require_owner(acting)
             service = found(await uow.services.hold(member.organization, slug))
@@ -132,7 +132,7 @@ class OrganizationServices(Frozen):
             await uow.commit()
 
     async def _published(self, url: str) -> Mapping[str, Json]:
-        """Fetched whenever the address is sent. Raises `BadRequest`."""
+        """Fetches the keys whenever the address is sent. Raises `BadRequest`."""
         try:
             return await self.key_sets.fetch(url)
         except OutboundFailed as failed:

@@ -40,20 +40,20 @@ class Subscriptions(Frozen):
             raise BadRequest("This needs a token for a service: sign in to the service")
         found = await self.lookup.own(caller.organization_id, caller.service, caller.user)
         if found is None:
-            # Gone since the request came in.
+            # The service or the account was deleted since the request came in.
             raise Unauthorized("The session has ended")
         return found
 
     async def list(self, holder: KeyHolder, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
-        """All subscriptions of the service, oldest first. One whose period ended a moment ago is still listed among the active ones, and
-        says that it has expired.
+        """All subscriptions of the service, oldest first. A subscription whose period ended a moment ago is still listed among the active
+        ones, with the status `expired`.
         """
         found = await self.lookup.list(holder.service, status, limit, offset)
         now = self.clock.now()
         return Listed([subscription.settled(now) for subscription in found.items], found.total)
 
     async def get(self, holder: KeyHolder, user: UserId) -> Subscription:
-        """The active or past-due one, otherwise the newest. Raises `NotFound`."""
+        """The active or past-due subscription, otherwise the newest. Raises `NotFound`."""
         return _found(await self.lookup.current(holder.service, user)).settled(self.clock.now())
 
     async def create(
@@ -106,8 +106,8 @@ class Subscriptions(Frozen):
         status: SubscriptionStatus | None = None,
         current_period_end: datetime | None = None,
     ) -> Subscription:
-        """Change the active or past-due one, otherwise the newest. Fields that are None keep their values. Raises `NotFound`, and
-        `BadRequest` when it would become active on a deleted plan.
+        """Change the active or past-due subscription, otherwise the newest. Fields that are None keep their values. Raises `NotFound`, and
+        `BadRequest` when the subscription would become active on a deleted plan.
         """
         end = None if current_period_end is None else period_end(current_period_end)
         async with self.unit_of_work() as uow:
@@ -131,7 +131,7 @@ class Subscriptions(Frozen):
         return after
 
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
-        """Remove all subscriptions that the user ever had here, as if there had been none. Raises `NotFound`."""
+        """Remove all subscriptions that the user ever had to this service. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
             current = _found(None if held is None else held.current).settled(self.clock.now())
@@ -140,7 +140,7 @@ class Subscriptions(Frozen):
             await uow.commit()
 
     async def expire_due(self, since: datetime | None, most: int) -> tuple[int, datetime | None]:
-        """One batch of subscriptions whose period has ended, from `since` on. Returns how many, and where the next batch begins."""
+        """Expires one batch of subscriptions whose period has ended, from `since` on. Returns how many, and where the next batch begins."""
         async with self.unit_of_work() as uow:
             expired = await uow.subscriptions.expire_due(since, most)
             if not expired:
@@ -164,7 +164,7 @@ def _by(holder: KeyHolder, actor: Actor) -> Occasion:
 
 
 async def _settle(uow: UnitOfWork, written: Subscription, holder: KeyHolder, now: datetime) -> Subscription:
-    """Write down that it has expired, if it has, so that another may take its place."""
+    """Writes the subscription as expired if its period has ended, so that another subscription may take its place."""
     if not written.has_lapsed(now):
         return written
     settled = replace(written.settled(now), updated_at=now)
