@@ -1,4 +1,4 @@
-"""Authorization codes: issued to a browser that a person has let an application be told through, and redeemed by the application."""
+"""Authorization codes: issued to the browser of a person who allows an application, and redeemed by the application."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -35,13 +35,13 @@ from ports.ids import Ids
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-# Whoever meets another with the same code waits for them, and finds it redeemed at the second look.
+# Of two requests with the same code, the second waits for the first, and finds the code redeemed at the second look.
 _LOOKS: Final = 3
 _Look = Callable[[Opening, datetime], Awaitable[tuple[AuthenticatedClient, Redemption]]]
 
 
 class CodeNotIssued(Exception):
-    """What the code would have rested on ended while the application was on its way to the code."""
+    """The account, the consent or the service ended before the code was issued."""
 
 
 class AuthorizationCodes(Frozen):
@@ -54,9 +54,9 @@ class AuthorizationCodes(Frozen):
     secrets: Secrets
 
     async def issue(self, uow: UnitOfWork, approved: ApprovedAuthorization, registered: Sequence[str], *, by_trust: bool = False) -> Token:
-        """Runs within the caller's unit of work, with the account held. Raises `CodeNotIssued` when the account or the service has ended,
-        when the service's addresses are no longer those that were `registered`, or when nothing permits the code: the person's consent or,
-        `by_trust`, their own membership of an organization that trusts the service.
+        """Runs within the caller's unit of work, which locks the account. Raises `CodeNotIssued` when the account or the service has ended,
+        or when the service's redirect URIs are no longer the `registered` ones. A code also needs the person's consent, or with `by_trust`
+        the person's own membership of an organization that trusts the service.
         """
         code = self.secrets.token()
         new = NewCode(id=AuthorizationCodeId(self.ids.new()), digest=code.digest(), approved=approved, created_at=self.clock.now())
@@ -65,36 +65,36 @@ class AuthorizationCodes(Frozen):
         return code
 
     async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
-        """Once. The session ends with that of the browser, unless the person has let the application stay. Raises `BadRequest` when the
-        request lacks something, and `InvalidGrant`.
+        """Redeems a code once. The application's session ends with the browser's session, unless the person has allowed the application to
+        stay. Raises `BadRequest` when the request lacks something, and `InvalidGrant`.
         """
         claim = claim_of(request, client.registered.client, is_public=client.is_public)
 
         async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
             return client, await self.redemption.redeem(claim, client.registered, opening, at)
 
-        # An application that keeps a secret sends this from its own servers: where they are says nothing about the person.
+        # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
         granted, _ = await self._redeemed(claim, look, sender, sender.actor() if client.is_public else SYSTEM)
         return granted
 
     async def redeem_with_secret(
         self, request: TokenRequest, shown: ClientCredentials, sender: Client
     ) -> tuple[Granted, AuthenticatedClient]:
-        """The same for a client that shows a secret, which is looked up by the statement that redeems: one round trip for both. Raises what
-        `redeem` does, and `Unauthorized`, `OrganizationNotActive`.
+        """Redeems a code for a client that shows a secret. The redeeming statement looks the client up as well, so both take one round
+        trip. Raises the errors of `redeem`, `Unauthorized` and `OrganizationNotActive`.
         """
         secret_digest = None if shown.secret is None else shown.secret.digest()
         try:
             claim = claim_of(request, shown.client, is_public=False)
         except BadRequest:
-            # What its request lacks is told to the client, and to nobody who only names it.
+            # Only an authenticated client learns which part of its request is missing. A stranger who names the client does not.
             await self.clients.authenticate(shown)
             raise
 
         async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
             met = await self.redemption.redeem_with_secret(claim, shown.client, secret_digest, opening, at)
             registered, found = (None, None) if met is None else met
-            # The statement has asked for the same: of a client that is refused here, it has redeemed nothing.
+            # The statement has checked the same conditions, so it has redeemed nothing for a client that is refused here.
             return await self.clients.confirm(registered, shown), found
 
         return await self._redeemed(claim, look, sender, SYSTEM)
@@ -131,7 +131,7 @@ class AuthorizationCodes(Frozen):
             return
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(earlier.user)
-            # When several requests bring the code again, one of them finds a session to end and reports it.
+            # When several requests repeat the code, only one of these requests finds a session to end, and reports the reuse.
             if await uow.sessions.revoke(earlier.session, earlier.user):
                 await uow.record(code_reused(earlier, sender.actor()))
                 await uow.commit()

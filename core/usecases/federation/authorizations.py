@@ -1,4 +1,4 @@
-"""Authorization requests: an application sends a person here, and gets a code or an error. The person may have to act first."""
+"""Authorization requests: an application sends a person here, and gets a code, or the person has to do something first."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -63,7 +63,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class FinishedAuthorization(Frozen):
-    """What the application gets: a code, or an error."""
+    """The answer for the application: a code, or an error."""
 
     answered: Answered
     application: RequestingApplication
@@ -93,9 +93,8 @@ class Authorizations(Frozen):
     secrets: Secrets
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
-        """Answers a request that a browser brings. A request that gets its code at once takes three round trips: one for everything that it
-        depends on, one for the code, one for the commit. Raises `UnknownRecipient` and `OrganizationNotActive`, which a page shows to the
-        person.
+        """Takes a request that a browser brings. A request that gets its code at once takes three round trips: one for all look-ups, one
+        for the code, and one for the commit. Raises `UnknownRecipient` and `OrganizationNotActive`, which the person sees.
         """
         client, secret = client_of(parameters), pushed(parameters)
         if secret is not None:
@@ -113,8 +112,8 @@ class Authorizations(Frozen):
     async def resume(
         self, flow: Flow, caller: Caller | None, sender: Client, *, account_chosen: bool = False, set_up_later: bool = False
     ) -> Outcome:
-        """Continues a request after a step of the person, who has signed in, chosen this account, or postponed the set-up of a second
-        factor. The flow ends with an answer. Raises the errors of `arrive`, and `FlowOver`.
+        """Resumes a request after the person has signed in, chosen this account, or postponed the second factor. An answer to the
+        application ends the flow. Raises the errors of `arrive`, and `FlowOver`.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
@@ -128,14 +127,14 @@ class Authorizations(Frozen):
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client) -> Outcome:
-        """Records that the person allows the request, with the account that the page has shown. Raises the errors of `resume`."""
+        """The person allows the request, with the account that the page has shown. Raises the errors of `resume`."""
         request = _kept(flow)
         met = await self._met_again(request, caller)
         return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, caller=caller, sender=sender)
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, RequestingApplication]:
-        """Returns the request of an application's own page that leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
-        `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person is told.
+        """Checks a request of an application whose own page leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
+        `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person sees.
         """
         met = await self.encounters.find_named(organization, service)
         if met is None:
@@ -146,8 +145,9 @@ class Authorizations(Frozen):
         return request, met.application
 
     async def finish_directly(self, flow: Flow, caller: Caller, sender: Client) -> Outcome:
-        """Finishes the request of a person whom the application led to a provider. The choice of an account there, in this flow, counts as
-        consent. A person who signed in another way, also through another provider, is asked for consent. Raises the errors of `resume`.
+        """Finishes a request that the application led straight to a provider. The person's choice of an account at this provider, in this
+        flow, counts as consent. A person who signed in another way, also through another provider, is asked for consent. Raises the errors
+        of `resume`.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
@@ -159,9 +159,7 @@ class Authorizations(Frozen):
         return await self._settled(request, met, progress, flow, actor, caller=caller, sender=sender)
 
     async def deny(self, flow: Flow) -> Answered:
-        """Declines the request, because the person does not want to or may not continue. Raises `FlowOver`, and `UnknownRecipient`, which a
-        page shows to the person.
-        """
+        """The person refuses the request, or may not allow it. Raises `FlowOver`, and `UnknownRecipient`, which the person sees."""
         request = _kept(flow, refusing=True)
         await self._met_again(request, None)
         await self._complete(flow, refused=True)
@@ -181,7 +179,7 @@ class Authorizations(Frozen):
         return replace(request, subject=said.user)
 
     async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> AuthorizationEncounter:
-        """Looks up everything for a request that a flow has kept, because the service's registration may have changed since. Raises
+        """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since. Raises
         `UnknownRecipient`.
         """
         met = _found(await self.encounters.find(request.client_id, caller))
@@ -212,7 +210,7 @@ class Authorizations(Frozen):
                 )
             return FinishedAuthorization(await self._approved(request, application, signed_in, flow, actor), application)
         except CodeNotIssued:
-            # If the account still exists, the person is asked for the missing step. If no step is missing, the account has ended.
+            # The person is asked for the missing step. If no step is missing, the account has ended.
             met = await self._met_again(request, caller)
             return await self._settled(request, met, replace(progress, consented=False), flow, caller=None, sender=sender)
         except AuthorizationRefused as refusal:
@@ -228,7 +226,7 @@ class Authorizations(Frozen):
         flow: Flow | None,
         actor: Actor | None,
     ) -> Answered:
-        """Answers with a code. With an actor, the person has just given consent; otherwise the earlier consent counts."""
+        """Answers with a code. With an actor, the person has just given the consent. Without, an earlier consent counts."""
         approved = ApprovedAuthorization(
             service=application.service,
             user=signed_in.user,
@@ -242,7 +240,7 @@ class Authorizations(Frozen):
             provider=_provider(flow, signed_in),
         )
         async with self.unit_of_work() as uow:
-            # Before the flow, as whoever ends both takes them.
+            # The account is locked before the flow, in the same order as in transactions that end both.
             await uow.accounts.hold_shared(signed_in.user)
             if flow is not None:
                 await complete_once(uow, flow, self.clock.now())
@@ -265,7 +263,7 @@ class Authorizations(Frozen):
         *,
         sender: Client,
     ) -> Answered:
-        """A code as for everybody else, which is exchanged here: by the same rules, and with the same entries in the logs."""
+        """Answers with tokens. An ordinary code is issued and redeemed here, by the same rules and with the same log entries."""
         verifier = self.secrets.token()
         answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, actor)
         grant = TokenRequest(
@@ -317,7 +315,7 @@ def _allowed(flow: Flow) -> Progress:
 
 
 def _provider(flow: Flow | None, signed_in: SignedInPerson) -> str:
-    """As the log of sign-ins calls it: the way in which the person has signed in for this request, or the session that they had already."""
+    """The provider's name in the log of sign-ins: how the person signed in for this request, or the name for an existing session."""
     if flow is None or flow.session != signed_in.session:
         return SESSION_PROVIDER
     return flow.signed_in_by or SESSION_PROVIDER
@@ -333,7 +331,7 @@ def _taken(met: AuthorizationEncounter) -> AuthorizationRequest:
     if met.pushed is None:
         raise UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
     request = restored(met.pushed)
-    # What the service has registered may have changed since it pushed the request.
+    # The service's redirect URIs may have changed since the service pushed the request.
     _require_registered(request, met.application.registered)
     return request
 

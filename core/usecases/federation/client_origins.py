@@ -1,4 +1,4 @@
-"""Origins of applications that run in browsers: their pages may read what the token endpoint answers."""
+"""Origins of applications that run in browsers. Pages of these origins may read the answers of the token endpoint (CORS)."""
 
 from collections import OrderedDict
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from core.domain.services.redirect_uris import LONGEST_URI
 from ports.clock import Clock
 from ports.federation.client_origins import ClientOriginLookup
 
-# A change of redirect URIs counts within this time. What an origin may read is no secret from who has the token anyway.
+# A change of redirect URIs counts within this time. The delay does no harm: an answer holds no secret from a page that has the token.
 _KNOWN_FOR: Final = timedelta(minutes=1)
 _MOST: Final = 1000
 

@@ -1,4 +1,4 @@
-"""Clients: who calls the token endpoint and its neighbours."""
+"""Clients: the callers of the token endpoint and of its neighbours."""
 
 from collections.abc import Collection, Mapping
 
@@ -23,7 +23,7 @@ from ports.services.published_keys import KeptKeys, KeySets
 
 
 class Clients(Frozen):
-    """`audiences` are whom an assertion may be for."""
+    """`audiences` are the audiences that a client's assertion may name."""
 
     lookup: ClientLookup
     assertions: ClientAssertions
@@ -36,18 +36,18 @@ class Clients(Frozen):
     def credentials(
         self, *, basic: tuple[str, Token] | None, named: str | None, secret: Token | None, assertion: str | None, assertion_type: str | None
     ) -> ClientCredentials:
-        """What a request shows of its client. Raises `BadRequest`, `Unauthorized`."""
+        """The client's credentials in a request. Raises `BadRequest`, `Unauthorized`."""
         claimed = None if assertion is None else self.assertions.claimed_client(assertion)
         return credentials_of(basic=basic, named=named, secret=secret, assertion=assertion, assertion_type=assertion_type, claimed=claimed)
 
     async def authenticate(self, credentials: ClientCredentials) -> AuthenticatedClient:
-        """In one round trip, and with an assertion in two. Raises `Unauthorized`; `OrganizationNotActive`."""
+        """Authenticates a client in one round trip, or in two with an assertion. Raises `Unauthorized` and `OrganizationNotActive`."""
         secret = credentials.secret
         found = await self.lookup.find(credentials.client, None if secret is None else secret.digest())
         return await self.confirm(found, credentials)
 
     async def confirm(self, found: RegisteredClient | None, credentials: ClientCredentials) -> AuthenticatedClient:
-        """The same for a client that was looked up together with something else."""
+        """Authenticates a client that another statement has looked up already. Raises the errors of `authenticate`."""
         client = require_known(found, credentials)
         if credentials.assertion is not None and client.keys is not None:
             claims = await self._verified(credentials.assertion, client, client.keys)
@@ -59,7 +59,7 @@ class Clients(Frozen):
         return AuthenticatedClient(client, credentials.method)
 
     async def _verified(self, assertion: str, client: RegisteredClient, keys: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Published keys are read again when they are old, and when none of them verifies: the client may have a new one since."""
+        """Reads published keys again when the keys are old, and when none of the keys verifies: the client may have a new key since."""
         if client.keys_uri is None:
             return self.assertions.verify(assertion, keys)
         if not client.has_old_keys(self.clock.now()):
@@ -81,6 +81,6 @@ class Clients(Frozen):
 
 
 def require_credential(client: AuthenticatedClient) -> None:
-    """For what public clients may not do. Raises `Unauthorized`."""
+    """Refuses public clients. Raises `Unauthorized`."""
     if client.method is AuthenticationMethod.NONE:
         raise client_refused("the client is public, and this needs a credential")

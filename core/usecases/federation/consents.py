@@ -1,4 +1,4 @@
-"""Consents as their people see them: the applications that can act for somebody, and how that ends."""
+"""Consents for the people who gave them: the applications that can act for a person, and the end of a consent."""
 
 from collections.abc import Sequence
 
@@ -16,12 +16,12 @@ class Consents(Frozen):
     lookup: ConsentStore
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
-        """The applications with access: those that the person has allowed something, and those that have a session of theirs."""
+        """The applications that have a consent of the person, or a session for the person."""
         return await self.lookup.list(user)
 
     async def revoke(self, user: UserId, service: ServiceId, actor: Actor) -> ApplicationAccess:
-        """The application's sessions for this person, with their refresh tokens, and its codes end with the next request, and it has to ask
-        again. Raises `NotFound` when it has no access.
+        """Ends the application's sessions, refresh tokens and codes for this person, from the next request on. The application has to ask
+        for consent again. Raises `NotFound` when the application has no access.
         """
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
@@ -34,7 +34,7 @@ class Consents(Frozen):
 
 
 async def give_consent(uow: UnitOfWork, id: ConsentId, consent: Consent, actor: Actor) -> bool:  # noqa: A002 - the noun's own word
-    """In the caller's unit of work, with the account held. False when the service is being deleted."""
+    """Runs in the caller's unit of work, which locks the account. False when the service is being deleted."""
     organization = await uow.consents.give(id, consent)
     if organization is None:
         return False

@@ -68,9 +68,9 @@ from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWorkFactory
 
-# Of the key of the user codes' HMACs.
+# The name of the key that makes the HMACs of user codes.
 USER_CODES: Final = "device_user_codes"
-# Two pending codes with the same letters are rarer than one in ten million, as long as fewer than a thousand wait.
+# A new code has the letters of a pending code less often than once in ten million tries, while fewer than a thousand codes are pending.
 _TRIES: Final = 3
 
 
@@ -90,7 +90,9 @@ class DeviceFlow(Frozen):
     activation_page: str
 
     async def ask(self, asking: AskingClient, scopes: tuple[str, ...], client: Client) -> DeviceAuthorization:
-        """A code for a device, and one for its person. Raises `Unauthorized` when there is no such client, and `OrganizationNotActive`."""
+        """Issues a device code, and a user code for the person. Raises `Unauthorized` when there is no such client, and
+        `OrganizationNotActive`.
+        """
         actor = client.actor()
         asker = AskingDevice(address=actor.address, user_agent=actor.user_agent)
         key = await self.server_secrets.get(USER_CODES)
@@ -117,8 +119,8 @@ class DeviceFlow(Frozen):
         raise Unavailable(retry_after=1, detail="every new user code was shown by another device")
 
     async def find_entered(self, text: str, by: UserId | None = None) -> tuple[EnteredCode, Secret]:
-        """The device that shows this code, and the code without what stood between its letters. A person who is signed in may enter only so
-        many in a time. Raises `UserCodeUnknown`, `DeviceCodeExpired`, `OrganizationNotActive`, `RateLimited`.
+        """The device that shows this user code, and the code without separators. A rate limit counts the codes that a signed-in person
+        enters. Raises `UserCodeUnknown`, `DeviceCodeExpired`, `OrganizationNotActive`, `RateLimited`.
         """
         if by is not None:
             wait = await self.buckets.take(ENTRIES_OF_PERSON, str(by))
@@ -131,13 +133,13 @@ class DeviceFlow(Frozen):
         return self._pending(found), user_code
 
     async def find(self, code: DeviceCodeId) -> EnteredCode:
-        """The device that somebody is about to decide about. Raises the same, but for `RateLimited`."""
+        """The device about which a person is about to decide. Raises the errors of `find_entered` except `RateLimited`."""
         return self._pending(await self.codes.find(code))
 
     async def approve(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
-        """The device may come in as this person. The same person may repeat it. Raises what `find` does, `Forbidden` where only members are
-        let in, `ReauthenticationRequired` after a sign-in that is too old for the organization, and `Unauthorized` when the caller's
-        session has ended.
+        """Lets the device sign in as this person. The same person may repeat the approval. Raises the errors of `find`, `Forbidden` when
+        the service admits only members, `ReauthenticationRequired` after a sign-in that is too old for the organization, and `Unauthorized`
+        when the caller's session has ended.
         """
         found = await self.codes.find(code)
         if _has_decided(found, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED):
@@ -147,7 +149,8 @@ class DeviceFlow(Frozen):
         if not found.outlasts(caller.proved, now):
             raise ReauthenticationRequired(max_age=found.session_lifetime or timedelta(0))
         async with self.unit_of_work() as uow:
-            # Whoever ends the person's sessions at this moment waits for this, or has ended the one that approves.
+            # A request that ends the person's sessions at this moment either waits for this unit of work, or has ended the approving
+            # session already.
             confirmed = await uow.sign_ins.confirm(LastLook(user=caller.user, since=now, service=found.context.service))
             if confirmed is None:
                 raise Unauthorized
@@ -160,7 +163,7 @@ class DeviceFlow(Frozen):
         return await self._decided(code, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED)
 
     async def deny(self, code: DeviceCodeId, caller: Caller, client: Client) -> EnteredCode:
-        """The device is turned away. The same person may repeat it. Raises what `find` does."""
+        """Refuses the device. The same person may repeat the refusal. Raises the errors of `find`."""
         found = await self.codes.find(code)
         if _has_decided(found, caller, DeviceCodeState.DENIED):
             return found
@@ -174,17 +177,17 @@ class DeviceFlow(Frozen):
         return await self._decided(code, caller, DeviceCodeState.DENIED)
 
     async def redeem(self, device_code: Token, shown: ClientCredentials | None, sender: Client) -> tuple[Granted, AuthenticatedClient]:
-        """Exchanges a device code for a session, once somebody has approved; until then it is one round trip. `shown` is what the client
-        shows of itself, or None when it sends the device code alone. Raises `DeviceCodePending` or `SlowDown` while nobody has decided,
-        `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client does not show the credential that it has, and
-        `OrganizationNotActive`.
+        """Exchanges a device code for a session after a person has approved. A poll before the approval takes one round trip. `shown` are
+        the client's credentials, or None when the client sends the device code alone. Raises `DeviceCodePending` or `SlowDown` while nobody
+        has decided, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client has a credential and does not show
+        it, and `OrganizationNotActive`.
         """
         found = await self.codes.poll(device_code.digest(), shown, self.clock.now())
         if found is None:
             raise InvalidGrant(detail="there is no such device code") if shown is None else client_refused("there is no such client")
         client = await self._authenticated(found.client, shown)
         decision = approved(found.code, self.clock.now())
-        # An application that keeps a secret asks from its own servers: where they are says nothing about the person.
+        # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
         known = sender if client.is_public else replace(sender, address=None)
         return await self._let_in(decision, client, await self.devices.observe(known)), client
 
@@ -199,7 +202,7 @@ class DeviceFlow(Frozen):
     async def _let_in(self, decision: DeviceDecision, client: AuthenticatedClient, approach: Approach) -> Granted:
         user, service = decision.user, client.registered.service
         async with self.unit_of_work() as uow:
-            # It holds the account: before the code, as whoever ends both takes them.
+            # `confirm` locks the account. The account is locked before the code, in the same order as in transactions that end both.
             confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=decision.at, service=service))
             if confirmed is None:
                 raise DeviceDenied(detail="the account changed after the approval")
@@ -237,12 +240,12 @@ class DeviceFlow(Frozen):
         return found
 
     async def _decided(self, code: DeviceCodeId, caller: Caller, *states: DeviceCodeState) -> EnteredCode:
-        """Somebody else was quicker, or the same person, whose form was sent twice."""
+        """Answers when the code is decided already, by another person, or by the same person with a form that was sent twice."""
         found = await self.codes.find(code)
         if _has_decided(found, caller, *states):
             return found
         self._pending(found)
-        # It still is: then it is the session that has ended.
+        # The code is still pending, so the caller's session has ended.
         raise Unauthorized
 
 

@@ -1,4 +1,4 @@
-"""The sessions of applications: asked about by the servers that receive their tokens, and ended by the applications."""
+"""The sessions of applications. Servers that receive the sessions' tokens ask about them, and applications end them."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,7 @@ from ports.federation.given_sessions import GivenSessionLookup
 from ports.tokens import TokenVerifier
 
 INACTIVE: Final[Mapping[str, Json]] = {"active": False}
-# Some kilobytes each.
+# A remembered token takes some kilobytes.
 _MOST_TOKENS: Final = 4_000
 
 
@@ -41,8 +41,8 @@ class GivenSessions:
         self._tokens: dict[Json, ReadToken] = {}
 
     async def introspect(self, credentials: ClientCredentials, token: Token) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
-        """What a token says, if it is good at this moment and was given for a service of the client's own organization; `INACTIVE` for any
-        other, whatever is wrong with it. An access token takes one round trip, together with the client. Raises `Unauthorized`;
+        """The claims of a token that is good at this moment and was given for a service of the client's own organization. All other tokens
+        get `INACTIVE`, without a reason. An access token and the client are looked up in one round trip. Raises `Unauthorized` and
         `OrganizationNotActive`.
         """
         claims = await self._claims(token)
@@ -58,11 +58,11 @@ class GivenSessions:
         return client, of_refresh_token(given, self._issuer)
 
     async def revoke(self, client: AuthenticatedClient, token: Token, sender: Client) -> None:
-        """Ends the session that the token belongs to, if it is the client's; nothing otherwise (RFC 7009 section 2.2)."""
+        """Ends the token's session if the token is the client's. A token of another client has no effect (RFC 7009 section 2.2)."""
         claims = await self._claims(token)
         if claims is not None:
             named = session_named(claims)
-            # A platform owner who acts in somebody's name was not given this session by them.
+            # The person did not give the session of a platform owner who acts in the person's name, so the client cannot end that session.
             if named is not None and "impersonator" not in claims and is_of(claims, client.registered):
                 session, user = named
                 await self._sessions.sign_out(session, sender.actor(user))
@@ -82,7 +82,7 @@ class GivenSessions:
         return client, {**token.told, "username": living.email}
 
     async def _of_client(self, client: AuthenticatedClient, claims: Mapping[str, Json]) -> Mapping[str, Json]:
-        """About an application's own token: it is good while the application exists."""
+        """The claims of an application's own token, which is good while the application exists."""
         named = client_named(claims)
         holder = None if named is None else await self._client_lookup.find(named, None)
         if holder is None or holder.organization != client.registered.organization:
@@ -95,7 +95,7 @@ class GivenSessions:
         return client
 
     def _read(self, claims: Mapping[str, Json]) -> ReadToken | None:
-        """The verifier gives the same claims for the same token, as long as it knows it."""
+        """Remembers the parsed claims: the verifier gives the same claims for a token as long as the verifier remembers the token."""
         name = claims.get("jti")
         known = self._tokens.get(name)
         if known is None or known.claims is not claims:
@@ -108,7 +108,7 @@ class GivenSessions:
         return known
 
     async def _claims(self, token: Token) -> Mapping[str, Json] | None:
-        """None for what is no access token of ours, or no longer one."""
+        """None when the text is no valid access token of ours."""
         try:
             return await self._verifier.verify_issued(token.reveal())
         except Unauthorized:

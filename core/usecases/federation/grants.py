@@ -1,4 +1,4 @@
-"""Grants: what clients exchange at the token endpoint."""
+"""Grants: codes and tokens that clients exchange at the token endpoint."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -50,11 +50,11 @@ class Grants(Frozen):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """All that there are. Device codes are exchanged by `DeviceFlow`, which looks the client up together with the code."""
+        """All grant types. `DeviceFlow` exchanges device codes, because it looks the client up together with the code."""
         return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE)
 
     async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
-        """Raises `UnsupportedGrantType` and what the grant raises."""
+        """Raises `UnsupportedGrantType` and the errors of the grant."""
         if request.grant_type == CLIENT_CREDENTIALS:
             return await self._of_client(request, client)
         grant = self.grants.get(request.grant_type)
@@ -63,7 +63,7 @@ class Grants(Frozen):
         return await self.issue(await grant(request, client, sender), client)
 
     async def issue(self, granted: Granted, client: AuthenticatedClient) -> IssuedTokens:
-        """Signed after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
+        """Signs the tokens after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
         opened = granted.opened
         pair = await self.sessions.tokens(opened)
         scopes = () if opened.application is None else opened.application.scopes
@@ -100,7 +100,7 @@ class Grants(Frozen):
 
 
 class RefreshGrant(Frozen):
-    """A session that goes on."""
+    """The refresh token grant, which continues a session."""
 
     sessions: Sessions
 
@@ -118,7 +118,7 @@ class RefreshGrant(Frozen):
 
 
 def asked_scopes(text: str | None) -> tuple[str, ...]:
-    """The scopes that a client asks for. Raises `InvalidScope` when none of them is one."""
+    """The scopes that a client asks for. Raises `InvalidScope` when all of the asked scopes are unknown."""
     if text is None:
         return ()
     named = words(text)

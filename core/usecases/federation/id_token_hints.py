@@ -1,4 +1,4 @@
-"""ID tokens that come back to us as hints: of whom an application expects, and who is to be signed out."""
+"""ID tokens that applications send back as hints: the person whom an application expects, or the person to sign out."""
 
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from ports.tokens import TokenVerifier
 
 
 async def read_hint(verifier: TokenVerifier, token: str) -> Hint | None:
-    """None for anything that is not an ID token of ours. An expired one still says whom it was made for."""
+    """None for anything that is not an ID token of ours. An expired ID token still names its person."""
     try:
         claims = await verifier.verify_id(token)
     except TokenInvalid:

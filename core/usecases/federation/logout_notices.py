@@ -1,4 +1,4 @@
-"""Telling services of their sessions that have ended, and telling organizations what became of that."""
+"""Logout notices tell services which of their sessions have ended. Organizations can list the notices with their outcomes."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -32,7 +32,7 @@ class LogoutNotices(Frozen):
 
 
 class LogoutReceivers(Frozen):
-    """Services that are told when their sessions end. Implements `core.usecases.record.deliveries.Receivers`."""
+    """Services that get a notice when their sessions end. Implements `core.usecases.record.deliveries.Receivers`."""
 
     signer: TokenSigner
     metrics: Metrics
@@ -47,7 +47,7 @@ class LogoutReceivers(Frozen):
         return OpenReceiver(claimed, logout_destination(claimed.url))
 
     async def request(self, receiver: OpenReceiver[ClaimedService], due: DueNotice) -> OutboundRequest:
-        """The token is signed now: it is to be used at once."""
+        """Signs the logout token just before the request, because the token is short-lived."""
         claimed = receiver.claimed
         token_id = str(self.ids.new())
         claims = logout_claims(due, client=claimed.client, issuer=self.issuer, token_id=token_id, now=self.clock.now())
@@ -62,4 +62,4 @@ class LogoutReceivers(Frozen):
         self.metrics.logout_notice_attempted(outcome.word, seconds)
 
     async def settled(self, claimed: ClaimedService, failing_since: datetime | None) -> None:
-        """A service that fails is told of the next sessions all the same."""
+        """Does nothing: a service that fails still gets the notices of its next sessions."""

@@ -10,14 +10,14 @@ from ports.tokens import TokenVerifier
 
 
 class Farewell(Frozen):
-    """How a request to sign out goes on."""
+    """The result of a look at a request to sign out."""
 
     application: RequestingApplication | None
-    """That asks. None: it is not known which."""
+    """The application that asks. None when the application is unknown."""
     way_back: str | None
-    """Where the person goes once they are signed out. None: they stay here."""
+    """The address to which the person goes after the sign-out. None when the person stays here."""
     must_ask: bool
-    """Whether the person has to say first that they want this: anybody can make their browser come here."""
+    """Whether the person has to confirm the sign-out first, because any site can send a browser here."""
 
 
 class Logouts(Frozen):
@@ -25,8 +25,8 @@ class Logouts(Frozen):
     verifier: TokenVerifier
 
     async def look(self, request: OidcLogoutRequest, caller: Caller | None) -> Farewell:
-        """Changes nothing. Raises `WayBackUnknown`. A hint counts when it is an ID token of ours, expired or not, for this application and
-        this person. A wrong one is no hint at all, and then nothing that came with it counts, either.
+        """Changes nothing. Raises `WayBackUnknown`. A hint counts when the hint is an ID token of ours, expired or not, for this
+        application and this person. A wrong hint is ignored together with the other parameters of the request.
         """
         hint = None
         if request.id_token_hint is not None:

@@ -1,4 +1,4 @@
-"""Pushed authorization requests (RFC 9126): an application leaves its request here, and sends the person along with the request's name."""
+"""Pushed authorization requests (RFC 9126): an application stores its request here, and sends the person with the request's URI."""
 
 from datetime import timedelta
 from typing import Final
@@ -32,7 +32,7 @@ class PushedRequests(Frozen):
     secrets: Secrets
 
     async def push(self, parameters: Parameters, client: ClientId) -> PushedRequest:
-        """`client` has authenticated, if it has anything to authenticate with. Raises `AuthorizationRefused` and `UnknownRecipient`."""
+        """`client` has authenticated, unless it is a public client. Raises `AuthorizationRefused` and `UnknownRecipient`."""
         if "request_uri" in parameters:
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "request_uri: a pushed request cannot name another one")
         met = await self.encounters.find(client, None)
