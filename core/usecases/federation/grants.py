@@ -39,7 +39,7 @@ class Grants(Frozen):
     """The token endpoint."""
 
     grants: Mapping[str, Grant]
-    """By their types. The grant of a client itself is built in, as it opens no session."""
+    """The grants by their types. The client credentials grant is built in, because that grant opens no session."""
     sessions: Sessions
     signer: TokenSigner
     metrics: Metrics

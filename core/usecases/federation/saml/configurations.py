@@ -1,4 +1,4 @@
-"""SAML as members manage it: who the service provider is, which certificate signs, and why an exchange failed."""
+"""SAML for the members who manage it: the service provider's configuration, the signing certificates, and the failed exchanges."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -55,13 +55,13 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
 
-# How long others may keep metadata that are signed.
+# Service providers may cache signed metadata for this time.
 METADATA_VALID: Final = timedelta(days=7)
 _SERIAL_BYTES: Final = 16
 
 
 class SamlStanding(Frozen):
-    """What a service has of SAML, and where its service provider stands."""
+    """A service as members see its SAML. `configuration` is the default while the service has none."""
 
     configured: Configured
     configuration: Configuration
@@ -90,7 +90,7 @@ class Saml(Frozen):
         await self._change(member, service_slug, lambda before, now: changed(before, change, now), actor)
 
     async def fill(self, member: Member, service_slug: str, document: bytes, actor: Actor) -> Configuration:
-        """From the service provider's metadata. Raises what `configure` does."""
+        """Fills the configuration from the service provider's metadata. Raises the errors of `configure`."""
         understood = await self.documents.read_metadata(document)
         return await self._change(member, service_slug, lambda before, now: filled(before, understood, now), actor)
 
@@ -109,7 +109,9 @@ class Saml(Frozen):
         return after
 
     async def disable(self, member: Member, service_slug: str, actor: Actor) -> None:
-        """With all certificates. May be repeated. Raises `NotFound`, and `Forbidden` when the caller may no longer do this."""
+        """Disables SAML and deletes all certificates. May be repeated. Raises `NotFound`, and `Forbidden` when the caller may no longer do
+        this.
+        """
         async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
             before = await uow.saml.configuration(service.id)
@@ -120,15 +122,15 @@ class Saml(Frozen):
                 await uow.commit()
 
     async def make_certificate(self, member: Member, service_slug: str, actor: Actor, *, activate: bool) -> Certificate:
-        """It is valid for three years. With `activate` it signs from now on, in place of the one before; otherwise it is the next one.
-        Raises `NotFound`, `BadRequest` while SAML is not enabled, `CertificateNotMade`, and `Forbidden`.
+        """Makes a certificate that is valid for three years. With `activate`, the certificate replaces the active one at once. Otherwise
+        it becomes the next certificate. Raises `NotFound`, `BadRequest` while SAML is not enabled, `CertificateNotMade`, and `Forbidden`.
         """
         configured = found(await self.lookup.of_service(member.organization, service_slug))
         require_enabled(configured.configuration)
         now = self.clock.now().replace(microsecond=0)
         until = three_years_after(now)
         serial = int.from_bytes(self.secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
-        # Two primes take up to half a second: not with the service held.
+        # The search for two primes takes up to half a second, so the key is made before the service is locked.
         try:
             pem, key = await self.maker.make(
                 f"{configured.organization_slug}/{configured.service_slug}", serial, int(now.timestamp()), int(until.timestamp())
@@ -154,7 +156,7 @@ class Saml(Frozen):
         return certificate
 
     async def activate_next(self, member: Member, service_slug: str, actor: Actor) -> Certificate:
-        """Raises `NotFound` when there is no next certificate, and what `make_certificate` does."""
+        """Raises `NotFound` when there is no next certificate, and the errors of `make_certificate`."""
         async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
             activated = await uow.saml.activate_next(service.id)
@@ -176,7 +178,7 @@ class Saml(Frozen):
         return found(await self.lookup.exchanges(member.organization, service_slug))
 
     async def metadata(self, place: ServiceName, *, signed: bool) -> bytes:
-        """What service providers are given. Raises `NotFound` while there is nothing that they could use, and `OrganizationNotActive`."""
+        """The metadata for service providers. Raises `NotFound` while the service has no usable SAML, and `OrganizationNotActive`."""
         provider = usable(await self.lookup.public(place.organization, place.service, fetched=self.clock.now()))
         configuration, following = provider.configuration, provider.configured.next
         entity = self.messages.entity_id(place)
@@ -197,7 +199,7 @@ class Saml(Frozen):
         return await self.lookup.all()
 
     async def warn_of_ends(self, limit: int) -> int:
-        """Tells the owners of certificates that end soon, once for each warning. Returns how many were told of."""
+        """Mails the owners about certificates that end soon, once for each warning. Returns the number of these certificates."""
         now = self.clock.now()
         told = 0
         ending = await self.lookup.expiring(now + timedelta(days=max(WARNINGS)), limit)
@@ -209,7 +211,7 @@ class Saml(Frozen):
             except (Unavailable, Overloaded):
                 raise
             except Exception:
-                # The others are told all the same.
+                # One failure does not stop the warnings about the other certificates.
                 log.exception("saml_warning_failed", certificate=str(expiring.certificate.id))
         return told
 

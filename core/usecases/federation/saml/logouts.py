@@ -1,4 +1,4 @@
-"""Single logout: asked for by a service provider, or by the person here; told to all service providers of the session."""
+"""Single logout: a service provider or the person asks for the sign-out, and all service providers of the session get a request."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -40,7 +40,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Told(Frozen):
-    """A message for a service provider: in a form with these fields, or in the address where there are none."""
+    """A message for a service provider, in a form with these `fields`. Without `fields`, the `url` contains the message."""
 
     url: str
     fields: dict[str, str]
@@ -48,19 +48,23 @@ class Told(Frozen):
 
 
 class FinishedLogout(Frozen):
-    """Everybody was told, and nobody waits for an answer."""
+    """All service providers got their request, and none waits for an answer."""
 
     partial: bool
     way_back: str | None = None
-    """Where the person goes now. None: they stay here."""
+    """The address to which the person goes now. None when the person stays here."""
 
 
 class Bounced(Frozen):
-    """Who is signed in in this browser has to be known, and the form of another site brings no cookies: it comes back with a GET."""
+    """The browser has to send the request again with a GET. The form of another site brings no cookies, and the sign-out needs to know who
+    is signed in in this browser.
+    """
 
 
 class OnwardInBrowser(Frozen):
-    """The next one is told by the person's browser alone, and whether this is that browser shows when it comes back with a GET."""
+    """The browser has to come back with a GET. Only the person's own browser carries the next request, and only a GET brings the cookies
+    that identify this browser.
+    """
 
     flow: FlowId
 
@@ -78,9 +82,10 @@ class SamlLogouts(Frozen):
     clock: Clock
 
     async def asked(self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, browser: Token | None) -> Next:
-        """A service provider wants somebody signed out. Signed with a certificate that we know, its word is enough; otherwise it counts
-        only for the person who is signed in in this browser. The others are told only by the person's own browser. `browser` is its secret
-        for flows; None where it would not have been sent. Raises `MessageRefused`, `NotFound` and `OrganizationNotActive`.
+        """A service provider asks to sign a person out. A request with a known signature counts for every person. A request without counts
+        only for the person who is signed in in this browser. Only the person's own browser carries requests to the other service
+        providers. `browser` is the browser's secret for flows, or None for a request that cannot bring cookies. Raises `MessageRefused`,
+        `NotFound` and `OrganizationNotActive`.
         """
         provider = await self._provider(place)
         async with self.messages.received(provider.service, ExchangeKind.LOGOUT_REQUEST, envelope.binding) as message:
@@ -94,19 +99,19 @@ class SamlLogouts(Frozen):
             return await self._ended(provider, request, envelope, caller=caller, client=client, browser=browser)
 
     async def answered(self, place: ServiceName, envelope: Envelope, browser: Token | None) -> Next:
-        """A service provider says how its sign-out went. Raises what `asked` does, and `FlowOver`."""
+        """A service provider answers our request with the result of its sign-out. Raises the errors of `asked`, and `FlowOver`."""
         provider = await self._provider(place)
         async with self.messages.received(provider.service, ExchangeKind.LOGOUT_RESPONSE, envelope.binding) as message:
             response = await self.documents.read_logout_response(envelope, tuple(provider.configuration.signing_certificates))
             message.id = response.head.id
-            # An answer that is to be signed and is not says nothing that counts.
+            # An answer without the required signature is refused.
             self.messages.require_acceptable(response.head, provider.configuration, self._destination(place))
         asked = flow_and_stop(response.in_response_to)
         if asked is None:
             raise FlowOver
         flow, is_its_browser = await self._brought(asked[0], browser)
         route = restored(flow.request)
-        # A page that is loaded again sends its answer again: then the sign-out is where it was.
+        # A reloaded page sends its answer again. The repeated answer does not move the sign-out on.
         if route.done == asked[1] and route.current is not None and route.current.place == place:
             route = route.passed(well=response.well)
             async with self.unit_of_work() as uow:
@@ -124,7 +129,7 @@ class SamlLogouts(Frozen):
         return await self._next(flow, route) if is_its_browser else OnwardInBrowser(flow.id)
 
     async def _brought(self, id_: FlowId, browser: Token | None) -> tuple[Flow, bool]:
-        """With whether this browser is the one that carries it. Raises `FlowOver`."""
+        """The flow, and whether this browser carries the flow. Raises `FlowOver`."""
         flow = None
         if browser is not None:
             with suppress(FlowOver):
@@ -136,9 +141,9 @@ class SamlLogouts(Frozen):
         return flow, is_its_browser
 
     async def sign_out(self, caller: Caller, client: Client, browser: Token, way_back: str | None = None) -> Flow | None:
-        """The person signs out here, or at an application, which has its `way_back`. Ends their session and all that was opened from it.
-        Returns the sign-out's way through the service providers; None when there are none, or none can be told and the person does not
-        stay here. May be repeated.
+        """Signs the person out, here or at an application with a `way_back`. Ends the session and all sessions that were opened from the
+        session. Returns the flow through the service providers. None when the session has no service providers, or when none of them can
+        be reached and the person goes back to the application. May be repeated.
         """
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
@@ -155,18 +160,18 @@ class SamlLogouts(Frozen):
         return flow
 
     async def begun(self, browser: Token) -> Flow | None:
-        """The sign-out that somebody has begun in this browser a moment ago, whose form was sent twice."""
+        """The sign-out that this browser began a moment ago. A form that is sent twice finds the first sign-out here."""
         return await self.lookup.sign_out_under_way(browser.digest(), self.clock.now() - MOMENT)
 
     async def go_on(self, flow: Flow) -> Next:
-        """From where a sign-out is. Raises `FlowOver`."""
+        """Continues a sign-out at its next service provider. Raises `FlowOver`."""
         if not self._goes_on(flow):
             raise FlowOver
         return await self._next(flow, restored(flow.request))
 
     async def claim(self, id_: FlowId, browser: Token, session: Token | None) -> Next:
-        """From where a sign-out is that the form of another site has begun, for the first browser that comes with it. In one that somebody
-        else uses, the others are not told. Raises `FlowOver`.
+        """Continues a sign-out that the form of another site began. The first browser that brings the flow's id owns the flow. If another
+        person uses this browser, the other service providers get no request. Raises `FlowOver`.
         """
         flow = await self.lookup.logout(id_)
         if flow is None or flow.completed_at is not None or not await self.lookup.claim(id_, browser.digest(), id_):
@@ -197,7 +202,7 @@ class SamlLogouts(Frozen):
                 raise repeated("Each request needs an ID of its own")
             found = await self._meant(uow, service, request, caller, key)
             others: list[Participant] = []
-            # Whoever has more sessions than are found at a time can be signed out again.
+            # The look-up finds a limited number of sessions. A person with more sessions needs another sign-out, so this one is partial.
             partial = len(found) >= MOST_PARTICIPANTS
             people = _by_person(found)
             for user, sessions in people.items():
@@ -236,12 +241,14 @@ class SamlLogouts(Frozen):
     async def _meant(
         self, uow: UnitOfWork, service: ServiceId, request: SamlLogoutRequest, caller: Caller | None, key: bytes
     ) -> Sequence[Participant]:
-        """A session may have been given several names, of which the latest is kept, but has one index for the service provider."""
+        """The sessions that the request names. A service provider may have received several names for a session, and only the latest is
+        kept. But the session has one index for the service provider.
+        """
         name, indexes = request.name_id, _indexes(request.session_indexes)
         if request.session_indexes and not indexes:
             return []
         if request.head.signed and indexes:
-            # Nobody but this service provider was told the index.
+            # Only this service provider has received the index.
             return await uow.saml.participants_indexed(service, indexes)
         if request.head.signed:
             named = await uow.saml.participants_named(service, name, persistent=may_be_persistent(name))
@@ -257,8 +264,8 @@ class SamlLogouts(Frozen):
         ]
 
     async def _revoke(self, uow: UnitOfWork, user: UserId, sessions: Sequence[SessionId], client: Client, actor: UserId | None) -> None:
-        """Called with the account held, and that before the participants are found: whoever opens a session from one of these, or leads it
-        to another service provider, has done so already, or waits and finds it ended.
+        """The caller locks the account before it looks for the participants. So a request that opens a session from one of `sessions`, or
+        signs it in at another service provider, is either finished already, or waits and finds the session ended.
         """
         for session in sessions:
             if await uow.sessions.revoke(session, user):
@@ -266,7 +273,7 @@ class SamlLogouts(Frozen):
                 await uow.record(session_ended(user, organization, client.actor(actor), session))
 
     async def _next(self, flow: Flow, route: LogoutRoute) -> Next:
-        """What the browser carries next. Whoever cannot be told any more is passed by."""
+        """The next message that the browser carries. Service providers that cannot be reached any more are skipped."""
         while (stop := route.current) is not None:
             told = await self._tell(flow, route, stop)
             if told is not None:
@@ -289,7 +296,7 @@ class SamlLogouts(Frozen):
         if configuration.slo_url is None:
             return None
         if stop.audience not in {None, configuration.entity_id}:
-            # Another one has taken its place, and has never heard of the person.
+            # The service has another service provider by now, which never received the person's name.
             return None
         message = OurLogoutRequest(
             id=message_id(flow.id, route.done),
@@ -331,7 +338,7 @@ class SamlLogouts(Frozen):
     async def _told(
         self, provider: ServiceProvider, message: OurLogoutRequest | OurLogoutResponse, binding: SamlBinding, state: str | None
     ) -> tuple[Told, SamlExchange]:
-        """The message in its form or address, and what the flight recorder keeps of it."""
+        """The message in its form or address, and its entry for the flight recorder."""
         redirect, signer = binding is SamlBinding.REDIRECT, self.messages.opened(provider.signer)
         written = await self.documents.write_logout(message, signer, relay_state=state, redirect=redirect)
         answer = message if isinstance(message, OurLogoutResponse) else None
@@ -352,7 +359,9 @@ class SamlLogouts(Frozen):
         return Told(message.destination, fields, provider.configured.service_name), exchange
 
     def _goes_on(self, flow: Flow) -> bool:
-        """Also a moment after its end: whoever is sent back twice drops the first answer, and with it where they were to go."""
+        """Whether the sign-out can continue. A sign-out that ended a moment ago can: a browser that sends a form twice drops the first
+        answer, and needs the redirect again.
+        """
         return flow.purpose is FlowPurpose.SAML_LOGOUT and (flow.completed_at is None or flow.has_just_ended(self.clock.now()))
 
     def _flow(self, route: LogoutRoute) -> Flow:
@@ -367,7 +376,7 @@ class SamlLogouts(Frozen):
 
 
 def _nothing_ended(request: SamlLogoutRequest) -> tuple[str, str]:
-    """The reason and advice."""
+    """The reason and the advice for the flight recorder when no session was found."""
     if not request.head.signed:
         return "nobody of this name is signed in there by this browser", "Sign logout requests, and upload metadata with the certificate"
     told = "SessionIndex" if request.session_indexes else "NameID"
@@ -375,7 +384,7 @@ def _nothing_ended(request: SamlLogoutRequest) -> tuple[str, str]:
 
 
 def _has_name(participant: Participant, name: str, key: bytes) -> bool:
-    """Whether the service provider was told this name, or could have been at any time."""
+    """Whether the service provider received this name, or could have received this name at any time."""
     return participant.name_id.text == name or goes_by(name, participant.user, participant.email, participant.service, key)
 
 
@@ -388,12 +397,12 @@ def _stops(participants: Sequence[Participant]) -> Sequence[Stop]:
 
 
 def _untold(participants: Sequence[Participant], *, but: ServiceId | None = None) -> bool:
-    """Whether some of a session hear nothing: those without an address for it, and those beyond what is found at a time."""
+    """Whether some service providers get no request: they have no address for logout, or are more than the look-up returns."""
     return len(participants) >= MOST_PARTICIPANTS or any(one.slo_url is None for one in participants if one.service != but)
 
 
 def _by_person(participants: Sequence[Participant]) -> dict[UserId, list[SessionId]]:
-    """In one order everywhere: two sign-outs of the same people wait for each other, and do not deadlock."""
+    """The sessions by person, in the order of the people's ids: two sign-outs of the same people wait for each other without a deadlock."""
     people: dict[UserId, list[SessionId]] = {}
     for one in sorted(participants, key=lambda one: one.user):
         people.setdefault(one.user, []).append(one.session)
@@ -401,7 +410,7 @@ def _by_person(participants: Sequence[Participant]) -> dict[UserId, list[Session
 
 
 def _failure(response: LogoutResponse) -> str:
-    """In the flight recorder's words; empty when there is none."""
+    """The failure in the flight recorder's words. Empty when the sign-out succeeded."""
     if response.well:
         return ""
     if response.partial:
@@ -410,7 +419,7 @@ def _failure(response: LogoutResponse) -> str:
 
 
 def _indexes(texts: Sequence[str]) -> list[SamlSessionId]:
-    """Those that can be ours."""
+    """The indexes that have the form of ours."""
     found = []
     for text in texts:
         try:

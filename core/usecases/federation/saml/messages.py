@@ -1,4 +1,4 @@
-"""Messages that service providers send us and we send them: named, checked, counted once, signed, and put on record."""
+"""SAML messages to and from service providers. Each message gets an id, is checked, counts once, is signed, and is recorded."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -75,7 +75,7 @@ class SamlMessages(Frozen):
     secrets: Secrets
 
     def entity_id(self, place: ServiceName) -> str:
-        """Ours for a service, which is also where its endpoints are."""
+        """Our entity ID for a service. The URLs of the service's endpoints begin with the entity ID."""
         return f"{self.issuer}/saml/{place.organization}/{place.service}"
 
     def new_id(self) -> str:
@@ -86,7 +86,7 @@ class SamlMessages(Frozen):
 
     @asynccontextmanager
     async def received(self, service: ServiceId, kind: ExchangeKind, binding: SamlBinding) -> AsyncIterator[ReceivedMessage]:
-        """Puts on record that the message was refused, in a unit of work of its own, since nothing else has happened."""
+        """Records a refused message in a unit of work of its own, because a refused message changes nothing else."""
         message = ReceivedMessage()
         try:
             yield message
@@ -98,12 +98,12 @@ class SamlMessages(Frozen):
             raise
 
     def require_acceptable(self, head: MessageHead, configuration: Configuration, destination: str) -> None:
-        """What every message must say, and that it is signed where it must be. Raises `MessageRefused`."""
+        """Checks the head of a message, and its signature where one is required. Raises `MessageRefused`."""
         require_taken(head, configuration, destination, self.clock.now())
         require_signature(head, configuration)
 
     def remembered(self, request_id: str) -> RememberedRequest:
-        """For `SamlStore`, which takes each request once."""
+        """The entry with which `SamlStore` takes each request once."""
         return remembered(self.ids.new(), request_id, self.clock.now())
 
     def exchange(
@@ -120,7 +120,7 @@ class SamlMessages(Frozen):
         certificate: SamlCertificateId | None = None,
         succeeded: bool | None = None,
     ) -> SamlExchange:
-        """One that happens now. Without `succeeded`: it has if there is no reason."""
+        """An exchange that happens now. Without `succeeded`, an exchange without a `reason` has succeeded."""
         return SamlExchange(
             id=SamlExchangeId(self.ids.new()),
             service=service,
@@ -137,20 +137,20 @@ class SamlMessages(Frozen):
         )
 
     async def record(self, uow: UnitOfWork, *exchanges: SamlExchange) -> None:
-        """In the flight recorder of the service, within the caller's unit of work, and without a round trip of its own."""
+        """Adds exchanges to the flight recorder of the service, within the caller's unit of work, without a round trip of its own."""
         await uow.saml.exchanged(*exchanges)
         for exchange in exchanges:
             self.metrics.saml_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
 
 
-# What signs in a busy minute. The adapter that signs keeps as many keys.
+# The cache holds the keys that sign in a busy minute. The signing adapter keeps as many keys.
 @lru_cache(maxsize=64)
 def _opened(keyring: KeyRing, certificate: SamlCertificateId, pem: str, sealed_private_key: bytes) -> OpenSigner:
     return OpenSigner(pem, Secret(keyring.open(sealed_private_key, sealing_context(certificate)).decode()))
 
 
 def usable(configured: Configured | None) -> ServiceProvider:
-    """Raises `NotFound` for a service that has no SAML that anybody could use, and `OrganizationNotActive`."""
+    """Raises `NotFound` for a service without usable SAML, and `OrganizationNotActive`."""
     if configured is None or configured.configuration is None or not configured.configuration.enabled or configured.active is None:
         raise not_usable()
     if not configured.organization_is_active:

@@ -1,5 +1,5 @@
-"""Signs people in to SAML service providers. A sign-in begins with a request or on a page of ours. It ends with the form that brings an
-assertion to the service provider, or with a step that the person has to take first.
+"""Sign-ins to SAML service providers. A sign-in begins with a request of the service provider, or here. It ends with a form that brings an
+assertion to the service provider. The person may have to do something first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ from ports.presence import Presence
 from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-# The name of the key from which persistent name ids are made.
+# The name of the key that makes persistent name IDs.
 NAME_IDS: Final = "saml_name_ids"
 FLOW_LIFETIME: Final = timedelta(minutes=15)
 _ADMINISTERS: Final = frozenset({BuiltInRole.OWNER.value, BuiltInRole.ADMIN.value})
@@ -98,30 +98,30 @@ class UnfinishedSamlSignIn(Frozen):
     signed_in: SignedInPerson | None
     signer: Signer
     arrives_by: SamlBinding | None
-    """The binding of the request that has to be kept. None when a flow keeps the request already, or when there is no request."""
+    """How the request arrived that a flow has to keep. None when a flow keeps the request already, or there was no request."""
     tells: Sequence[str] = ()
-    """For a page that asks for consent: the data that the service provider may learn, as scopes."""
+    """The attributes that the service provider may learn, in the words of scopes. The page that asks for consent shows them."""
 
 
 Outcome = Delivered | UnfinishedSamlSignIn
 
 
 class Met(Frozen):
-    """A service, if it exists, and the person in the browser who comes to it."""
+    """A service, if there is one, and the person who is signed in in the browser."""
 
     meeting: Meeting | None
     caller: Caller | None
 
 
 class _Visit(Frozen):
-    """The service provider's request, and the service that answers it."""
+    """A request of a service provider, and the service that answers the request."""
 
     meeting: Meeting
     request: SamlRequest
     flow: Flow | None = None
-    """The flow that has kept the request. None when the request arrives now, or when there is no request."""
+    """The flow that has kept the request. None when the request arrives now, or there was no request."""
     arrives_by: SamlBinding | None = None
-    """The binding by which the request arrives now. A request counts once."""
+    """How the request arrives now. A request counts only when it arrives for the first time."""
 
     @property
     def application(self) -> RequestingApplication:
@@ -147,7 +147,7 @@ class SamlSignIn(Frozen):
     ids: Ids
 
     async def meet(self, place: ServiceName, browser: Token | None) -> Met:
-        """Looks up, in one round trip, the service, the caller by this session's cookie, and everything else that a request needs."""
+        """The service and the caller, for a request of a browser with this session's cookie, in one round trip."""
         digest = None if browser is None else browser.digest()
         meeting, caller = await self.lookup.meet_in_browser(place.organization, place.service, digest)
         if caller is not None:
@@ -155,9 +155,9 @@ class SamlSignIn(Frozen):
         return Met(meeting, caller)
 
     async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
-        """Answers a request that a browser brings. If the person has to do something first, `begin` keeps the request. With `waits`, the
-        cookie did not come along, so the browser has to come back before Postern knows the person. Raises `MessageRefused`, `NotFound` and
-        `OrganizationNotActive`, which a page shows to the person.
+        """Takes a request that a browser brings. If the person has to do something first, `begin` keeps the request. With `waits`, the
+        person in the browser is not known yet, and the browser comes back with its cookies. Raises `MessageRefused`, `NotFound` and
+        `OrganizationNotActive`, which the person sees.
         """
         meeting = _usable(met.meeting)
         async with self.messages.received(meeting.application.service, ExchangeKind.AUTHN_REQUEST, envelope.binding) as message:
@@ -176,8 +176,8 @@ class SamlSignIn(Frozen):
             return await self._settled(visit, Progress(), client)
 
     async def begin(self, unfinished: UnfinishedSamlSignIn, wanted: Wanted, *, browser: Token | None, email: str) -> Flow:
-        """Keeps a request while the person takes the missing steps. Without `browser`, the flow belongs to the first browser that comes
-        with the flow's id. Raises `MessageRefused` for a request that was taken before.
+        """Keeps a request while the person does the missing steps. Without `browser`, the first browser that brings the flow's id owns the
+        flow. Raises `MessageRefused` for a request that was taken before.
         """
         application, request = unfinished.application, unfinished.asked
         kept = {**request.stored(), "organization": application.organization_slug, "service": application.slug}
@@ -197,37 +197,35 @@ class SamlSignIn(Frozen):
         return flow
 
     async def claim(self, flow: FlowId, browser: Token) -> FlowId:
-        """Gives a flow that another site's form has begun to this browser, and returns the flow's id. The same browser may claim it twice.
-        Raises `FlowOver`.
-        """
+        """Claims a flow that a form of another site began. Returns the flow's id in this browser. May be repeated. Raises `FlowOver`."""
         own = claimed_id(flow, browser)
         if not await self.lookup.claim(flow, browser.digest(), own):
             await self.flows.find(own, browser)
         return own
 
     async def resume(self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False) -> Outcome:
-        """Continues a request after a step of the person. Raises `FlowOver`, and the errors of `arrive`."""
+        """Resumes a request after the person has done a step. Raises `FlowOver`, and the errors of `arrive`."""
         visit = await self._met_again(flow, caller)
-        # A person who has signed in through the API has no session in this browser, so no page can ask this person.
+        # A person who signed in through the API has no session in this browser, so no page can ask about the membership.
         asked_membership = flow.asked_memberships or set_up_later or caller is None
         progress = Progress(flow.created_at, account_chosen=True, set_up_later=set_up_later, asked_membership=asked_membership)
         return await self._settled(visit, progress, client)
 
     async def allow(self, flow: Flow, caller: Caller | None, client: Client, shown: SessionId) -> Outcome:
-        """Records the consent of the person whose session the page has `shown`. If another person has signed in meanwhile, the page asks
-        this other person. Raises the errors of `resume`.
+        """The person of the session that the page has `shown` allows the service provider to learn about this person. Another person who
+        has signed in meanwhile is asked again. Raises the errors of `resume`.
         """
         visit = await self._met_again(flow, caller)
         signed_in = visit.meeting.signed_in
         is_theirs = signed_in is not None and signed_in.session == shown
-        # The page shows the account, and whoever belongs there, or has time to set up a second factor, was asked before it. A form that is
-        # sent twice allows it once.
+        # The page shows the account, and comes after the pages that ask about the membership and about a second factor. So these steps
+        # count as done. A form that is sent twice gives its consent once.
         consented = is_theirs and not flow.repeats
         progress = Progress(flow.created_at, account_chosen=True, consented=consented, set_up_later=True, asked_membership=True)
         return await self._settled(visit, progress, client)
 
     async def deny(self, flow: Flow) -> Delivered:
-        """Declines the request, because the person may not or does not want to sign in. Raises `FlowOver`, and the errors of `arrive`."""
+        """The person refuses the request, or may not allow it. Raises `FlowOver`, and the errors of `arrive`."""
         place, request = kept_request(flow, refusing=True)
         meeting = _usable(await self.lookup.meet(place.organization, place.service, None))
         _require_configured(request, meeting)
@@ -237,7 +235,7 @@ class SamlSignIn(Frozen):
     async def initiate(
         self, place: ServiceName, caller: Caller, client: Client, state: str | None, *, next_certificate: bool = False
     ) -> Outcome:
-        """Begins a sign-in without a request. Unfinished only when the person has to give consent. Raises `NotFound`,
+        """Begins a sign-in here, without a request. The sign-in is unfinished only when the person has to give consent. Raises `NotFound`,
         `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired` or `ReauthenticationRequired` when the person has to
         do something else first.
         """
@@ -261,7 +259,7 @@ class SamlSignIn(Frozen):
                 raise ReauthenticationRequired(max_age=meeting.application.session_lifetime or timedelta(0))
 
     async def waiting(self, state: str) -> "WaitingSamlRequest":
-        """Returns a request that waits for a sign-in through the API. Raises `BadRequest`."""
+        """The waiting request of a person who signs in through the API. Raises `BadRequest`."""
         try:
             flow = FlowId(UUID(state))
         except ValueError:
@@ -272,8 +270,8 @@ class SamlSignIn(Frozen):
         return WaitingSamlRequest(flow, place)
 
     async def signed_in(self, waiting: "WaitingSamlRequest", user: UserId, session: SessionId) -> str:
-        """Ties a sign-in through the API to the waiting request. Returns the address for the person's browser. Raises `BadRequest` when
-        another sign-in was quicker.
+        """Ties a waiting request to a person who has signed in through the API. Returns the address to which the person's browser goes.
+        Raises `BadRequest` when another sign-in was first.
         """
         async with self.unit_of_work() as uow:
             digest = sha256(f"api {session}".encode()).digest()
@@ -285,7 +283,7 @@ class SamlSignIn(Frozen):
         return f"{self.issuer}{FINISH}?flow={waiting.flow}"
 
     async def _met_again(self, flow: Flow, caller: Caller | None) -> _Visit:
-        """For a request that a flow has kept: with the person who has signed in for it, or else with the caller."""
+        """Looks up a kept request again, with the person who has signed in for the request, or else with the caller."""
         place, request = kept_request(flow)
         meeting = _usable(
             await self.lookup.meet(
@@ -304,7 +302,7 @@ class SamlSignIn(Frozen):
             require_askable(request, meeting)
             step = next_step(as_authorization(request, application), application, signed_in, progress, self.clock.now())
             if step is AuthorizationStep.CONSENT and visit.flow is not None and visit.flow.repeats:
-                # The person has withdrawn the consent since, and this request has led to the service provider already.
+                # This request has led to the service provider already, and the person has taken the consent back since.
                 raise FlowOver
             if step is not AuthorizationStep.DONE or signed_in is None or meeting.subject is None:
                 tells = told(meeting) if step is AuthorizationStep.CONSENT else ()
@@ -319,7 +317,7 @@ class SamlSignIn(Frozen):
     async def _entered(
         self, visit: _Visit, signed_in: SignedInPerson, subject: SamlSubject, client: Client, *, consents: bool
     ) -> Delivered:
-        """With `consents`, the person has just given consent."""
+        """Signs the person in to the service provider. With `consents`, the person has just given the consent."""
         now, request, application, configuration = self.clock.now(), visit.request, visit.application, visit.meeting.configuration
         assert configuration.entity_id is not None  # noqa: S101 - an enabled configuration has one
         name_id = named(
@@ -353,7 +351,7 @@ class SamlSignIn(Frozen):
         exchanges.append(self._answered(visit, response_id, Status.SUCCESS))
         async with self.unit_of_work() as uow:
             if visit.flow is not None:
-                # The account is held before the flow: code that ends both takes them in this order.
+                # The account is locked before the flow, in the same order as in transactions that end both.
                 await uow.accounts.hold(subject.user)
                 await complete_once(uow, visit.flow, now)
             if consents:
@@ -362,7 +360,7 @@ class SamlSignIn(Frozen):
                     raise not_usable()
             entry = await uow.saml.enter(entering, taken)
             if entry is None:
-                # The session has ended, or the service was closed, since the look before.
+                # The session, the consent or the service ended between the look-up and this statement.
                 raise FlowOver
             if entry.is_repeated:
                 raise repeated(_BEGIN_AGAIN)
@@ -395,7 +393,7 @@ class SamlSignIn(Frozen):
             return await self._declined(_Visit(visit.meeting, request), refusal)
 
     async def _declined(self, visit: _Visit, refusal: RequestDeclined, *, refused: bool = False) -> Delivered:
-        """With `refused`, the person has declined."""
+        """Answers a request without an assertion. With `refused`, the person has refused the request."""
         request, application, now = visit.request, visit.application, self.clock.now()
         response = Response(
             id=self.messages.new_id(),
@@ -488,8 +486,8 @@ def _usable(meeting: Meeting | None) -> Meeting:
 
 
 def _require_configured(request: SamlRequest, meeting: Meeting) -> None:
-    """Raises `FlowOver` when the address for the answer was taken back while the person signed in, or another service provider has come in
-    the place of the one that the person was told of.
+    """Raises `FlowOver` when the address for the answer was removed while the person signed in, or when another service provider has
+    replaced the one that the page showed to the person.
     """
     if meeting.configuration.acs(request.acs_url, None) is None:
         raise FlowOver

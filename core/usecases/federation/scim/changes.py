@@ -1,4 +1,4 @@
-"""Changes that a directory makes: one of an organization's after the other."""
+"""Changes that a directory makes. The changes of one organization run one after the other."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,8 +10,8 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Changes(Frozen):
-    """Each holds its organization's row, so they wait for each other in any case. Here those of one process wait without a connection and
-    without work for the database, which leaves both to everybody else while a directory imports its people.
+    """Each change locks its organization's row, so the changes of an organization wait for each other in any case. Here the changes of one
+    process wait without a database connection. So other requests have connections while a directory imports its people.
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -19,6 +19,6 @@ class Changes(Frozen):
 
     @asynccontextmanager
     async def one(self, holder: ScimHolder) -> AsyncIterator[UnitOfWork]:
-        """Raises `Overloaded` when too many wait, or for too long."""
+        """Raises `Overloaded` when too many changes wait, or one waits too long."""
         async with self.turns.take(holder.organization), self.unit_of_work() as uow:
             yield uow

@@ -1,4 +1,4 @@
-"""How people become members by a directory's word, and no longer are."""
+"""A directory adds people to the organization, and removes them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,12 +16,12 @@ from ports.federation.scim.users import Capacity
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork
 
-# Active and inactive together, of the members that the organization may have.
+# The directory may know this many people, active and inactive, for each member that the organization may have.
 _KNOWN_FOR_EACH_MEMBER: Final = 2
 
 
 class Enrolment(Frozen):
-    """Within one unit of work, which holds the organization and the people."""
+    """Works within one unit of work, which locks the organization and the people."""
 
     uow: UnitOfWork
     ids: Ids
@@ -30,7 +30,7 @@ class Enrolment(Frozen):
     now: datetime
 
     async def enter(self, capacity: Capacity, people: Sequence[HeldUser]) -> Sequence[Event]:
-        """In the role member. Raises `TeamLimitExceeded`, and `Mutability` for those whom the platform has deactivated."""
+        """Adds people in the role member. Raises `TeamLimitExceeded`, and `Mutability` for people whom the platform has deactivated."""
         for held in people:
             held.require_activable()
         require_room(capacity, len(people))
@@ -39,8 +39,8 @@ class Enrolment(Frozen):
         return [user_joined(held.user.id, _revived(held), self.holder, self.actor) for held in people]
 
     async def leave(self, people: Sequence[HeldUser], why: ReasonForLeaving) -> Sequence[Event]:
-        """Invitations to them, and what they have opened in the organization, end as well. Nobody can sign in any more to an account that
-        is the directory's own. Raises `Forbidden` for those who may do more than a member.
+        """Removes people from the organization. Their invitations and their sessions in the organization end as well. Nobody can sign in
+        any more to an account that belongs to the directory. Raises `Forbidden` for people who may do more than a member.
         """
         for held in people:
             held.require_ordinary()
@@ -65,7 +65,9 @@ def require_room(capacity: Capacity, more: int) -> None:
 
 
 def require_place(known: int, capacity: Capacity) -> None:
-    """For one more whom the directory knows: those who are inactive cost as much as members do. Raises `TeamLimitExceeded`."""
+    """Requires room for one more person whom the directory knows. The limit counts inactive people too, because they cost as much as
+    members do. Raises `TeamLimitExceeded`.
+    """
     most = _KNOWN_FOR_EACH_MEMBER * capacity.limit.max_users
     if known >= most:
         raise TeamLimitExceeded(f"The directory has reached its limit of {most} users, active and inactive together: delete some first")

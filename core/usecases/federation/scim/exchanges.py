@@ -1,4 +1,4 @@
-"""The last exchanges with an organization's directories, for those who look after them."""
+"""The last exchanges with an organization's directories, for the members who manage integrations."""
 
 from collections.abc import Sequence
 
@@ -12,5 +12,5 @@ class ScimExchanges(Frozen):
     store: ScimExchangeStore
 
     async def list(self, member: Member, limit: int, *, refused: bool) -> Sequence[ScimExchange]:
-        """Newest first; with `refused`, only those that were."""
+        """Newest first. With `refused`, only the refused exchanges."""
         return await self.store.list(member.organization, limit, refused=refused)

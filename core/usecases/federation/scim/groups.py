@@ -54,8 +54,8 @@ class ScimGroups(Frozen):
     async def change(
         self, holder: ScimHolder, group: OrganizationId, asked: GroupChange, version: str | None, actor: Actor, *, with_members: bool
     ) -> FoundGroup:
-        """All of it or nothing. Raises `NotFound`, `PreconditionFailed`, `Forbidden` where somebody would leave who may do more than a
-        member, `InvalidValue` for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
+        """Applies the whole change or nothing. Raises `NotFound`, `PreconditionFailed`, `Forbidden` when the change would remove a person
+        who may do more than a member, `InvalidValue` for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
         """
         _require_ours(holder, group)
         async with self.changes.one(holder) as uow:
@@ -104,7 +104,7 @@ def _require_ours(holder: ScimHolder, group: OrganizationId) -> None:
 
 
 def _user(one: FilterComparison) -> UserId | None:
-    """None for what is nobody's id."""
+    """None for a text that is no user's id."""
     try:
         return user_id(one.value)
     except InvalidValue:

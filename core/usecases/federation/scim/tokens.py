@@ -47,12 +47,12 @@ class ScimTokens(Frozen):
         return holder
 
     async def create(self, member: Member, actor: Actor, *, name: str, expires_at: datetime | None) -> NewMachineKey[ScimToken]:
-        """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage integrations and bring in members."""
+        """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage both integrations and members."""
         name = key_name(name)
         now = self.clock.now()
         require_future(expires_at, now)
         async with self.unit_of_work() as uow:
-            # A directory brings and removes members: whoever lets it may do so themselves.
+            # A directory adds and removes members, so a member who makes its token needs the same right.
             held = await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
             if Capability.MEMBERS_MANAGE not in held:
                 raise Forbidden("A directory manages members: that takes the right to manage them")
@@ -76,11 +76,11 @@ class ScimTokens(Frozen):
         return made
 
     async def list(self, member: Member) -> Sequence[ScimToken]:
-        """Newest first, expired ones included."""
+        """Newest first, expired tokens included."""
         return await self.lookup.list(member.organization)
 
     async def delete(self, member: Member, token: ScimTokenId, actor: Actor) -> None:
-        """It is refused from the next request on. Raises `NotFound`."""
+        """The token is refused from the next request on. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
             deleted = await uow.scim_tokens.delete(member.organization, token)

@@ -270,7 +270,7 @@ class ScimUsers(Frozen):
             "email_changed_old", old.address, account=user, language=language, new_email=email.address, done=True, when=now, address=None
         )
         await uow.jobs.add(mail.as_job())
-        # Whoever has the new address has chosen no language yet.
+        # The holder of the new address has chosen no language yet.
         await uow.jobs.add(_choose_password(holder, user, email, None))
         return [email_changed(user, holder, actor)]
 
@@ -283,7 +283,7 @@ class ScimUsers(Frozen):
 
 
 def _choose_password(holder: ScimHolder, user: UserId, email: Email, language: Language | None) -> NewJob:
-    """Nobody sits before a screen and waits for it."""
+    """The mail may be sent later, because nobody waits for it in front of a screen."""
     return AskedMail(AccountMail.SET_PASSWORD, email, holder.organization_slug, language, can_wait=True, account=user).as_job()
 
 
