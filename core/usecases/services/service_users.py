@@ -39,7 +39,7 @@ class ServiceUsers(Frozen):
     ids: Ids
 
     async def list(self, holder: KeyHolder, limit: int, offset: int) -> Listed[ServiceUser]:
-        """In the order in which they became users of the service."""
+        """The users of the service, in the order in which they became users."""
         return await self.lookup.list(holder.service, limit, offset)
 
     async def get(self, holder: KeyHolder, user: UserId) -> ServiceUser:
@@ -50,8 +50,8 @@ class ServiceUsers(Frozen):
         return found
 
     async def add(self, holder: KeyHolder, email: Email, actor: Actor) -> ServiceUser:
-        """The account with this address becomes a user of the service. If there is none, one is made, without a password and without any
-        mail. May be repeated: of many calls at once, all get the same account. Raises `RateLimited` when the key adds too many.
+        """The account with this address becomes a user of the service. Without such an account, a new account is made, without a password
+        and without any mail. May be repeated: many calls at once get the same account. Raises `RateLimited` when the key adds too many.
         """
         wait = await self.buckets.take(ADDITIONS, str(holder.key))
         if wait > 0:
@@ -73,9 +73,9 @@ class ServiceUsers(Frozen):
         return user
 
     async def change_email(self, holder: KeyHolder, user: UserId, email: Email | None, actor: Actor) -> ServiceUser:
-        """Give an account that belongs to this service alone another address, which its owner has to verify. The old address is told. None
-        leaves it as it is. Raises `NotFound`, `Forbidden` for an account whose owner has proved its address or that is held elsewhere too,
-        and `BadRequest` for an address that is taken.
+        """Give an account that belongs to this service alone another address, which its owner has to verify. The old address gets a mail.
+        None leaves the address as it is. Raises `NotFound`, `Forbidden` for an account whose owner has proved its address or
+        that is held elsewhere too, and `BadRequest` for an address that is taken.
         """
         async with self.unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))

@@ -57,8 +57,9 @@ class OrganizationServices(Frozen):
     ids: Ids
 
     async def create(self, member: Member, wanted: NewService, actor: Actor) -> CreatedService:
-        """Comes with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, `Conflict` when the organization has a service with this
-        slug, and `Forbidden` when the caller may no longer do this: a person who was removed must not leave a service behind.
+        """Creates a service with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, `Conflict` when the organization has a
+        service with this slug, and `Forbidden` when the caller may no longer do this: a person who was removed must not leave a service
+        behind.
         """
         now = self.clock.now()
         if wanted.jwks_uri is not None:
@@ -145,7 +146,7 @@ class OrganizationServices(Frozen):
 
 
 class RegisteredServices(Frozen):
-    """For operators. The caller has checked that they may ask."""
+    """Services for operators. The caller has checked the operator's permission."""
 
     register: ServiceRegister
 
@@ -159,7 +160,7 @@ class RegisteredServices(Frozen):
 
 
 def found(of_service: Found | None) -> Found:
-    """For everything that is looked up within a service. Raises `NotFound`."""
+    """The result of a look-up within a service. Raises `NotFound`."""
     if of_service is None:
         raise NotFound("The organization has no such service")
     return of_service
