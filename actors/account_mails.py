@@ -1,5 +1,5 @@
-"""The account mailer: does the work that requests for verification and reset mails leave behind, out of sight of the person who asked: at
-times of its own, which no request has a part in.
+"""The account mailer: sends the verification and reset mails that requests have queued. The times at which the mailer works do not depend
+on any request, so the caller cannot tell from a response time whether an account exists.
 """
 
 from datetime import timedelta
@@ -14,8 +14,8 @@ from core.usecases.identity.account_mails import AccountMails
 
 log = structlog.get_logger()
 
-# A mail is made a second and a half after it was asked for, on average, and four seconds at the most. Two at once: a directory's
-# import may ask for thousands, and the event loop is there for people who wait.
+# A mail is made a second and a half after the request on average, and four seconds at the most. Two at once: a directory's import may ask
+# for thousands of mails, and the event loop must stay free for requests.
 PACE: Final = JobPace(concurrency=2, poll=timedelta(seconds=4), heeds_bell=False)
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(hours=6))
 

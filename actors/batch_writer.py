@@ -1,4 +1,4 @@
-"""Batch writers: requests hand in what shall be written, and an actor writes it once a second, so that no request waits for it."""
+"""Batch writers: requests hand in values, and an actor writes the values to the database once a second, so that no request waits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -15,13 +15,13 @@ Value = TypeVar("Value")
 _INTERVAL: Final = 1.0
 # Small enough that other tasks get their turn.
 _GATHERED_AT_ONCE: Final = 500
-# At shutdown, the last may still be written for this long.
+# The seconds at shutdown in which the last values are written.
 _LAST_WRITE: Final = 1.0
 
 
 class BatchWriter(ABC, Generic[Key, Value]):
-    """Its mailbox holds up to `most` values, and so does the actor during an outage. A value for which there is no room is dropped, so what
-    must not be lost is written in a unit of work instead.
+    """The writer's channel holds up to `most` values, and so does the writer itself during an outage. A value that finds no room is dropped,
+    so write a value that must not be lost in a unit of work instead.
     """
 
     def __init__(self, name: str, *, spread: Callable[[], float], most: int) -> None:
@@ -63,7 +63,7 @@ class BatchWriter(ABC, Generic[Key, Value]):
             self._gathered[key] = value
 
     async def _gather_all(self) -> None:
-        """Everything that is there now. What comes meanwhile is left for the next second."""
+        """Takes all values that are in the channel now. Values that come meanwhile are left for the next second."""
         for number in range(1, self._receiver.statistics().current_buffer_used + 1):
             self._gather(*self._receiver.receive_nowait())
             if number % _GATHERED_AT_ONCE == 0:
@@ -76,7 +76,7 @@ class BatchWriter(ABC, Generic[Key, Value]):
         try:
             await self._store(self._gathered)
         except (Unavailable, Overloaded) as error:
-            # Wait no longer than usual, because the mailbox must be emptied meanwhile.
+            # The pause that `began` returns is not waited for, because the channel must be emptied meanwhile.
             self._outage.began(error)
         else:
             self._outage.over()
@@ -84,15 +84,15 @@ class BatchWriter(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def _replaces(self, value: Value, known: Value) -> bool:
-        """Whether the value takes the place of one that came before under the same key."""
+        """Whether the value takes the place of an earlier value under the same key."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Counts a value for which there was no room."""
+        """Counts a value that found no room."""
 
     @abstractmethod
     def _tell_lost(self, number: int) -> None:
-        """Logs that so many could not be written at shutdown."""
+        """Logs that so many values could not be written at shutdown."""
 
     @abstractmethod
     async def _store(self, values: Mapping[Key, Value]) -> None: ...

@@ -1,5 +1,6 @@
-"""The billing reconciler: applies news that nobody has applied, asks the payment provider about what it has not told us, and ends there
-what has ended here. It asks slowly, and rests when the provider says so.
+"""The billing reconciler: applies news that no request has applied, asks the payment provider about subscriptions whose news are overdue, and
+cancels subscriptions at the provider whose person, service or record is gone here. The reconciler asks slowly, and rests when the provider
+says so.
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,12 +25,12 @@ log = structlog.get_logger()
 _POLL: Final = 2.0
 _BATCH: Final = 400
 _HANDS: Final = 6
-# What has just been taken is in the hands of the request that took it.
+# News younger than this are left to the request that stored them.
 _YOUNG: Final = timedelta(seconds=1)
-# Between two questions. The provider allows a hundred a second, and checkouts come first.
+# The pause between two questions to the provider. The provider allows a hundred a second, and checkouts come first.
 _BREATH: Final = 0.1
 _REST: Final = 30.0
-# In case that what is due comes without a sign.
+# The reconciler polls because no message announces that a question is due.
 _ASK: Final = 30.0
 
 
@@ -83,7 +84,7 @@ class BillingReconciler:
                 self._mailbox.empty()
 
     async def apply_due(self) -> int:
-        """One batch of news that wait. Returns how many subjects it was about."""
+        """Applies one batch of waiting news. Returns how many subjects the batch was about."""
         due = await self._inbox.due(self._clock.now() - self._young, _BATCH)
         hands = trio.CapacityLimiter(_HANDS)
 
@@ -118,7 +119,7 @@ class BillingReconciler:
                 await trio.sleep(self._ask * (1 + self._spread() / 5))
 
     async def ask_all(self) -> None:
-        """Everything that is due, slowly, the most urgent first. Raises `PaymentUnavailable`."""
+        """Asks about everything that is due, slowly, the most urgent first. Raises `PaymentUnavailable`."""
         steps: tuple[Callable[[], Awaitable[bool]], ...] = (
             self._reconciliation.cancel_one,
             self._reconciliation.check_one,
@@ -133,11 +134,11 @@ class BillingReconciler:
             await trio.sleep(self._breath)
 
     async def _done(self, step: Callable[[], Awaitable[bool]]) -> bool:
-        """What it was about was claimed, and comes up again when that has run out."""
+        """Runs one step. After a mishap, the subscription that the step had claimed comes up again when the claim has run out."""
         try:
             return await step()
         except (PaymentUnavailable, Unavailable, Overloaded):
             raise
-        except Exception as error:  # noqa: BLE001 - one mishap is no reason to ask about nothing else
+        except Exception as error:  # noqa: BLE001 - a mishap with one subscription must not stop the others
             self._mishaps.tell(error)
             return False

@@ -1,5 +1,5 @@
-"""Turns for news of the payment provider. What has just been taken is applied before the provider has its answer, if that is quick; when
-much comes at once, the rest is left to the reconciler, and the provider is answered at once.
+"""Turns for news of the payment provider. News that a request has just stored are applied before the provider gets its response, if that is
+quick. When many news come at once, the provider gets its response at once, and the reconciler applies the rest.
 """
 
 from typing import Final
@@ -15,12 +15,12 @@ from core.usecases.services.billing import Billing
 log = structlog.get_logger()
 
 AT_ONCE: Final = 4
-# In seconds, until a turn.
+# The most seconds that a request waits for a turn.
 PATIENCE: Final = 0.02
 
 
 class BillingTurns:
-    """`mailbox` is the reconciler's. It gets a message when something is left."""
+    """`mailbox` is the reconciler's. The mailbox gets a message when news are left for the reconciler."""
 
     def __init__(self, billing: Billing, mailbox: Mailbox, *, at_once: int = AT_ONCE, patience: float = PATIENCE) -> None:
         self._billing = billing
@@ -29,14 +29,14 @@ class BillingTurns:
         self._patience = patience
 
     async def apply(self, news: News) -> None:
-        """Never fails: the news are kept, and come up again."""
+        """Never raises for an outage: the news are stored, and the reconciler applies them later."""
         if self._mailbox.is_full():
-            # There is more than we can do at once. The reconciler takes all news of a subscription together.
+            # News come faster than turns can apply them. The reconciler applies all news of a subscription together.
             return
         with trio.move_on_after(self._patience):
             await self._turns.acquire()
             try:
-                # Once begun, it is brought to its end.
+                # News whose application has begun are applied to the end.
                 with trio.CancelScope(shield=True):
                     await self._billing.apply(news.subject or "", is_customer=news.is_about_customer)
             except (Unavailable, Overloaded) as error:

@@ -1,8 +1,7 @@
-"""Dispatchers: bring what happens to the receivers that organizations have named, events to webhooks and ended sessions to services. The
-unit of their work is the destination, and slots are shared out by organization, so that a receiver that is dead, slow or odd is nobody
-else's problem.
+"""Dispatchers: send events to the webhooks of organizations, and notices of ended sessions to services. A dispatcher claims one destination
+at a time and shares its slots out by organization, so that a receiver that is dead, slow or odd delays no other organization.
 
-Delivery is at least once: what was sent when the process died, or lost its lease, is sent again under the same id.
+Delivery is at least once: when a process dies or loses its lease during an attempt, the delivery is sent again under the same id.
 """
 
 from collections import Counter, deque
@@ -27,33 +26,34 @@ from ports.record.deliveries import Due, To
 
 log = structlog.get_logger()
 
-# Attempts at once: in this process, of these for destinations whose last attempt failed, and for one destination.
+# Attempts at once: in this process; among them, for destinations whose last attempt failed; and for one destination.
 SLOTS: Final = 64
 SLOTS_OF_FAILING: Final = 16
 SLOTS_OF_ONE: Final = 4
-# No ring tells when a delivery is due again.
+# The dispatcher polls because the doorbell does not ring when a delivery is due again.
 _POLL: Final = 5.0
-# A destination that keeps up may go on for as long as this before it makes room for others. No attempt begins later: what a member has
-# changed meanwhile, the secret, the URL or that it is disabled, holds from then on.
+# The seconds that a destination may go on before it makes room for others. No attempt begins later, so a member's change to the secret or
+# the URL, or the disabling of the destination, takes effect after this time at the latest.
 _TURN: Final = 1.0
-# Between two claims that found as many as they might: those with much to send take a few slots each, and write down together what
-# became of it. That is much cheaper than one each for more of them.
+# The pause after a claim that found as many destinations as it asked for. During the pause, destinations with much to send take a few slots
+# each, and write their outcomes in one statement. That is much cheaper than one slot each for more destinations.
 _SETTLING: Final = 0.01
-# Those whose last attempt failed come after the others, but once in so long before them: in a rush of the others, no slot would ever be
-# left.
+# Failing destinations are claimed after the others, but once in this many seconds before the others. Without that, a rush of the others
+# would never leave a slot to a failing destination.
 _FAILING_FIRST: Final = 1.0
-# And for so long before the others are looked for again: who fails often fails at once, and gives the slot back for the next.
+# Failing destinations are claimed for this many seconds before the others are looked for again. A failing destination often fails at once
+# and gives its slot back for the next.
 _AT_A_TIME: Final = 0.1
-# For a destination that we failed over ourselves.
+# The pause of a destination after an unforeseen exception in our own code.
 _AFTER_MISHAP: Final = timedelta(minutes=5)
-# To give leases back at shutdown.
+# The seconds at shutdown in which leases are given back.
 _LAST_WORDS: Final = 1.0
 
 
 class _Slots:
-    """Whoever is claimed has one, from the claim to the end of its turn: nothing waits for a slot with a destination in hand that a member
-    may change meanwhile. Of those that are left, an organization gets fewer the more it has: alone it comes to half of them, and however
-    many are busy, some stay free for the next one.
+    """The slots of one process. A claimed destination holds a slot from the claim to the end of its turn. So no claimed destination waits
+    for a slot while a member changes that destination. The more slots an organization has, the fewer of the free slots it gets: a single
+    busy organization reaches about half of the slots, and however many organizations are busy, some slots stay free for the next.
     """
 
     def __init__(self) -> None:
@@ -64,16 +64,18 @@ class _Slots:
         return min(self._free[False], self._free[True]) if failing else self._free[False]
 
     def held(self, *, failing: bool) -> Sequence[OrganizationId]:
-        """By whom, once for each."""
+        """The organizations that hold slots, named once for each slot."""
         return list(self._held[failing].elements())
 
     def may_add(self, organization: OrganizationId, *, failing: bool) -> bool:
-        """One more for a destination in hand: only while more than twice as many are free as the organization has."""
+        """Whether a claimed destination may have one more slot: only while more than twice as many slots are free as its organization
+        holds.
+        """
         return 2 * self._held[failing][organization] < self.free(failing=failing)
 
     @contextmanager
     def kept_free(self, number: int, *, failing: bool) -> Iterator[None]:
-        """While it is not known who will have them."""
+        """Reserves slots during a claim, before the claim tells which organizations get the slots."""
         self._count(-number, failing=failing)
         try:
             yield
@@ -102,7 +104,7 @@ class _Slots:
 
 
 class DeliveryDispatcher(Generic[To, Due]):
-    """`mailbox` gets a message when there is something to bring. The dispatcher writes to it, too, when a slot is free."""
+    """`mailbox` gets a message when there is something to deliver. The dispatcher also posts to `mailbox` when a slot is free."""
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class DeliveryDispatcher(Generic[To, Due]):
         self._failing_asked = 0.0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        # Those of an earlier life, if there was one, ended with it.
+        # After a restart, no slot is held: the attempts of the earlier run ended with that run.
         self._slots, self._failing_asked = _Slots(), 0.0
         async with trio.open_nursery() as nursery:
             task_status.started()
@@ -144,15 +146,15 @@ class DeliveryDispatcher(Generic[To, Due]):
                     break
 
     def _makes_room(self, began: float, *, failing: bool) -> bool:
-        """For the other kind."""
+        """Whether the other kind of destination, failing or not, is to be claimed now."""
         return trio.current_time() >= began + _AT_A_TIME if failing else self._is_turn_of_failing()
 
     def _is_turn_of_failing(self) -> bool:
         return trio.current_time() >= self._failing_asked + _FAILING_FIRST
 
     async def _claim(self, nursery: trio.Nursery, *, failing: bool) -> bool:
-        """Whether there may be more."""
-        # Half of what is free, so that those who had nothing yet come first when the rest is shared out.
+        """Claims destinations. Returns whether there may be more."""
+        # Half of the free slots, so that organizations without a slot come first when the other half is shared out.
         most = (self._slots.free(failing=failing) + 1) // 2
         if not most:
             return False
@@ -169,10 +171,10 @@ class DeliveryDispatcher(Generic[To, Due]):
     async def _serve(self, receiver: OpenReceiver[To]) -> None:
         rest = None
         try:
-            # An outage longer than the lease: others have the destination by then, and nothing of ours is written.
+            # After an outage longer than the lease, another process has the destination, and this process writes no outcome.
             with trio.move_on_after(LEASE.total_seconds()):
                 await self._take_turn(receiver)
-        except Exception as error:  # noqa: BLE001 - this destination's mishap is nobody else's problem
+        except Exception as error:  # noqa: BLE001 - a mishap of this destination must not stop the others
             self._mishaps.tell(error)
             rest = _AFTER_MISHAP
         finally:
@@ -207,8 +209,9 @@ class DeliveryDispatcher(Generic[To, Due]):
 
 
 class _Batch(Generic[To, Due]):
-    """Deliveries of one destination, a few at a time where there are slots to spare. What has ended is written down together, while the
-    next are on their way. After a failure the rest is left for the next claim, which has fewer slots for a destination that fails.
+    """Deliveries to one destination, a few at a time if there are slots to spare. The outcomes of ended attempts are written in one statement
+    while the next attempts run. After a failure the rest of the batch is left for the next claim, which has fewer slots for a destination
+    that fails.
     """
 
     def __init__(
@@ -230,14 +233,14 @@ class _Batch(Generic[To, Due]):
         self._slot_free = slot_free
         self._outage = outage
         self._mishaps = mishaps
-        # A destination that fails is tried with as many as go at once.
+        # A failing destination is tried with only as many deliveries as may run at once.
         self._waiting = deque(batch[:SLOTS_OF_ONE] if receiver.is_failing else batch)
         self._ended: list[DeliveryOutcome] = []
         self._writing = trio.Lock()
         self._whole = True
 
     async def deliver(self) -> bool:
-        """Whether all of them were received, in time."""
+        """Attempts the deliveries. Returns whether the destination received all of them in time."""
         organization, failing = self._receiver.organization, self._receiver.is_failing
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._work, nursery)
@@ -258,7 +261,7 @@ class _Batch(Generic[To, Due]):
                 self._slot_free()
 
     async def _work(self, nursery: trio.Nursery) -> None:
-        # Nothing is waited for between this look at the time and the attempt.
+        # There is no `await` between this look at the time and the attempt.
         while self._waiting and trio.current_time() < self._until:
             due = self._waiting.popleft()
             outcome = await self._attempted(due, partial(_since, trio.current_time()))
@@ -270,7 +273,7 @@ class _Batch(Generic[To, Due]):
                 self._waiting.clear()
 
     async def _attempted(self, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome | None:
-        """None: something that we need is away, and it was not tried."""
+        """The outcome of an attempt. None when the attempt was not made, because the database or another dependency is away."""
         try:
             return await self._deliveries.attempt(self._receiver, due, elapsed)
         except (Unavailable, Overloaded) as error:
@@ -281,7 +284,7 @@ class _Batch(Generic[To, Due]):
             return self._deliveries.broken(due, elapsed)
 
     async def _write(self) -> None:
-        """One that waited for its turn finds its outcome written already."""
+        """Writes the outcomes that have gathered. A call that waited for the lock may find its outcome written already."""
         async with self._writing:
             ended, self._ended = self._ended, []
             if ended:

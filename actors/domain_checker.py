@@ -16,14 +16,15 @@ from ports.metrics import Metrics
 log = structlog.get_logger()
 
 _INTERVAL: Final = 600.0
-# All of a batch are looked at together, each for seconds at most: name servers and web servers that others run may take their time.
+# All domains of a batch are checked at the same time, each for seconds at most, because others run the name servers and web servers, which
+# may be slow.
 _BATCH: Final = 8
 
 Proved = TypeVar("Proved", bound=Domain)
 
 
 class ProvedDomains(Protocol[Proved]):
-    """What domains are proved for."""
+    """The use case that owns the proved domains."""
 
     async def claim_due(self, limit: int) -> Sequence[Proved]: ...
 
@@ -42,16 +43,18 @@ def domain_checker(
     mishaps = Mishaps(name, metrics)
 
     async def check(domain: Proved) -> None:
-        """What comes of one domain changes nothing for the others. It is looked at again when its lease has run out."""
+        """Checks one domain. A failure does not stop the checks of the others. A failed domain is checked again when its lease has run out."""
         try:
             await domains.recheck(domain)
         except (Unavailable, Overloaded) as error:
             log.warning("domain_check_left", actor=name, domain=domain.name, detail=error.detail)
-        except Exception as error:  # noqa: BLE001 - the mishap of this one
+        except Exception as error:  # noqa: BLE001 - a mishap of this domain must not stop the others
             mishaps.tell(error, domain=domain.name)
 
     async def check_due(_since: datetime | None, limit: int) -> tuple[int, None]:
-        """What was claimed is due later, whatever comes of it: so no batch begins where the last one ended."""
+        """Checks one batch. A claimed domain is no longer due, whether its check succeeds or fails. So a batch needs no position where the
+        last batch ended.
+        """
         due = await domains.claim_due(limit)
         async with trio.open_nursery() as nursery:
             for domain in due:

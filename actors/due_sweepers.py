@@ -1,5 +1,5 @@
-"""Due sweepers: actors that take up, in rounds, what has become due. They work in small batches with pauses, so that nobody waits for
-them.
+"""Due sweepers: actors that look in rounds for rows that have become due, and handle those rows. A sweeper works in small batches with
+pauses, so that no request waits for a sweeper.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,14 +18,15 @@ from ports.platform.analytics import LoginCounter
 
 log = structlog.get_logger()
 
-# Takes where the last batch ended and how many to take up at most. Returns how many it took up, and where the next batch begins.
+# Takes the position where the last batch ended, and the most rows to handle. Returns how many rows were handled, and where the next batch
+# begins.
 SweepDue = Callable[[datetime | None, int], Awaitable[tuple[int, datetime | None]]]
 
 _SHORTEST_BREATH: Final = 0.005
 
 
 class DueSweeper:
-    """`tell` logs how many a round took up, if there were any."""
+    """`tell` logs how many rows a round handled, if there were any."""
 
     def __init__(
         self, name: str, sweep_due: SweepDue, tell: Callable[[int], None], *, spread: Callable[[], float], interval: float, batch: int
@@ -40,14 +41,14 @@ class DueSweeper:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
-        # Processes that start together should not sweep together. If they do, each skips what the other has in hand.
+        # Processes that start together should not sweep together. If they do, each process skips the rows that another has locked.
         await trio.sleep(self._interval * self._spread())
         while True:
             await self.sweep()
             await trio.sleep(self._interval * (1 + self._spread() / 5))
 
     async def sweep(self) -> int:
-        """Everything that is due now. Returns how many there were."""
+        """Handles every row that is due now. Returns how many there were."""
         total = 0
         # Each batch begins where the last one ended. Walking again over dead index entries would make a long sweep slower and slower.
         since: datetime | None = None
@@ -67,7 +68,7 @@ class DueSweeper:
         return await self._outage.wait_out(lambda: self._sweep_due(since, self._batch))
 
 
-# A person who answers one of these invitations may have to wait for the whole batch, so it is small.
+# A person who answers one of these invitations may have to wait for the whole batch, so the batch is small.
 def invitation_sweeper(invitations: Invitations, *, spread: Callable[[], float], interval: float = 60.0, batch: int = 50) -> DueSweeper:
     """Closes overdue invitations."""
 
@@ -78,11 +79,11 @@ def invitation_sweeper(invitations: Invitations, *, spread: Callable[[], float],
 
 
 # Tokens and answers notice at once that a period has ended. Lists, counts and subscribers of events notice after the interval at most.
-# A request that changes one of these subscriptions or their plans may have to wait for the whole batch, so it is small.
+# A request that changes one of these subscriptions or their plans may have to wait for the whole batch, so the batch is small.
 def subscription_expirer(
     subscriptions: Subscriptions, *, spread: Callable[[], float], interval: float = 15.0, batch: int = 100
 ) -> DueSweeper:
-    """Writes down that the periods of active subscriptions have ended."""
+    """Sets active subscriptions whose period has ended to expired."""
 
     def tell(total: int) -> None:
         log.info("subscriptions_expired", subscriptions=total)
@@ -103,8 +104,8 @@ def saml_certificate_watcher(saml: Saml, *, spread: Callable[[], float], interva
 
 
 def login_counter(counter: LoginCounter, *, spread: Callable[[], float], interval: float = 10.0) -> DueSweeper:
-    """Adds sign-ins to the counts of their hours. A lock in the database lets one process count at a time. Readers of the counts add what
-    is not counted yet, so nothing depends on the pace.
+    """Adds sign-ins to the counts of their hours. A lock in the database lets one process count at a time. A reader of the counts adds the
+    sign-ins that are not counted yet, so a slow counter makes no figure wrong.
     """
 
     async def count(_since: datetime | None, limit: int) -> tuple[int, None]:

@@ -1,5 +1,5 @@
-"""What ended an actor: a cancellation, an outage of something that we depend on, or a failure. Nurseries wrap what they raise in groups, so
-each question looks inside. And what did not end it, although nobody had foreseen it: the mishap of one piece of its work.
+"""Exceptions of actors. A cancellation, an outage of a dependency or a failure ends an actor. Nurseries wrap exceptions in groups, so the
+functions here look inside the groups. A mishap, an unforeseen exception in one piece of work, does not end the actor.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 def without_cancellation(error: BaseException) -> BaseException | None:
-    """What is left of an error without its cancellations. None when there was nothing else. A task that fails while it is being cancelled
+    """The error without its cancellations. None when the error holds nothing but cancellations. A task that fails while it is being cancelled
     raises a group of both.
     """
     if isinstance(error, BaseExceptionGroup):
@@ -23,14 +23,14 @@ def without_cancellation(error: BaseException) -> BaseException | None:
 
 
 def sole(error: Exception) -> Exception:
-    """The one exception inside a group of one, however deep. Anything else is returned as it is."""
+    """The exception inside a group of one, however deep. Any other exception is returned unchanged."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
 def outage_in(error: Exception) -> Unavailable | Overloaded | None:
-    """The outage, if the error says only that something is away or full. Then the actor should wait, and nothing here is at fault."""
+    """The outage, if the error holds only `Unavailable` and `Overloaded`. Then the actor should wait, because its code is not at fault."""
     outages = [leaf for leaf in _leaves(error) if isinstance(leaf, (Unavailable, Overloaded))]
     return outages[0] if len(outages) == sum(1 for _ in _leaves(error)) else None
 
@@ -44,8 +44,8 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 class Mishaps:
-    """One actor's. A mishap is the end of one piece of work, told with its stack and counted, and not of the actor, which has the work of
-    others in its hands.
+    """The mishaps of one actor. A mishap ends one piece of work. The mishap is logged with its stack and counted, and the actor goes on,
+    because it also does the work of others.
     """
 
     def __init__(self, actor: str, metrics: Metrics) -> None:
@@ -53,7 +53,7 @@ class Mishaps:
         self._metrics = metrics
 
     def tell(self, error: Exception, **about: str) -> None:
-        """Of nothing that is away or full: that is an outage, and waited for."""
+        """Logs and counts a mishap. Do not pass `Unavailable` or `Overloaded`: both mean an outage, and the actor waits for its end."""
         broken = sole(error)
         self._metrics.work_broken(self._actor)
         log.error("work_broken", actor=self._actor, error=type(broken).__name__, exc_info=broken, **about)

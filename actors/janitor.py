@@ -1,4 +1,4 @@
-"""The janitor: deletes what has expired, in small batches with pauses, so that nobody notices."""
+"""The janitor: deletes expired rows, in small batches with pauses, so that requests stay fast."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -12,7 +12,7 @@ from ports.database import Housekeeping
 log = structlog.get_logger()
 
 _INTERVAL: Final = 60.0
-# Small enough that no lock is held for long and replicas keep up.
+# So small that no lock is held for long and replicas keep up.
 _BATCH: Final = 500
 _BREATH: Final = 0.05
 

@@ -1,8 +1,8 @@
-"""The base of every actor that takes its work from the job queue. It claims jobs, keeps the lease while the handler runs, and writes down
-how each ended.
+"""The base of every actor that takes its work from the job queue. A job worker claims jobs, keeps the lease while the handler runs, and
+writes the outcome of each job to the queue.
 
-Delivery is at least once. A handler may see the same job again, with the same id, after a crash, a lost lease, or an outage before the end
-was noted.
+Delivery is at least once. A handler may see the same job again, with the same id, after a crash, a lost lease, or an outage before the
+outcome was written.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,13 +26,13 @@ from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
-# Time to write down that the work itself was cut off at shutdown.
+# The seconds at shutdown in which a cut-off job is given back to the queue.
 _LAST_WORDS: Final = 1.0
-# Our clock and the database's may differ, and another worker may have taken the due job. So never ask again at once.
+# Our clock and the database's may differ, and another worker may have taken the due job. So a worker never asks again at once.
 _SHORTEST_WAIT: Final = 0.25
-# A ring is often the first of many: what is queued within this time is claimed with it, in one round trip instead of one for each.
+# A ring of the doorbell is often the first of many: all jobs queued within this time are claimed in one round trip, instead of one for each.
 _GATHERING: Final = 0.03
-# After a job that can wait, its hand rests so many times as long as the job took, up to this many seconds.
+# After a job that can wait, its hand rests `_REST` times as long as the job took, and `_LONGEST_REST` seconds at most.
 _REST: Final = 4
 _LONGEST_REST: Final = 0.2
 
@@ -42,8 +42,8 @@ class JobRefused(Exception):
 
 
 class JobDelayed(Exception):
-    """Raised by a handler when the work cannot be done now. `after` is what the other side asked for, if it did. The text is stored and
-    logged, so it must not carry a secret.
+    """Raised by a handler when the work cannot be done now. `after` is the pause that the other server asked for, if any. The text is stored
+    and logged, so it must not carry a secret.
     """
 
     def __init__(self, message: str, *, after: timedelta | None = None) -> None:
@@ -52,7 +52,7 @@ class JobDelayed(Exception):
 
 
 class Task(Frozen):
-    """How one kind of job is done. The handler is cancelled after `timeout`."""
+    """The handler of one kind of job. The handler is cancelled after `timeout`."""
 
     kind: str
     handle: Callable[[Job], Awaitable[None]]
@@ -61,7 +61,7 @@ class Task(Frozen):
 
 
 class JobPace(Frozen):
-    """How a worker goes about it."""
+    """How many jobs a worker does at once, and how often the worker asks for jobs."""
 
     concurrency: int = 4
     # Long enough for a database to restart, short enough that the work of a killed process is soon taken up.
@@ -69,8 +69,8 @@ class JobPace(Frozen):
     poll: timedelta = timedelta(seconds=15)
     # At shutdown, the work in hand may take this much longer.
     grace: timedelta = timedelta(seconds=2)
-    # False: asks for work only at times of its own, a quarter of `poll` to a whole one apart at random, even when work is queued meanwhile.
-    # So nobody can tell from the time of the queueing when a job is done.
+    # False: the worker ignores the doorbell and asks for jobs at random times, a quarter of `poll` to a whole `poll` apart. So the time at
+    # which a job was queued does not tell when the job is done.
     heeds_bell: bool = True
 
 
@@ -78,7 +78,9 @@ DEFAULT_PACE: Final = JobPace()
 
 
 class Workplace(Frozen):
-    """What every worker works with. `spread` draws from 0 to 1, so that processes that start together do not act together."""
+    """The dependencies of every worker. `spread` draws a random number from 0 to 1, so that processes that start together do not act
+    together.
+    """
 
     queue: JobQueue
     doorbell: Doorbell
@@ -89,7 +91,7 @@ class Workplace(Frozen):
 
 @dataclass(slots=True, eq=False)
 class _Hand:
-    """A job being worked on, shielded from the actor's cancellation until it is told to hurry."""
+    """A job that is being worked on, shielded from the actor's cancellation until `hurry` is called."""
 
     whole: trio.CancelScope = field(default_factory=lambda: trio.CancelScope(shield=True))
     work: trio.CancelScope = field(default_factory=trio.CancelScope)
@@ -104,7 +106,7 @@ class _Hand:
 
 
 class JobWorker:
-    """An actor that does jobs of a few kinds. Any number of them, in any number of processes, may share a queue."""
+    """An actor that does jobs of a few kinds. Any number of workers, in any number of processes, may share a queue."""
 
     def __init__(
         self,
@@ -124,10 +126,10 @@ class JobWorker:
         self._pace = pace
         self._outage = Outage(name, workplace.spread)
         self._mishaps = Mishaps(name, workplace.metrics)
-        # Hands write to it, too: when one is free where none was, and when one has caught up after an outage.
+        # Hands post to the mailbox, too: when a hand is free and none was free before, and when a hand has caught up after an outage.
         self._mailbox = Mailbox.rung_by(workplace.doorbell, *self._kinds) if pace.heeds_bell else Mailbox()
         self._hands: set[_Hand] = set()
-        # Hands that cannot tell the queue about their job because of an outage.
+        # Hands that cannot write the outcome of their job because of an outage.
         self._behind: set[_Hand] = set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -136,7 +138,7 @@ class JobWorker:
             try:
                 await self._claim_forever(nursery)
             finally:
-                # Cancelled, or failed. The nursery waits for the shielded jobs in hand, so tell them how long they have.
+                # Cancelled, or failed. The nursery waits for the shielded jobs in hand, so each of these jobs gets a deadline.
                 for hand in self._hands:
                     hand.hurry(self._pace.grace.total_seconds())
 
@@ -145,7 +147,8 @@ class JobWorker:
             while len(self._hands) >= self._pace.concurrency:
                 await self._mailbox.wait()
             free = self._pace.concurrency - len(self._hands)
-            # A claim that is cancelled on its way may have leased jobs that nobody works on. They come back when the lease has run out.
+            # A claim that is cancelled during its round trip may have leased jobs that no worker does. Such jobs come back when their lease has
+            # run out.
             jobs = await self._outage.wait_out(partial(self._claim, free))
             for job in jobs:
                 hand = _Hand()
@@ -156,18 +159,20 @@ class JobWorker:
 
     async def _claim(self, most: int) -> Sequence[Job]:
         while self._behind:
-            # Their leases may have run out during the outage. Asking first would hand us our own jobs again.
+            # The leases of the jobs in these hands may have run out during the outage. A claim now would hand us our own jobs again.
             await self._mailbox.wait()
         self._mailbox.empty()
         return await self._queue.claim(self._kinds, most, self._pace.lease)
 
     async def _wait_for_work(self) -> None:
-        """Until a message, the next due time or the next poll, whichever comes first. Or only for a time that depends on none of them."""
+        """Waits until a message, the next due time or the next poll, whichever comes first. A worker that ignores the doorbell waits for a
+        random time instead.
+        """
         if not self._pace.heeds_bell:
             await trio.sleep(self._pace.poll.total_seconds() * (1 + 3 * self._spread()) / 4)
             return
         due = await self._outage.wait_out(lambda: self._queue.next_due(self._kinds))
-        # Spread, so that many processes do not ask in step.
+        # The wait is random, so that many processes do not ask at the same time.
         wait = self._pace.poll.total_seconds() * (1 - self._spread() / 5)
         if due is not None:
             wait = min(wait, max(_SHORTEST_WAIT, (due - self._clock.now()).total_seconds()))
@@ -183,7 +188,7 @@ class JobWorker:
                 log.warning("job_left_to_its_lease", job=str(job.id), kind=job.kind)
             elif job.priority <= CAN_WAIT:
                 await trio.sleep(min(_REST * (trio.current_time() - began), _LONGEST_REST))
-        except Exception as error:  # noqa: BLE001 - how it ended could not be written down: another takes it up when its lease has run out
+        except Exception as error:  # noqa: BLE001 - the outcome could not be written: the job is claimed again when its lease has run out
             self._mishaps.tell(error, job=str(job.id), kind=job.kind)
         finally:
             if len(self._hands) >= self._pace.concurrency:
@@ -198,7 +203,7 @@ class JobWorker:
         if hand.lost:
             kept = False
         elif isinstance(error, _CutOff) and hand.hurried:
-            # Not a failure: the next process may have it at once.
+            # A shutdown is not a failure: the next process may have the job at once.
             kept = await self._tell(hand, lambda: self._queue.retry(job, self._clock.now(), str(error)))
             log.info("job_handed_back", attempts=job.attempts)
         elif error is None:
@@ -220,7 +225,7 @@ class JobWorker:
                     nursery.start_soon(self._keep_lease, job, hand)
                     await task.handle(job)
                     nursery.cancel_scope.cancel()
-        except Exception as error:  # noqa: BLE001 - a handler's failure of any kind is the job's, not the worker's
+        except Exception as error:  # noqa: BLE001 - any failure of a handler fails the job, not the worker
             return sole(error)
         if hand.work.cancelled_caught:
             return _CutOff("Cut off by a shutdown" if hand.hurried else f"Not done within {task.timeout.total_seconds():g} s")
@@ -230,7 +235,7 @@ class JobWorker:
         while True:
             await trio.sleep(self._pace.lease.total_seconds() / 3)
             if not await self._tell(hand, lambda: self._queue.extend(job, self._pace.lease)):
-                # Another worker has it by now. The sooner we stop, the less is done twice.
+                # Another worker has the job by now. The sooner this worker stops, the less is done twice.
                 hand.lost = True
                 hand.work.cancel()
 
@@ -274,12 +279,12 @@ class _CutOff(Exception):
 
 
 def _reason(error: Exception) -> str:
-    """What is stored and logged. The text of an exception from elsewhere may quote the payload, so only its class is used."""
+    """The reason that is stored and logged. The text of a foreign exception may quote the payload, so only its class is used."""
     return str(error) if isinstance(error, (JobRefused, JobDelayed, _CutOff)) else type(error).__name__
 
 
 def _unexpected(error: Exception) -> Exception | None:
-    """The error with its stack, if it may be a bug."""
+    """The error, to be logged with its stack, if the error may be a bug."""
     if isinstance(error, (JobRefused, JobDelayed, _CutOff)) or outage_in(error) is not None:
         return None
     return error

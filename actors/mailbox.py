@@ -1,4 +1,4 @@
-"""Mailboxes: everything that wakes an actor, in one place that the actor waits at."""
+"""Mailboxes: an actor waits at its mailbox for every message that may wake the actor."""
 
 import math
 from contextlib import suppress
@@ -10,10 +10,11 @@ from ports.jobs import Doorbell
 
 
 class Mailbox:
-    """A memory channel with room for one message. A message only says "look": the actor then looks at everything that is its own. So one
-    message stands for all that come while it waits, a full mailbox loses nothing, and no kind of work crowds out another.
+    """A memory channel with room for one message. A message only says "look": the actor then looks for all of its work. So a waiting message
+    stands for all messages that come after it, a full mailbox loses no work, and no kind of work crowds out another.
 
-    The actor's object holds it, and `run` begins anew after a failure: a message that comes between two lives is there for the next one.
+    The actor's object holds the mailbox, and the supervisor calls the actor's `run` again after a failure. So the next run finds a message
+    that came between two runs.
     """
 
     def __init__(self) -> None:
@@ -36,12 +37,14 @@ class Mailbox:
         return self._receiver.statistics().current_buffer_used > 0
 
     def empty(self) -> None:
-        """For the actor, right before it looks: what the messages until now were about, this look finds."""
+        """Drops a waiting message. The actor calls `empty` right before it looks, because that look finds the work of all messages so far."""
         with suppress(trio.WouldBlock):
             self._receiver.receive_nowait()
 
     async def wait(self, seconds: float = math.inf) -> bool:
-        """For the actor: until there is a message, but no longer than so many seconds. Returns whether there was one."""
+        """Waits until there is a message, but no longer than so many seconds. Returns whether there was a message. Only the actor calls
+        `wait`.
+        """
         with trio.move_on_after(seconds):
             await self._receiver.receive()
             return True

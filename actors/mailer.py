@@ -1,5 +1,5 @@
-"""The mailer: hands queued mail to the transport. Mail that the server refuses is given up at once. Mail that it cannot take now is tried
-for a day.
+"""The mailer: hands queued mail to the transport. The mailer gives up at once on mail that the server refuses, and tries for a day to send
+mail that the server cannot take now.
 """
 
 from datetime import timedelta
@@ -16,7 +16,7 @@ from ports.mail import MailDelayed, MailRefused, MailTransport
 log = structlog.get_logger()
 
 RETRY: Final = Retry(first=timedelta(seconds=30), longest=timedelta(hours=1), give_up_after=timedelta(days=1))
-# Longer than the SMTP transport allows one conversation, so that its own, better explained timeout comes first.
+# Longer than the SMTP transport's timeout for one conversation, so that the transport's timeout, whose error says more, comes first.
 TIMEOUT: Final = timedelta(minutes=3)
 
 

@@ -34,8 +34,8 @@ class MetricsRefresher:
         clock: Clock,
         spread: Callable[[], float],
     ) -> None:
-        """`audit_backlog` tells which entries wait to be linked, `billing_waiting` which news of the payment provider wait to be applied,
-        `key_ages` the age of the key in force, by purpose.
+        """`audit_backlog` returns the audit entries that wait to be linked, `billing_waiting` the news of the payment provider that wait to be
+        applied, and `key_ages` the age of the key in force, by purpose.
         """
         self._metrics = metrics
         self._database = database
@@ -49,7 +49,7 @@ class MetricsRefresher:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
-            # The pool is measured even while the database is away, because that is when it matters.
+            # The pool is measured even while the database is away: operators need the figure most during an outage.
             self._metrics.pool(self._database.pool_state())
             pause = _INTERVAL
             try:

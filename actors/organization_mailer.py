@@ -1,5 +1,5 @@
-"""The organization mailer: hands in what organizations send, at their own servers where they have some. A queue of its own, since those
-servers are in others' hands, and nobody's sign-in mail shall wait for them.
+"""The organization mailer: sends the mails of organizations, through the organization's own mail server if it has one. The mailer has a
+queue of its own, because others run those servers, and no sign-in mail may wait for a slow server.
 """
 
 from datetime import timedelta
@@ -17,11 +17,11 @@ from ports.mail import MailDelayed, MailRefused
 
 log = structlog.get_logger()
 
-# Soon enough that a mail that waits for its server to come back goes by ours not long after the hour.
+# The longest pause is short, so that a mail that has waited an hour for its organization's server soon goes through ours.
 RETRY: Final = Retry(first=timedelta(seconds=30), longest=timedelta(minutes=10), give_up_after=timedelta(days=1))
 # Longer than the conversations with both servers.
 TIMEOUT: Final = timedelta(minutes=3)
-# Some hands are always free for what goes by our own server.
+# Some hands are always free for mails that go through our own server.
 PACE: Final = JobPace(concurrency=AT_ONCE + 4)
 
 

@@ -1,5 +1,5 @@
-"""Waiting until something that we depend on is back, above all the database. An outage is not a failure: the actor stays, says once that it
-waits, and once that it goes on.
+"""Waiting until a dependency is back, above all the database. An outage is not a failure: the actor keeps running, logs once that the actor
+waits, and logs once that the actor goes on.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,13 +16,13 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-# Work goes on within two seconds of the end of an outage, however long that was. So the pauses hardly grow: each actor tries to connect
-# once a second, which costs far less than the requests of the same moment do.
+# Work goes on within two seconds of the end of an outage, however long the outage was. So the pauses hardly grow: each actor tries to
+# connect once a second, and that costs far less than the requests of the same second.
 _PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=1))
 
 
 class Outage:
-    """One actor's view of what it depends on."""
+    """Outages of the dependencies of one actor."""
 
     def __init__(self, actor: str, spread: Callable[[], float]) -> None:
         self._actor = actor
@@ -31,23 +31,23 @@ class Outage:
         self._since = 0.0
 
     def began(self, error: Unavailable | Overloaded) -> float:
-        """Something is away. Returns the seconds to wait before the next try, more each time."""
+        """Notes that a dependency is away. Returns the seconds to wait before the next try, more each time."""
         self._failures += 1
         if self._failures == 1:
             self._since = trio.current_time()
             log.warning("actor_waits", actor=self._actor, reason=type(error).__name__, detail=error.detail)
         pause = _PAUSES.pause(self._failures, self._spread()).total_seconds()
-        # The refusal may say how long it will take, but never longer than our own longest pause.
+        # The error may ask for a longer pause, up to our own longest pause.
         return max(pause, min(error.retry_after, _PAUSES.longest.total_seconds()))
 
     def over(self) -> None:
-        """It answers. Calling this again costs nothing."""
+        """Notes that the dependency answers. Calling `over` without an outage costs nothing."""
         if self._failures:
             log.info("actor_goes_on", actor=self._actor, seconds=round(trio.current_time() - self._since, 1), attempts=self._failures)
             self._failures = 0
 
     async def wait_out(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The call's answer, however long the outage. Only for calls that may be repeated."""
+        """Repeats the call until the outage is over, and returns the call's answer. Only for calls that may be repeated."""
         while True:
             try:
                 answer = await call()

@@ -1,4 +1,4 @@
-"""Presence: requests leave marks of when a session or an API key was last used, and an actor writes them down."""
+"""Presence: a request leaves a mark of when a session or an API key was last used, and an actor writes the marks to the database."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -19,8 +19,8 @@ _MOST: Final = 20_000
 
 
 class PresenceWriter(BatchWriter[Seen, datetime]):
-    """Implements `ports.presence.Presence`. A mark that is dropped is counted; the next request brings another. Losing the last marks at
-    shutdown costs at most a minute of "last seen".
+    """Implements `ports.presence.Presence`. A metric counts each dropped mark, and the next request of that session or key leaves a new
+    mark. If the last marks are lost at shutdown, "last seen" is at most a minute too old.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The purgers: each removes what is left of deleted things of one kind, at a pace that nobody notices."""
+"""The purgers: each removes the remaining rows of deleted things of one kind, for example services, so slowly that requests stay fast."""
 
 from datetime import timedelta
 from typing import Final
@@ -11,20 +11,20 @@ from actors.outages import Outage
 from core.domain.jobs import Job, Retry
 from core.usecases.purge import Purge
 
-# Until it is done, however long that takes. A day without a database must not leave data behind that was promised to be gone.
+# No `give_up_after`: a purge is tried until it succeeds. A day without a database must not leave data behind that was promised to be gone.
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5))
 TIMEOUT: Final = timedelta(hours=6)
-# One at a time in each process. Several would only take turns on the same disk.
+# One purge at a time in each process. Several purges would only take turns on the same disk.
 PACE: Final = JobPace(concurrency=1)
-# Requests that began before the deletion may still write rows that refer to the thing. They have ended by then.
+# Requests that began before the deletion may still write rows that refer to the deleted thing. After this delay, such requests have ended.
 DELAY: Final = timedelta(seconds=3)
 _INTERVAL: Final = 600.0
-# Pauses as long as the batch took, and never less than this: the work uses at most half of one connection's time.
+# The purger pauses as long as the last batch took, and never less than this. So a purge uses at most half of one connection's time.
 _SHORTEST_BREATH: Final = 0.005
 
 
 class Purger:
-    """`kind` is the kind of its jobs. The payload of a `service.purge` job names a `service`."""
+    """`kind` is the kind of the purger's jobs. The payload of a `service.purge` job names a `service`."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Purger:
             owner = UUID(str(job.payload.get(self._owner)))
         except ValueError:
             raise JobRefused(f"The payload names no {self._owner}") from None
-        # Waits here and not by a later due time: a sleeping worker would notice that only with its next poll.
+        # The delay is a sleep here and not a later due time, because a sleeping worker would notice a later due time only at its next poll.
         await trio.sleep(max(0.0, (job.created_at + self._delay - self._clock.now()).total_seconds()))
         began = trio.current_time()
 

@@ -1,4 +1,4 @@
-"""The reencrypter: after a rotation of the key ring, seals again what is stored under an older key."""
+"""The reencrypter: after a rotation of the key ring, encrypts values again that are stored under an older key."""
 
 from datetime import timedelta
 from typing import Final
@@ -9,7 +9,7 @@ from core.usecases.encryption import REENCRYPTION_JOB, Reencryption, RingIsBehin
 
 # A process whose ring is behind hands the job on. A short first pause lets a process that has read the new keys take it.
 RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(days=7))
-# It goes through every sealed value.
+# The job goes through every encrypted value.
 TIMEOUT: Final = timedelta(hours=2)
 
 

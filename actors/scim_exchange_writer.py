@@ -1,4 +1,4 @@
-"""The flight recorder of directories: their exchanges are kept for owners to look at, and no request waits for that."""
+"""The SCIM recorder: stores the exchanges with directories, so that owners can look at them. No request waits for the recorder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -15,12 +15,14 @@ from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
-# Between two writes, and during an outage.
+# The most exchanges kept between two writes, and during an outage.
 _MOST: Final = 2000
 
 
 class ScimExchangeWriter(BatchWriter[ScimExchangeId, ScimExchange]):
-    """Implements `ports.federation.scim.exchanges.ScimRecorder`. When too many wait, the newest are dropped. Nothing depends on them."""
+    """Implements `ports.federation.scim.exchanges.ScimRecorder`. When too many exchanges wait, the newest are dropped. Nothing depends on
+    the exchanges.
+    """
 
     def __init__(self, store: ScimExchangeStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _MOST) -> None:
         super().__init__("scim_recorder", spread=spread, most=most)
@@ -47,13 +49,13 @@ class ScimExchangeWriter(BatchWriter[ScimExchangeId, ScimExchange]):
         log.warning("scim_exchanges_dropped", exchanges=number)
 
     async def _store(self, values: Mapping[ScimExchangeId, ScimExchange]) -> None:
-        """Where one cannot be written, those of its organization are lost with it, and no others."""
+        """If the database refuses an exchange, the waiting exchanges of the same organization are lost with it, and no others."""
         writing = list(values.values())
         try:
             await self._exchanges.add(writing)
         except (Unavailable, Overloaded):
             raise
-        except Exception:  # noqa: BLE001 - told below, by the organization that it is about
+        except Exception:  # noqa: BLE001 - logged below, with the organization
             for organization in dict.fromkeys(one.organization for one in writing):
                 await self._store_those_of(organization, [one for one in writing if one.organization == organization])
 
@@ -62,5 +64,5 @@ class ScimExchangeWriter(BatchWriter[ScimExchangeId, ScimExchange]):
             await self._exchanges.add(writing)
         except (Unavailable, Overloaded):
             raise
-        except Exception as error:  # noqa: BLE001 - this organization's mishap is nobody else's problem
+        except Exception as error:  # noqa: BLE001 - a mishap of this organization must not stop the others
             self._mishaps.tell(error, organization=str(organization))

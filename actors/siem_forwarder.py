@@ -1,9 +1,9 @@
-"""The SIEM forwarder: sends the audit logs and the sign-ins of organizations to where they want them, and gives sign-ins the numbers by
-which they are sent.
+"""The SIEM forwarder: sends the audit logs and the sign-ins of organizations to the receivers that the organizations have configured. The
+forwarder also numbers sign-ins, and sends them in the order of these numbers.
 
-One batch of an organization is on its way at a time, and the next one leaves when it was received: so the order holds, and a receiver that
-is dead, slow or odd is nobody else's problem. Delivery is at least once: what was sent when the process died is sent again, with the same
-numbers.
+One batch of an organization is on its way at a time, and the next batch leaves when the receiver has accepted the last: so the order holds,
+and a receiver that is dead, slow or odd delays no other organization. Delivery is at least once: a batch that was on its way when the
+process died is sent again, with the same numbers.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,15 @@ from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
-# Organizations in hand: in this process, and of these such whose last attempt failed. Each hand holds one batch in memory.
+# Organizations served at once: in this process, and for those whose last attempt failed. Each hand serves one organization and holds one
+# batch in memory.
 HANDS: Final = 24
 HANDS_FOR_FAILING: Final = 8
 _POLL: Final = 2.0
 _NUMBERING: Final = 1.0
-# An organization with much to send may go on for as long as this before it makes room for others.
+# The seconds that an organization with much to send may go on before it makes room for others.
 _TURN: Final = 5.0
-# To give leases back at shutdown.
+# The seconds at shutdown in which leases are given back.
 _LAST_WORDS: Final = 1.0
 
 
@@ -77,13 +78,13 @@ class SiemForwarder:
                 # Nothing is left for now, or another process is at work. The spread keeps the processes from asking in step.
                 await trio.sleep(self._numbering * (1 + self._spread() / 5))
 
-    async def _forward(self, forwarding: Forwarding, failing: bool) -> None:  # noqa: FBT001 - by the nursery, which knows no keywords
+    async def _forward(self, forwarding: Forwarding, failing: bool) -> None:  # noqa: FBT001 - a nursery passes no keywords
         began = trio.current_time()
         try:
-            # An outage longer than the lease: others have the organization by then, and nothing of ours is written.
+            # After an outage longer than the lease, another process has the organization, and this process writes nothing.
             with trio.move_on_after(self._turn + LEASE.total_seconds()):
                 await self._take_turn(forwarding)
-        except Exception as error:  # noqa: BLE001 - this organization's mishap is nobody else's problem
+        except Exception as error:  # noqa: BLE001 - a mishap of this organization must not stop the others
             self._mishaps.tell(error, configuration=str(forwarding.claimed.id))
             await self._put_off(forwarding, partial(_since, began))
         finally:
@@ -91,7 +92,7 @@ class SiemForwarder:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
                 await self._give_back(forwarding)
             if not failing:
-                # Somebody may wait for the hand. One that failed is not due for a while.
+                # Another organization may wait for the hand. A failing organization is not due for a while, so its hand wakes nobody.
                 self._mailbox.post()
 
     async def _take_turn(self, forwarding: Forwarding) -> None:
@@ -107,13 +108,13 @@ class SiemForwarder:
                 moved = moved or forwarding.reached[stream] != before
 
     async def _put_off(self, forwarding: Forwarding, elapsed: Callable[[], float]) -> None:
-        """Later each time, as after any failure."""
+        """Puts the organization off, longer after each failure, as after an attempt that the receiver refused."""
         try:
             with trio.move_on_after(LEASE.total_seconds()):
                 await self._outage.wait_out(partial(self._export.broken, forwarding, elapsed))
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - a mishap of this organization must not stop the others
             self._mishaps.tell(error, configuration=str(forwarding.claimed.id))
-            # At least for as long as the next claim would have to wait if the lease ran out.
+            # Keeps the hand for the length of a lease, because without a pause the organization would be claimed again at once.
             await trio.sleep(LEASE.total_seconds())
 
     async def _give_back(self, forwarding: Forwarding) -> None:

@@ -19,27 +19,27 @@ log = structlog.get_logger()
 
 
 class SupervisedActor(Protocol):
-    """A task that lives as long as the process. Cancellation stops it. An actor that should finish its unit of work first shields it
-    itself, with a deadline (docs/decisions/0005).
+    """A task that lives as long as the process. Cancellation stops the actor. An actor that should finish its unit of work first shields
+    that work itself, with a deadline (docs/decisions/0005).
     """
 
     @property
     def name(self) -> str: ...
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Calls `task_status.started()` once it can work. Returning is a failure. May be called again after a failure."""
+        """Calls `task_status.started()` once the actor can work. Returning is a failure. `run` may be called again after a failure."""
 
 
 class ActorsFailed(Exception):
-    """An actor kept failing. The process should end, so that its service manager starts a new one."""
+    """An actor kept failing. The process should end, so that its service manager starts a new process."""
 
 
 class ActorReturned(Exception):
-    """An actor's run ended, although nobody asked it to."""
+    """An actor's `run` returned without a cancellation."""
 
 
 class ActorNotReady(Exception):
-    """An actor did not say in time that it can work."""
+    """An actor did not call `task_status.started()` in time."""
 
 
 _PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=30))
@@ -49,10 +49,10 @@ class Restarts(Frozen):
     """When failures end the process. With these numbers, an actor that fails at once, every time, is given up after about two minutes."""
 
     pauses: Retry = _PAUSES
-    # This many failures within the window, and the process ends.
+    # The process ends after this many failures within the window.
     most_failures: int = 10
     window: timedelta = timedelta(minutes=5)
-    # An actor that was up for this long is forgiven its earlier failures.
+    # The earlier failures of an actor that was up for this long no longer count.
     healthy_after: timedelta = timedelta(minutes=1)
     ready_within: timedelta = timedelta(seconds=10)
     # An actor that failed because of an outage counts as recovered when it stays up for this long.
@@ -90,8 +90,8 @@ class Supervisor:
         self._given_up: ActorsFailed | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Runs the actors until `stop` or cancellation. Both let them finish what they have in hand. Started once every
-        actor has been up.
+        """Runs the actors until `stop` or cancellation. After both, actors finish the work that they have in hand. `task_status.started()` is
+        called once every actor has been up.
         """
         with self._scope:
             async with trio.open_nursery() as nursery:
@@ -105,20 +105,20 @@ class Supervisor:
             raise self._given_up
 
     def stop(self) -> None:
-        """Asks every actor to finish its unit of work. `run` returns when the last one has."""
+        """Asks every actor to finish its unit of work. `run` returns when the last actor has ended."""
         self._scope.cancel()
 
     async def _keep_up(self, slot: _Slot) -> None:
         while True:
             error = await self._life(slot)
             if trio.current_effective_deadline() <= trio.current_time():
-                # It left because it was asked to, even if it raised something.
+                # The actor ended because of the cancellation, even if the actor raised an exception.
                 if not isinstance(error, ActorReturned):
                     log.warning("actor_failed_while_stopping", actor=slot.actor.name, error=type(error).__name__, exc_info=error)
                 await trio.lowlevel.checkpoint_if_cancelled()
             outage = outage_in(error)
             if outage is not None:
-                # Actors wait out outages themselves. One that lets an outage through should not pay for somebody else's fault.
+                # Actors wait out outages themselves. An actor that lets an outage through is restarted, and the failure does not count.
                 pause = slot.outage.began(outage)
             elif self._is_beyond_hope(slot):
                 self._give_up(slot, error)
@@ -137,7 +137,7 @@ class Supervisor:
             self._metrics.actor_restarted(slot.actor.name)
 
     async def _life(self, slot: _Slot) -> Exception:
-        """One life of an actor. Returns what ended it. Cancellation passes through."""
+        """Runs an actor until its `run` ends. Returns the exception that ended `run`. Cancellation passes through."""
         slot.up_since = None
         try:
             await self._run_until_it_ends(slot)
@@ -156,7 +156,7 @@ class Supervisor:
 
             async def run(*, task_status: trio.TaskStatus[None]) -> None:
                 await slot.actor.run(task_status=task_status)
-                # It has ended: do not wait any longer below.
+                # The actor has ended: cancel the sleep below.
                 nursery.cancel_scope.cancel()
 
             with trio.move_on_after(self._restarts.ready_within.total_seconds()) as starting:

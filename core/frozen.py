@@ -1,7 +1,7 @@
-"""What an object that never changes is made of: a value of the domain, a row that was read, a use case and the ports that it works with.
+"""The base class of objects that never change: values of the domain, rows that were read, and use cases with their ports.
 
-One is declared as a dataclass would be, and to a type checker it is one. To make a frozen dataclass, Python compiles six functions for it
-when its module is imported, which took more than a third of the time that a process needs to start; msgspec brings them along, compiled.
+A subclass is declared like a dataclass, and a type checker treats the subclass as a dataclass. Python compiles six functions for each frozen
+dataclass when its module is imported, which took more than a third of the start time of a process. msgspec ships these functions compiled.
 """
 
 from typing import TYPE_CHECKING, dataclass_transform
@@ -19,9 +19,9 @@ __all__ = ["Frozen", "field", "names_of", "replace"]
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Frozen(Struct, frozen=True):
-    """Two of the same class whose fields are equal are equal."""
+    """Two objects of the same class are equal when their fields are equal."""
 
 
 def names_of(frozen: Frozen | type[Frozen]) -> tuple[str, ...]:
-    """Of its fields, in order."""
+    """The names of the fields, in order."""
     return frozen.__struct_fields__
