@@ -20,8 +20,8 @@ _LAST_WRITE: Final = 1.0
 
 
 class BatchWriter(ABC, Generic[Key, Value]):
-    """The writer's channel holds up to `most` values, and so does the writer itself during an outage. A value that finds no room is dropped,
-    so write a value that must not be lost in a unit of work instead.
+    """The writer's channel holds up to `most` values, and so does the writer itself during an outage. A value that finds no room is
+    dropped, so write a value that must not be lost in a unit of work instead.
     """
 
     def __init__(self, name: str, *, spread: Callable[[], float], most: int) -> None:

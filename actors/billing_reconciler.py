@@ -1,6 +1,6 @@
-"""The billing reconciler: applies news that no request has applied, asks the payment provider about subscriptions whose news are overdue, and
-cancels subscriptions at the provider whose person, service or record is gone here. The reconciler asks slowly, and rests when the provider
-says so.
+"""The billing reconciler: applies news that no request has applied, asks the payment provider about subscriptions whose news are overdue,
+and cancels subscriptions at the provider whose person, service or record is gone here. The reconciler asks slowly, and rests when the
+provider says so.
 """
 
 from collections.abc import Awaitable, Callable

@@ -209,9 +209,9 @@ class DeliveryDispatcher(Generic[To, Due]):
 
 
 class _Batch(Generic[To, Due]):
-    """Deliveries to one destination, a few at a time if there are slots to spare. The outcomes of ended attempts are written in one statement
-    while the next attempts run. After a failure the rest of the batch is left for the next claim, which has fewer slots for a destination
-    that fails.
+    """Deliveries to one destination, a few at a time if there are slots to spare. The outcomes of ended attempts are written in one
+    statement while the next attempts run. After a failure the rest of the batch is left for the next claim, which has fewer slots for a
+    destination that fails.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ def domain_checker(
     mishaps = Mishaps(name, metrics)
 
     async def check(domain: Proved) -> None:
-        """Checks one domain. A failure does not stop the checks of the others. A failed domain is checked again when its lease has run out."""
+        """Checks one domain. A failure does not stop the checks of the others. A failed domain is checked again when its lease ends."""
         try:
             await domains.recheck(domain)
         except (Unavailable, Overloaded) as error:

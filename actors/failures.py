@@ -14,8 +14,8 @@ log = structlog.get_logger()
 
 
 def without_cancellation(error: BaseException) -> BaseException | None:
-    """The error without its cancellations. None when the error holds nothing but cancellations. A task that fails while it is being cancelled
-    raises a group of both.
+    """The error without its cancellations. None when the error holds nothing but cancellations. A task that fails while it is being
+    cancelled raises a group of both.
     """
     if isinstance(error, BaseExceptionGroup):
         return error.split(trio.Cancelled)[1]

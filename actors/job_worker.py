@@ -30,7 +30,8 @@ log = structlog.get_logger()
 _LAST_WORDS: Final = 1.0
 # Our clock and the database's may differ, and another worker may have taken the due job. So a worker never asks again at once.
 _SHORTEST_WAIT: Final = 0.25
-# A ring of the doorbell is often the first of many: all jobs queued within this time are claimed in one round trip, instead of one for each.
+# A ring of the doorbell is often the first of many: all jobs queued within this time are claimed in one round trip, instead of one for
+# each.
 _GATHERING: Final = 0.03
 # After a job that can wait, its hand rests `_REST` times as long as the job took, and `_LONGEST_REST` seconds at most.
 _REST: Final = 4
@@ -42,8 +43,8 @@ class JobRefused(Exception):
 
 
 class JobDelayed(Exception):
-    """Raised by a handler when the work cannot be done now. `after` is the pause that the other server asked for, if any. The text is stored
-    and logged, so it must not carry a secret.
+    """Raised by a handler when the work cannot be done now. `after` is the pause that the other server asked for, if any. The text is
+    stored and logged, so it must not carry a secret.
     """
 
     def __init__(self, message: str, *, after: timedelta | None = None) -> None:
@@ -147,8 +148,8 @@ class JobWorker:
             while len(self._hands) >= self._pace.concurrency:
                 await self._mailbox.wait()
             free = self._pace.concurrency - len(self._hands)
-            # A claim that is cancelled during its round trip may have leased jobs that no worker does. Such jobs come back when their lease has
-            # run out.
+            # A claim that is cancelled during its round trip may have leased jobs that no worker does. Such jobs come back when their lease
+            # has run out.
             jobs = await self._outage.wait_out(partial(self._claim, free))
             for job in jobs:
                 hand = _Hand()

@@ -10,8 +10,8 @@ from ports.jobs import Doorbell
 
 
 class Mailbox:
-    """A memory channel with room for one message. A message only says "look": the actor then looks for all of its work. So a waiting message
-    stands for all messages that come after it, a full mailbox loses no work, and no kind of work crowds out another.
+    """A memory channel with room for one message. A message only says "look": the actor then looks for all of its work. So a waiting
+    message stands for all messages that come after it, a full mailbox loses no work, and no kind of work crowds out another.
 
     The actor's object holds the mailbox, and the supervisor calls the actor's `run` again after a failure. So the next run finds a message
     that came between two runs.
@@ -37,7 +37,7 @@ class Mailbox:
         return self._receiver.statistics().current_buffer_used > 0
 
     def empty(self) -> None:
-        """Drops a waiting message. The actor calls `empty` right before it looks, because that look finds the work of all messages so far."""
+        """Drops a waiting message. The actor calls `empty` right before a look, because that look finds the work of all messages so far."""
         with suppress(trio.WouldBlock):
             self._receiver.receive_nowait()
 

@@ -34,8 +34,8 @@ class MetricsRefresher:
         clock: Clock,
         spread: Callable[[], float],
     ) -> None:
-        """`audit_backlog` returns the audit entries that wait to be linked, `billing_waiting` the news of the payment provider that wait to be
-        applied, and `key_ages` the age of the key in force, by purpose.
+        """`audit_backlog` returns the audit entries that wait to be linked, `billing_waiting` the news of the payment provider that wait to
+        be applied, and `key_ages` the age of the key in force, by purpose.
         """
         self._metrics = metrics
         self._database = database

@@ -90,8 +90,8 @@ class Supervisor:
         self._given_up: ActorsFailed | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Runs the actors until `stop` or cancellation. After both, actors finish the work that they have in hand. `task_status.started()` is
-        called once every actor has been up.
+        """Runs the actors until `stop` or cancellation. After both, actors finish the work that they have in hand. `task_status.started()`
+        is called once every actor has been up.
         """
         with self._scope:
             async with trio.open_nursery() as nursery:

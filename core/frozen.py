@@ -1,7 +1,8 @@
 """The base class of objects that never change: values of the domain, rows that were read, and use cases with their ports.
 
-A subclass is declared like a dataclass, and a type checker treats the subclass as a dataclass. Python compiles six functions for each frozen
-dataclass when its module is imported, which took more than a third of the start time of a process. msgspec ships these functions compiled.
+A subclass is declared like a dataclass, and a type checker treats the subclass as a dataclass. Python compiles six functions for each
+frozen dataclass when its module is imported, which took more than a third of the start time of a process. msgspec ships these functions
+compiled.
 """
 
 from typing import TYPE_CHECKING, dataclass_transform
