@@ -1,7 +1,7 @@
-"""The product for another ASGI server that runs Trio: `hypercorn --worker-class trio 'entrypoints.asgi:application()'`.
+"""Postern on another ASGI server that runs Trio: `hypercorn --worker-class trio 'entrypoints.asgi:application()'`.
 
-Prefer `postern serve`: only its own server bounds how slow and how many clients may be (decisions 0002 and 0074). Here the other server
-binds the address. So `POSTERN_BASE_URL` must say what the address is, and the settings of our listener have no effect.
+Prefer `postern serve`: only Postern's own server bounds how slow and how many clients may be (decisions 0002 and 0074). With this module,
+the other server binds the address. So `POSTERN_BASE_URL` must name the address, and the settings of our listener have no effect.
 """
 
 import os
@@ -20,16 +20,17 @@ from entrypoints.signals import Stopping
 
 
 def application() -> PosternApplication:
-    """Reads the settings now. All else is opened when the server starts, and closed when it stops."""
+    """Reads the settings now. Everything else is opened when the server starts, and closed when the server stops."""
     settings = read(os.environ)
     logs.configure(settings.log_level, settings.log_format)
     daemon.raise_descriptor_limit()
     made = PosternApplication(None, daemon.http_settings(settings, version("postern")))
-    # Quart cancels after this long what still runs when it stops.
+    # At its end, Quart cancels background tasks that still run after this many seconds.
     made.config["BACKGROUND_TASK_SHUTDOWN_TIMEOUT"] = settings.shutdown_timeout.total_seconds()
     stopping, ended = Stopping(), trio.Event()
 
-    # A task of its own, since it holds nurseries: a generator of `while_serving` could not, because it yields to Quart's task.
+    # `live` is a task of its own because it holds nurseries. A generator of `while_serving` cannot hold nurseries, because the generator
+    # yields to Quart's task.
     async def live(*, task_status: trio.TaskStatus[None]) -> None:
         try:
             await _live(made, settings, stopping, task_status)
@@ -41,7 +42,7 @@ def application() -> PosternApplication:
         try:
             await made.nursery.start(live)
         except ExceptionGroup as group:
-            # The server says why the start failed, and a group has no words for it.
+            # The server prints the message of the exception, and the message of a group does not tell why the start failed.
             raise sole(group) from None
 
     @made.after_serving

@@ -17,7 +17,9 @@ from entrypoints.settings import Settings
 
 
 class Postern(Frozen, kw_only=True):
-    """What the entrances use. A serving process runs `actors` and the doorbell's `run`; a command does not."""
+    """The use cases that the HTTP server and the commands call. A serving process runs `actors` and the doorbell's `run`. A command does
+    not.
+    """
 
     foundation: Foundation
     record: Record
@@ -31,8 +33,8 @@ class Postern(Frozen, kw_only=True):
 
 @asynccontextmanager
 async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
-    """Needs the address of the database, but not the database itself: while it is down, whatever needs it raises `Unavailable`. Raises
-    `SettingsError` or `StartFailed`.
+    """Needs the address of the database, but not the database itself: while the database is down, each use case that needs the database
+    raises `Unavailable`. Raises `SettingsError` or `StartFailed`.
     """
     async with open_foundation(settings) as foundation:
         with open_identity(settings, foundation) as identity:

@@ -29,7 +29,7 @@ def require_pair(certificate: Path, key: Path) -> None:
 
 
 def valid_between(certificate: Path) -> tuple[datetime, datetime]:
-    """Of the server's own, which is the first in the file. Raises `SettingsError`."""
+    """The validity of the server's own certificate, which is the first in the file. Raises `SettingsError`."""
     own = _require_certificates(certificate)[0]
     return own.not_valid_before_utc, own.not_valid_after_utc
 

@@ -1,4 +1,4 @@
-"""One serving process, from its start to its orderly end: actors, and the HTTP server on sockets that it is given."""
+"""One serving process, from its start to its orderly end: the actors, and the HTTP server on the sockets that the caller has bound."""
 
 import resource
 import socket
@@ -27,9 +27,10 @@ from entrypoints.signals import Stopping
 
 log = structlog.get_logger()
 
-# Requests are finished before actors are told to stop. If requests take long, both finish side by side: no answer depends on an actor.
+# Requests get this many seconds before the actors are asked to stop. Longer requests finish beside the actors: no answer depends on an
+# actor.
 _ACTORS_WAIT: Final = 1.0
-# Where there is no hard limit, some programs that we start would count up to it, descriptor by descriptor.
+# The limit that is set when there is no hard limit. Some programs that we start go through all descriptors up to the limit, one by one.
 _MOST_DESCRIPTORS: Final = 1 << 20
 _MOST_SCRAPERS: Final = 100
 # OPEN_MAX of <sys/syslimits.h>.
@@ -45,7 +46,7 @@ def raise_descriptor_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (OSError, ValueError):
-        # macOS reports no limit and does not mean it: this is the most that any process there may have.
+        # macOS reports no limit, but no process there may have more than OPEN_MAX descriptors.
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _DESCRIPTORS_OF_MACOS), hard))
         log.warning("descriptor_limit_not_raised", wanted=wanted, limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0])
@@ -84,7 +85,7 @@ async def run(
 
 @asynccontextmanager
 async def alive(postern: Postern, settings: Settings, stopping: Stopping) -> AsyncIterator[None]:
-    """Everything but the server runs while the block does. Raises `StartFailed` when an actor keeps failing."""
+    """Runs everything except the HTTP server while the block runs. Raises `StartFailed` when an actor keeps failing."""
     if not settings.rate_limits:
         log.warning("rate_limits_off", why="POSTERN_RATE_LIMITS=off", risk="passwords and codes can be guessed at any speed")
     await _know_keys(postern)
@@ -93,7 +94,7 @@ async def alive(postern: Postern, settings: Settings, stopping: Stopping) -> Asy
 
 
 async def _know_keys(postern: Postern) -> None:
-    """From now on tokens can be verified, even if the database goes down before the first one arrives."""
+    """Loads the signing keys, so that tokens can be verified even if the database goes down before the first token arrives."""
     try:
         await postern.foundation.signing_keys.published()
     except Refusal as error:
@@ -117,7 +118,7 @@ async def _serve(
 @asynccontextmanager
 async def _doorbell(postern: Postern) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
-        # Not awaited: while the database is down, this tries again, and polling finds the work meanwhile.
+        # Started without waiting: while the database is down, the doorbell tries again to connect, and polling finds the work meanwhile.
         nursery.start_soon(postern.foundation.doorbell.run, name="doorbell")
         yield
         nursery.cancel_scope.cancel()
@@ -125,7 +126,7 @@ async def _doorbell(postern: Postern) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _actors(postern: Postern, stopping: Stopping) -> AsyncIterator[None]:
-    """Runs the actors while the block runs. When one keeps failing, the process stops in good order and then fails."""
+    """Runs the actors while the block runs. When an actor keeps failing, the process finishes its requests and then fails."""
     supervisor = Supervisor(postern.actors, postern.foundation.metrics, spread=postern.foundation.secrets.spread)
     failure: ActorsFailed | None = None
 
@@ -179,7 +180,7 @@ def server_settings(settings: Settings) -> ServerSettings:
         trusted_proxies=settings.trusted_proxies,
         most_connections=settings.most_connections,
         most_connections_per_address=settings.connections_per_address,
-        # The application answers overload itself; the server's bound is for what exceeds even that.
+        # The application itself refuses requests above its own bound. The server's bound is higher, for a load beyond that.
         most_requests=settings.most_requests * 2,
         probes=frozenset(one.path.encode() for one in Endpoints.of(health)),
         most_waiting=settings.most_requests * 2,
@@ -191,5 +192,5 @@ def server_settings(settings: Settings) -> ServerSettings:
 
 
 def metrics_server_settings(settings: Settings) -> ServerSettings:
-    """For a listener on an internal network, which serves a handful of scrapers."""
+    """The settings of a listener on an internal network, which serves a handful of scrapers."""
     return replace(server_settings(settings), most_connections=_MOST_SCRAPERS, certificate=None, certificate_key=None)

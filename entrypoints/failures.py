@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked: one sentence and an exit status."""
+"""How a failed command ends: with one sentence and an exit status."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ ALREADY_SERVED: Final = 3
 
 
 class StartFailed(Exception):
-    """A command cannot go on. The message is one sentence for the operator."""
+    """The command cannot go on. The message is one sentence for the operator."""
 
     status = FAILURE
 

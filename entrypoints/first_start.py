@@ -1,4 +1,4 @@
-"""What the first start of an installation makes, what every start makes sure of, and what it tells the person who started it."""
+"""The first start makes the signing keys and the first platform owner. Every start checks the encryption keys and prints the address."""
 
 import sys
 from contextlib import suppress
@@ -16,17 +16,17 @@ _LINE: Final = "─"
 
 
 class FirstOwner(Frozen):
-    """`password` is set only when we made it, and can be shown only now."""
+    """The first platform owner. `password` is set only when Postern generated the password, and can be shown only now."""
 
     email: str
     password: Password | None
     link: Secret | None = None
-    """Signs in once."""
+    """A sign-in link, which works once."""
 
 
 async def complete(postern: Postern, settings: Settings) -> FirstOwner | None:
-    """Makes the signing keys and the first platform owner if they do not exist. Returns None if they do: this is not the first start.
-    Raises `StartFailed`, `SettingsError`.
+    """Makes the signing keys and the first platform owner if they do not exist. Returns None when a platform owner exists, because then
+    this is not the first start. Raises `StartFailed`, `SettingsError`.
     """
     await postern.foundation.signing_keys.ensure()
     await require_encryption_keys(postern)
@@ -49,7 +49,9 @@ async def complete(postern: Postern, settings: Settings) -> FirstOwner | None:
 
 
 async def require_encryption_keys(postern: Postern) -> None:
-    """With a key ring of another database, or a new one in place of a lost one, we would look healthy and be unable to sign anything."""
+    """Raises `StartFailed` when the key ring does not decrypt the signing keys. With the key ring of another database, or a new key ring in
+    place of a lost one, the process would look healthy and be unable to sign tokens.
+    """
     if await postern.foundation.key_care.unreadable():
         raise StartFailed(
             f"The encryption keys ({', '.join(postern.foundation.keyring.key_ids())}) do not belong to this database: "
@@ -58,8 +60,8 @@ async def require_encryption_keys(postern: Postern) -> None:
 
 
 async def _queue_reencryption(postern: Postern) -> None:
-    """A ring that is a setting is rotated by a restart: the process that starts with a new first key re-encrypts what the old one
-    encrypted.
+    """Queues the re-encryption after a rotation. A restart rotates a key ring that is a setting: the process that starts with a new first
+    key re-encrypts the values that the old key encrypted.
     """
     if await postern.foundation.reencryption.is_finished():
         return
@@ -77,7 +79,7 @@ def announce(settings: Settings, owner: FirstOwner | None, out: TextIO | None = 
     if owner is None:
         text = f"Postern is ready at {where}\n"
     else:
-        # Revealed here, once, to the person who started Postern: there is no other way to hand it over.
+        # The password is shown here once, to the person who started Postern, because no other channel to that person exists.
         password = owner.password.reveal() if owner.password is not None else "as set by POSTERN_OWNER_PASSWORD"
         rows = [
             ("Base URL", url),
@@ -92,7 +94,7 @@ def announce(settings: Settings, owner: FirstOwner | None, out: TextIO | None = 
             rows += [("Sign in", owner.link.reveal()), ("", "works once, for 10 minutes; postern owner link prints another")]
         text = _box("Postern is ready", rows)
     stream = out if out is not None else sys.stdout
-    with suppress(OSError):  # nobody reads the output: that is no reason not to serve
+    with suppress(OSError):  # a closed output must not stop the server
         stream.write(text)
         stream.flush()
 

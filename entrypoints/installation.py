@@ -1,6 +1,4 @@
-"""What an installation needs before it can serve: a database that runs and has the current schema, signing keys, and a first platform
-owner.
-"""
+"""Prepares an installation to serve: the database runs, has the current schema, and grants the connecting role its rights."""
 
 import re
 import shutil
@@ -32,13 +30,13 @@ _TOLD_EVERY: Final = 3.0
 _LONG_START: Final = 30
 _BESIDE_THE_POOL: Final = 3
 _QUOTED: Final = re.compile('".*"')
-# What a database answers when it will be ready in a moment. Any other refusal stays true however long we wait.
+# Words in the refusals of a database that will be ready in a moment. A refusal without these words does not end by waiting.
 _SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 
 
 def connections_of(settings: Settings, processes: int) -> int:
-    """The most connections that this many serving processes open together: each has its pool, a listener, and now and then one for an
-    errand.
+    """The most connections that this many serving processes open together: each process has its pool, a listener, and now and then a
+    further connection.
     """
     return processes * (settings.pool_size + _BESIDE_THE_POOL)
 
@@ -51,14 +49,14 @@ def conninfo(settings: Settings) -> str:
 
 @asynccontextmanager
 async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIterator[None]:
-    """The database, for the length of the block. An embedded one is started, watched and stopped; any other is waited for. Raises
-    `StartFailed`.
+    """Keeps the database running while the block runs. An embedded database is started, watched and stopped. A database of the operator's
+    is waited for. Raises `StartFailed`.
     """
     if not settings.embedded:
         await _wait_for(conninfo(settings), settings.database_wait.total_seconds())
         yield
         return
-    # Plus some for commands, backups and a person with psql.
+    # Twenty more connections for commands, backups and a person with psql.
     connections = connections_of(settings, processes) + 20
     limits = {"max_connections": str(max(connections, 100))}
     # Recovery after a crash can take minutes. A request to stop need not wait for its end.
@@ -78,8 +76,8 @@ async def running_database(settings: Settings, *, processes: int = 1) -> AsyncIt
 
 
 def require_installation(settings: Settings) -> None:
-    """Raises `StartFailed` where there is no data directory. A command that is typed in the wrong directory must not make one and report it
-    healthy. And it raises where another user's is.
+    """Raises `StartFailed` when the data directory is missing or belongs to another user. A command that is typed in the wrong directory
+    must not make a data directory and report it healthy.
     """
     try:
         is_missing = settings.embedded and not EmbeddedPostgres(settings.data_dir).exists()
@@ -96,7 +94,9 @@ def require_installation(settings: Settings) -> None:
 
 @asynccontextmanager
 async def reachable_database(settings: Settings, *, may_be_new: bool = False) -> AsyncIterator[None]:
-    """For a command beside which `postern serve` may be running: uses its embedded database, or starts that for the length of the block."""
+    """Opens the database for a command. If `postern serve` runs the embedded database, the command uses that server. Otherwise the embedded
+    database is started and runs while the block runs.
+    """
     if not may_be_new:
         require_installation(settings)
     if settings.embedded and EmbeddedPostgres(settings.data_dir).is_owned():
@@ -108,8 +108,8 @@ async def reachable_database(settings: Settings, *, may_be_new: bool = False) ->
 
 
 async def require_answer(settings: Settings, patience: float) -> None:
-    """For a caller that cannot wait for the database: raises `StartFailed` unless it answers now. An embedded database that is not running
-    does not count as down.
+    """Raises `StartFailed` unless the database answers within `patience` seconds. An embedded database that is not running does not count
+    as down.
     """
     if settings.embedded and not EmbeddedPostgres(settings.data_dir).is_owned():
         return
@@ -120,14 +120,14 @@ async def require_answer(settings: Settings, patience: float) -> None:
 
 
 async def require_grants(settings: Settings) -> None:
-    """Raises `StartFailed` when the connecting role lacks a right that serving needs. A right too many does not stop it."""
+    """Raises `StartFailed` when the connecting role lacks a right that serving needs. A surplus right is no failure."""
     found = await rights(conninfo(settings))
     if found.lacking:
         raise StartFailed(str(found.fault))
 
 
 async def bring_up_to_date(settings: Settings) -> None:
-    """Makes sure of the schema and of the role's rights on it. Raises `StartFailed`."""
+    """Migrates the schema if the settings allow it, and checks the schema and the role's rights. Raises `StartFailed`."""
     try:
         if settings.migrate:
             for migration in await migrate(conninfo(settings), _report):
@@ -143,8 +143,9 @@ async def bring_up_to_date(settings: Settings) -> None:
 
 
 async def require_schema_where_it_answers(settings: Settings) -> None:
-    """For one of several processes. It may begin long after its parent: by then, the database may have been migrated by a newer release, or
-    the program replaced by one. Raises `StartFailed`. A database that is away is no reason: this process waits for it like the others.
+    """Checks the schema for one of several processes. A child may begin long after its parent. By then, a newer release may have migrated
+    the database or replaced the program. Raises `StartFailed`, but not when the database is away: a child waits for the database like the
+    others.
     """
     with trio.move_on_after(_ANSWERS_WITHIN), suppress(psycopg.Error):
         await require_known_schema(settings)
@@ -198,14 +199,14 @@ async def _say_that_it_takes_long(server: EmbeddedPostgres) -> None:
     while True:
         await trio.sleep(_TOLD_EVERY)
         waited = round(trio.current_time() - began)
-        # Recovery after a crash takes a while. What takes longer may wait for something that only a person can mend.
+        # Recovery after a crash takes a while. A start that takes longer may wait for something that only a person can repair.
         tell = log.info if waited < _LONG_START else log.warning
         free = _free_mib(server.cluster)
         tell("embedded_postgres_starting", seconds=waited, said=server.last_line(), free_mib=free, log=str(server.log_file))
 
 
 def _free_mib(place: Path) -> int | None:
-    """On the disk where it is, or will be: a first start may take long before it has made anything."""
+    """The free space on the disk of `place`. The directory may be missing: a first start may take long before it makes the directory."""
     for directory in (place, *place.parents):
         with suppress(OSError):
             return shutil.disk_usage(directory).free >> 20
@@ -243,7 +244,7 @@ async def _wait_for(target: str, patience: float) -> None:
                 raise StartFailed(f"The database cannot be reached: {reason}") from None
             log.warning("database_awaited", error=reason, again_in=pause, seconds_left=round(deadline - trio.current_time()))
         except psycopg.Error as error:
-            # libpq quotes what it could not read, and that is often a password.
+            # libpq quotes the part of the URL that it could not read, and that part is often a password.
             reason = _QUOTED.sub('"***"', " ".join(str(error).split()))
             raise StartFailed(f"POSTERN_DATABASE_URL cannot be used: {reason}") from None
         else:

@@ -15,8 +15,8 @@ from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings
 from entrypoints.settings_forms import Address
 
-# The kernel caps it at net.core.somaxconn. If another process holds the socket too, connections that wait here survive the process that
-# should have accepted them.
+# The kernel caps the backlog at net.core.somaxconn. If another process holds the socket too, connections that wait in the backlog survive
+# the process that should have accepted them.
 _BACKLOG: Final = 4096
 
 
@@ -36,7 +36,7 @@ def listen(address: Address, count: int = 1, *, setting: str = "POSTERN_BIND") -
     first = _bound(family, place, address, setting, shared=False)
     if count == 1:
         return [first]
-    # The first socket was alone on the port, so no other program is there. Sockets that share a port would not have told us.
+    # The first socket does not share the port, so its `bind` fails when another program uses the port. A sharing socket would not fail.
     place = (place[0], first.getsockname()[1], *place[2:])
     first.close()
     return [_bound(family, place, address, setting, shared=True) for _ in range(count)]
@@ -51,7 +51,7 @@ def release(address: Address, sockets: Sequence[socket.socket]) -> None:
 
 
 def with_real_port(settings: Settings, sockets: Sequence[socket.socket]) -> Settings:
-    """By now, port 0 has become a real port. The base URL is made from it."""
+    """The settings with the port that the kernel chose for port 0. The base URL contains that port."""
     if settings.bind.path is not None:
         return settings
     return replace(settings, bind=Address(settings.bind.host, sockets[0].getsockname()[1]))
@@ -64,7 +64,7 @@ def _bound(family: int, place: tuple[object, ...], address: Address, setting: st
         if shared:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
-            # [::] takes IPv4 as well, whatever the machine's default is.
+            # A socket on [::] accepts IPv4 as well, whatever the machine's default is.
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         made.bind(place)
         made.listen(_BACKLOG)
@@ -81,7 +81,7 @@ def _listen_on_path(path: Path) -> socket.socket:
     try:
         _remove_stale(path)
         made.bind(os.fspath(path))
-        # A proxy in front runs as another user; the directory and its group decide who may connect.
+        # A proxy in front runs as another user. The directory's permissions and the socket's group decide which users may connect.
         path.chmod(0o660)
         made.listen(_BACKLOG)
     except StartFailed:
@@ -94,7 +94,7 @@ def _listen_on_path(path: Path) -> socket.socket:
 
 
 def _remove_stale(path: Path) -> None:
-    """A process that was killed leaves its socket behind. A socket on which somebody answers is not stale."""
+    """Removes the socket file of a process that was killed. A socket on which a process answers is not stale."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -1,4 +1,6 @@
-"""How the program logs: structured lines to standard error, as JSON unless a person is watching. What libraries log joins them."""
+"""The log of the program: structured lines to standard error, as text on a terminal and as JSON elsewhere. Lines of libraries go to the
+same log.
+"""
 
 import logging
 import os
@@ -19,20 +21,20 @@ from core.domain.secrets import Secret
 
 MASK: Final = "***"
 UNTOLD: Final = "(not to be told)"
-"""In place of what cannot be written down."""
+"""Stands in the log for a value that cannot be written."""
 LEVELS: Final[Mapping[str, int]] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
-# Nothing of the kind is logged on purpose. This is the second line of defence, for a mistake of ours and for what libraries log.
+# No secret is logged on purpose. The mask is the second line of defence, for mistakes of ours and for the lines of libraries.
 _SECRET_NAMES: Final = frozenset(
     {"password", "token", "secret", "code", "authorization", "cookie", "set-cookie", "api_key", "private_key", "passphrase"}
 )
 _SECRET_ENDINGS: Final = ("_password", "_token", "_secret")
 _EMAIL: Final = re.compile(r"[^\s@<>()\[\]{}\"'=,:;]+@([\w-]+(?:\.[\w-]+)+)")
-# PostgreSQL's detail of a violated constraint quotes the row, password hash and all. In a readable stack trace it ends where the next line
-# begins.
+# PostgreSQL's detail of a violated constraint quotes the whole row, password hash included. In a readable stack trace, the detail ends at
+# the next empty line.
 _DETAIL: Final = re.compile(r"\nDETAIL:.*?(?=\n\n|\Z)", re.DOTALL)
 _TRACEBACK_FRAMES: Final = 30
-# Of what cannot be encoded as it is.
+# The most levels of a nested value that cannot be encoded unchanged.
 _DEEPEST: Final = 8
 _LEVELS_DOWN: Final = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO)
 _out: "_Unfailing | None" = None
@@ -40,7 +42,7 @@ _out: "_Unfailing | None" = None
 
 def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     """From now on, everything that is logged in this process goes to `stream` (standard error), as JSON or as text."""
-    global _out  # noqa: PLW0603 - as structlog's own configuration, it is the whole process's
+    global _out  # noqa: PLW0603 - one log for the whole process, like structlog's own configuration
     out = stream if stream is not None else sys.stderr
     _out = _Unfailing(out)
     for_people = form == "text" or (form == "auto" and out.isatty())
@@ -60,19 +62,19 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     )
     root = logging.getLogger()
     root.handlers[:] = [LibraryHandler()]
-    # At INFO, libraries log what we log ourselves: requests, connections, start and stop.
+    # At INFO, libraries log requests, connections, start and stop, and Postern logs all of these itself.
     root.setLevel(logging.DEBUG if level == "debug" else max(LEVELS[level], logging.WARNING))
     logging.captureWarnings(capture=True)
 
 
 class RequestLog:
-    """Logs the line of each request. It writes what structlog would make of it, in the form that `configure` chose, but without that
-    machinery: one look at the context, one encoding, one write. If the log was configured in another way, as tests do, the line goes
-    through structlog.
+    """Logs the line of each request. `RequestLog` writes the same line as structlog, in the form that `configure` chose, but without
+    structlog's processors: one look at the context, one encoding, one write. If the log was configured in another way, for example by a
+    test, the line goes through structlog.
     """
 
     def __init__(self) -> None:
-        # The level does not change while we run: a line that would be filtered out is not even built.
+        # The level does not change while the process runs, so a line below the level is not even built.
         self._log = structlog.get_logger().bind()
         self.tells_requests: Final = self._log.is_enabled_for(logging.INFO)
         self.tells_probes: Final = self._log.is_enabled_for(logging.DEBUG)
@@ -95,7 +97,9 @@ class RequestLog:
 
 
 class _Unfailing:
-    """A log may become unwritable: its reader exits, a terminal is closed, a disk fills up. No request and no shutdown fails for that."""
+    """The output of the log, which never raises. A log may become unwritable: its reader exits, a terminal is closed, a disk fills up. No
+    request and no shutdown fails because of an unwritable log.
+    """
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -108,13 +112,13 @@ class _Unfailing:
             self._out.write(text)
 
     def write_line(self, line: bytes) -> None:
-        """In one write and past the buffer, which is empty after each line."""
+        """Writes a line in one write, past the buffer. The buffer is empty after each line."""
         with suppress(OSError, ValueError):
             if not self._has_descriptor:
                 self._out.write(line.decode() + "\n")
                 return
             rest = memoryview(line + b"\n")
-            # Asked each time: after the stream is closed, its number may belong to another file.
+            # The descriptor is asked for each time: after the stream is closed, its number may belong to another file.
             descriptor = self._out.fileno()
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
@@ -125,12 +129,12 @@ class _Unfailing:
 
 
 class LibraryHandler(logging.Handler):
-    """Passes what a library logs through `logging` on to our log, under one event name."""
+    """Passes the lines that libraries log through `logging` on to our log, under one event name."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             message = record.getMessage()
-        except Exception:  # noqa: BLE001 - a library's mistake in a line for the log
+        except Exception:  # noqa: BLE001 - a library's faulty log call must not raise
             message = record.msg if isinstance(record.msg, str) else _shown(record.msg)
         level = next((named for named in _LEVELS_DOWN if record.levelno >= named), logging.DEBUG)
         structlog.get_logger().log(level, "library_message", library=record.name, message=message, exc_info=record.exc_info)
@@ -142,7 +146,7 @@ def mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         if name != "event":
             try:
                 event[name] = _masked(name, value)
-            except Exception:  # noqa: BLE001 - what cannot be looked through does not leave
+            except Exception:  # noqa: BLE001 - a value that cannot be checked for secrets is not logged
                 event[name] = UNTOLD
     return event
 
@@ -162,12 +166,12 @@ def _masked(name: str, value: Any) -> Any:
 
 
 def _rendered(render: Callable[[ExcInfo], Any]) -> ExceptionTransformer:
-    """An exception may be of any kind, and what it says of itself may raise another."""
+    """Wraps `render` so that it never raises: the `__str__` of an exception may raise another exception."""
 
     def rendered(exc_info: ExcInfo) -> Any:
         try:
             return render(exc_info)
-        except Exception:  # noqa: BLE001 - its type is better than nothing
+        except Exception:  # noqa: BLE001 - the type alone is logged
             return {"type": exc_info[0].__qualname__, "message": UNTOLD, "frames": []}
 
     return rendered
@@ -220,7 +224,7 @@ def _json(time: str, level: str, name: str, event: EventDict) -> bytes:
     line = {"timestamp": time, "level": level, "event": name, **event}
     try:
         return _encode(line)
-    except Exception:  # noqa: BLE001 - half a surrogate pair, a number of thousands of digits, something that contains itself: there is a line
+    except Exception:  # noqa: BLE001 - for example half a surrogate pair, a huge number, a value that contains itself
         return _encode({_writable(str(key)): _plain(value, _DEEPEST) for key, value in line.items()})
 
 
@@ -232,13 +236,13 @@ def _people(time: str, level: str, name: str, event: EventDict) -> bytes:
 def _shown(value: Any) -> str:
     try:
         text = value if isinstance(value, str) else repr(value)
-    except Exception:  # noqa: BLE001 - whatever it is, there is a line
+    except Exception:  # noqa: BLE001 - a failing `repr` must not lose the line
         text = UNTOLD
     return repr(text) if not text.isprintable() or " " in text or not text else text
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """What can be encoded of it."""
+    """The parts of the value that can be encoded."""
     try:
         if isinstance(value, Mapping) and depth:
             return {_writable(str(key)): _plain(one, depth - 1) for key, one in value.items()}
@@ -247,10 +251,10 @@ def _plain(value: Any, depth: int) -> Any:
         if value is None or isinstance(value, int | float):
             return msgspec.Raw(_encode(value))
         return _writable(value if isinstance(value, str) else repr(value))
-    except Exception:  # noqa: BLE001 - as above
+    except Exception:  # noqa: BLE001 - a failing `repr` must not lose the line
         return UNTOLD
 
 
 def _writable(text: str) -> str:
-    """Half a surrogate pair is no character, and no file takes it."""
+    """The text with half surrogate pairs escaped, because half a surrogate pair cannot be encoded in UTF-8."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()

@@ -1,8 +1,8 @@
-"""Numbers as an operator writes them, in settings and after commands."""
+"""Numbers that an operator writes in settings and in the arguments of commands."""
 
 from typing import Final
 
-# Python refuses to read a number that is thousands of digits long.
+# `int` raises an error for a number that is thousands of digits long.
 _MOST_DIGITS: Final = 20
 
 

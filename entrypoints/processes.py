@@ -1,9 +1,9 @@
 """Several serving processes on one address. The parent binds the sockets, owns the database and everything else that is made once, and
 keeps the children running.
 
-Each child has its own socket, which the parent holds too: connections that wait on it outlive the child and find its successor. Parent and
-child hold the two ends of a channel. The child says "ready" and then "alive"; when the parent is gone, the channel ends, and with it the
-child. Children are in process groups of their own, so that Ctrl-C reaches the parent alone.
+Each child has its own socket. The parent holds the same socket too, so connections that wait on the socket outlive the child and reach its
+successor. Parent and child hold the two ends of a channel. The child sends "ready" and then "alive". When the parent ends, the channel
+ends, and the child stops. Each child has its own process group, so that Ctrl-C reaches the parent alone.
 """
 
 import os
@@ -34,16 +34,16 @@ log = structlog.get_logger()
 READY: Final = b"r"
 ALIVE: Final = b"a"
 HEARTBEAT: Final = 2.0
-# A child whose event loop hangs can only be killed. Long enough for a machine that swaps.
+# The seconds of silence after which a child is killed, because its event loop hangs. Long enough for a machine that swaps.
 _LONGEST_SILENCE: Final = 30.0
 _LONGEST_START: Final = 60.0
-# When a child was asked to stop, it gets this much longer than its own time-outs.
+# A child that was asked to stop gets this many seconds more than its own timeout.
 _LAST_GRACE: Final = 3.0
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
-# A child that has served for this long can serve, so earlier deaths no longer count. It is short, since a killed child does not mean that
-# children cannot start, and clients wait in its socket for the successor.
+# Once a child has served for this long, earlier deaths no longer count. The time is short, because a killed child does not mean that
+# children cannot start, and clients wait in the child's socket for the successor.
 _HEALTHY_AFTER: Final = 1.0
 _MOST_FAILURES: Final = 10
 _MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -59,7 +59,7 @@ class _Child:
 
 @dataclass(slots=True)
 class _Slot:
-    """A place that always has a child: one after the other, on the same socket."""
+    """The place of a child. When a child dies, its successor takes the same slot and the same socket."""
 
     number: int
     socket: socket.socket
@@ -72,7 +72,7 @@ class Processes:
         self, settings: Settings, sockets: Sequence[socket.socket], stopping: Stopping, *, metrics_sockets: Sequence[socket.socket] = ()
     ) -> None:
         self._settings = settings
-        # All children listen on it, since each of them can answer for all.
+        # All children listen on these sockets, because each child can serve the metrics of all processes.
         self._metrics_sockets = metrics_sockets
         self._slots = [_Slot(number, one) for number, one in enumerate(sockets, start=1)]
         self._stopping = stopping
@@ -80,11 +80,11 @@ class Processes:
         self._given_up = False
 
     async def run(self, on_ready: Callable[[], None]) -> None:
-        """Runs until asked to stop; then every child finishes what is in flight. Raises `StartFailed` when a child
-        cannot be kept running.
+        """Runs until asked to stop. Then every child finishes its requests in flight. Raises `StartFailed` when a child cannot be kept
+        running.
         """
-        # Set for the children, which keep their metrics there from their first line on, and for `forget_process`. The parent's own metrics
-        # stay in memory.
+        # The children keep their metrics in this directory from their first line on, and `forget_process` reads the variable. The parent's
+        # own metrics stay in memory.
         os.environ[_MULTIPROCESS] = str(self._directory)
         try:
             async with trio.open_nursery() as nursery:
@@ -111,8 +111,8 @@ class Processes:
 
     async def _let_go_of_sockets(self) -> None:
         await self._stopping.requested.wait()
-        # We close our sockets first, then the children close theirs: a socket that only we still held would take connections that nobody
-        # accepts.
+        # The parent closes its sockets first, then the children close theirs: a socket that only the parent still holds would take
+        # connections that no process accepts.
         release(self._settings.bind, [slot.socket for slot in self._slots])
         if self._settings.metrics_bind is not None:
             release(self._settings.metrics_bind, self._metrics_sockets)
@@ -140,7 +140,9 @@ class Processes:
                 await self._stopping.requested.wait()
 
     async def _spawn(self, slot: _Slot) -> _Child | None:
-        """None when the system has no process, descriptor or program for us: that costs one child, and does not end the others."""
+        """Starts a child. None when the system has no free process or descriptor, or the program is missing: then this child is missing,
+        and the others go on.
+        """
         try:
             return await self._open(slot)
         except OSError as error:
@@ -206,7 +208,7 @@ class Processes:
             forget_process(child.process.pid)
 
     def _pause_after(self, slot: _Slot, child: _Child | None) -> float | None:
-        """How long to wait before the next child. None when there is no hope."""
+        """The seconds to wait before the next child. None after too many failures."""
         now = trio.current_time()
         if child is not None and child.ready_at is not None and now - child.ready_at >= _HEALTHY_AFTER:
             slot.failures.clear()
@@ -214,12 +216,12 @@ class Processes:
         failures = len(slot.failures)
         if failures >= _MOST_FAILURES:
             return None
-        # The first death in a while is made good at once.
+        # After the first death in a while, the successor starts at once.
         return 0.0 if failures == 1 else min(_FIRST_PAUSE * 2 ** (failures - 2), _LONGEST_PAUSE)
 
 
 async def report_to_parent(channel: socket.socket, stopping: Stopping) -> None:
-    """The child's side: sends a sign of life at intervals. Asks the child to stop when the parent is gone."""
+    """Runs in the child: sends a sign of life at intervals, and asks the child to stop when the parent is gone."""
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(channel))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_notice_the_end, stream, stopping)
@@ -238,7 +240,7 @@ async def _notice_the_end(stream: trio.SocketStream, stopping: Stopping) -> None
 
 
 def clear_up_after(parent: int) -> None:
-    """Runs at a child's very end: a parent that was killed could not remove the directory of the metrics."""
+    """Runs at the very end of a child. Removes the directory of the metrics if the parent is gone, because a killed parent could not."""
     directory = os.environ.get(_MULTIPROCESS)
     if directory is not None and os.getppid() != parent:
         shutil.rmtree(directory, ignore_errors=True)

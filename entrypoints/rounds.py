@@ -1,7 +1,7 @@
-"""Short rounds of the event loop. Trio asks who can go on, and then lets all of them go on, one after the other, before it asks again: when
-two hundred can, whoever comes a moment later waits for each of them. So work of some length goes on in a round that has room for it, and
-stands in line in any other. So do a new connection's first request and its end. Further requests wait only where a round is very long:
-those that begin together look things up together, which costs each of them less.
+"""Short rounds of the event loop. In each round, Trio collects the tasks that can go on, and runs all of them, one after the other, before
+the next round begins. When two hundred tasks can go on, a task that comes a moment later waits for each of them. So work of some length
+starts only in a round that has room for such work, and otherwise waits in line. A new connection's first request and its end wait in the
+same way. Further requests wait only in a very long round: requests that begin together share their look-ups, which costs each of them less.
 """
 
 from time import perf_counter
@@ -10,42 +10,42 @@ from typing import Final
 import trio
 
 LONGEST: Final = 0.001
-"""In seconds. Once a round has lasted longer, whoever asks for a fair turn gets it in a later one."""
+"""In seconds. Once a round has lasted longer, a task that asks for a fair turn gets the turn in a later round."""
 CROWDED: Final = 0.012
-"""Once it has lasted this long, no request begins in it: more than a hundred have."""
+"""In seconds. Once a round has lasted this long, no further request begins in that round: more than a hundred have begun already."""
 MOST: Final = 4
-"""From the line, in one round."""
+"""The most tasks from the line that go on in one round."""
 
 
 class Rounds:
-    """Trio tells it when a round begins: this is one of its instruments, which costs a round half a microsecond."""
+    """The rounds of one event loop. Trio calls this instrument when a round begins, which costs half a microsecond for each round."""
 
     def __init__(self) -> None:
         self._began = perf_counter()
         self._runs = False
         self._line: Final = trio.lowlevel.ParkingLot()
-        # Asleep while nobody stands in line.
+        # `run` sleeps here while the line is empty.
         self._usher: Final = trio.lowlevel.ParkingLot()
 
     def after_io_wait(self, _timeout: float) -> None:
-        """Trio's name for the beginning of a round."""
+        """Notes that a round begins. Trio chose the method's name."""
         self._began = perf_counter()
 
     def is_full(self) -> bool:
-        """For work of some length, and for newcomers. Whoever comes while there is a line stands behind it."""
+        """Whether work of some length or a new connection has to wait in line: the round is long, or other tasks wait already."""
         return self._runs and (bool(self._line) or perf_counter() - self._began > LONGEST)
 
     def is_crowded(self) -> bool:
-        """For the beginning of a request on a connection that has brought others."""
+        """Whether a further request on an open connection has to wait."""
         return self._runs and perf_counter() - self._began > CROWDED
 
     async def next_one(self) -> None:
-        """Waits in line, if the round is full."""
+        """Waits in line for a later round. Callers ask `is_full` or `is_crowded` first."""
         self._usher.unpark()
         await self._line.park()
 
     async def run(self) -> None:
-        """Calls those in line: some in each round, fewer after a long one, and more after a short one."""
+        """Wakes tasks in line: some in each round, fewer after a long round, and more after a short round."""
         _rounds.set(self)
         trio.lowlevel.add_instrument(self)  # type: ignore[arg-type]  # it need not have the other methods
         self._runs = True
@@ -74,11 +74,13 @@ _rounds: Final[trio.lowlevel.RunVar[Rounds]] = trio.lowlevel.RunVar("rounds")
 
 
 async def fair_turn() -> None:
-    """Before work of a tenth of a millisecond and more. Costs nothing in a round that has room for it."""
+    """Waits for a round that has room. Call `fair_turn` before work of a tenth of a millisecond and more. The call costs nothing in a round
+    that has room.
+    """
     try:
         rounds = _rounds.get()
     except LookupError:
-        # Nothing is served here: a command is at work.
+        # There are no rounds: this process runs a command and serves no requests.
         return
     if rounds.is_full():
         await rounds.next_one()

@@ -1,5 +1,5 @@
-"""What we tell the service manager that started us, by the protocol of systemd's sd_notify(3): datagrams to the socket that NOTIFY_SOCKET
-names.
+"""Reports the state of the process to the service manager by the protocol of systemd's sd_notify(3): datagrams to the socket that
+NOTIFY_SOCKET names.
 
 Without a service manager every call does nothing.
 """
@@ -14,13 +14,13 @@ import trio
 
 from core.frozen import Frozen
 
-# Twice within the interval that systemd gives us, as sd_watchdog_enabled(3) advises.
+# Two pings within the interval that systemd sets, as sd_watchdog_enabled(3) advises.
 _PINGS_PER_INTERVAL: Final = 2
 
 
 class ServiceManager(Frozen):
     address: str | None = None
-    watchdog: float | None = None  # it wants to hear from us at least once in this many seconds
+    watchdog: float | None = None  # the service manager expects a ping at least once in this many seconds
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -39,11 +39,11 @@ class ServiceManager(Frozen):
         self._say("STOPPING=1", "STATUS=Finishing requests in flight")
 
     def extend_start(self, seconds: float) -> None:
-        """A start that takes long for a reason (a migration, a database that is not up yet) does not hang."""
+        """Extends the start timeout: a start may take long for a good reason (a migration, a database that is not up yet)."""
         self._say(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
     async def keep_watchdog(self) -> None:
-        """Runs until cancelled. It is a task of the event loop on purpose: if the loop hangs, the signs of life stop."""
+        """Pings the watchdog until cancelled. A task of the event loop sends the pings on purpose: if the loop hangs, the pings stop."""
         if self.address is None or self.watchdog is None:
             return
         while True:

@@ -1,4 +1,6 @@
-"""The forms of settings: from text to value, and back for `postern config`. A form never repeats the text in what it raises."""
+"""The forms of settings: from text to value, and back for `postern config`. A form never repeats the text in an error, because the text may
+be a secret.
+"""
 
 import re
 from collections.abc import Callable
@@ -19,8 +21,8 @@ _DURATION: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)?")
 _SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SIZE: Final = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)?")
 _BYTES: Final = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# In a URL, user:password@ up to the last @, since a password that somebody forgot to encode may contain any character. In libpq's key=value
-# form, and among a URL's options, password=….
+# Finds a password in a URL, user:password@ up to the last @, because a password that was not percent-encoded may contain any character.
+# The second pattern finds password=… in libpq's key=value form, and among a URL's options.
 _PASSWORD_OF_USER: Final = re.compile(r"(?<=://)([^/:?]*):.*@", re.DOTALL)
 _PASSWORD_OPTION: Final = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s]*)", re.IGNORECASE)
 
@@ -47,7 +49,7 @@ class Address(Frozen):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def url(self, scheme: str) -> str:
-        """The URL by which a program on this machine reaches it."""
+        """The URL by which a program on this machine reaches the address."""
         if self.path is not None:
             return f"{scheme}://localhost"
         if ip_or_none(self.host) is not None and ip_address(self.host).is_unspecified:
@@ -113,7 +115,7 @@ def _url(text: str) -> str:
 
 
 def _endpoint(text: str) -> str:
-    """As it is: an issuer is compared letter by letter."""
+    """The unchanged URL, because an issuer is compared letter by letter."""
     _split(text, "an http:// or https:// URL without query or fragment")
     return text
 

@@ -15,7 +15,7 @@ _STOP: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopping:
-    """Whether we were asked to stop. A serving process finishes its requests first; a start that is not finished ends at once."""
+    """Whether the process was asked to stop. A serving process finishes its requests first. An unfinished start ends at once."""
 
     def __init__(self) -> None:
         self.requested = trio.Event()
@@ -44,11 +44,11 @@ class Stopping:
 
 @asynccontextmanager
 async def stopping_on_signals() -> AsyncIterator[Stopping]:
-    """SIGTERM and SIGINT ask to stop; a second SIGINT ends everything at once, as orderly as it can. SIGHUP from a terminal that was closed
-    asks to stop too. Any other SIGHUP is ignored, since there is nothing to reload: the key file is watched.
+    """SIGTERM and SIGINT ask the process to stop. A second SIGINT cancels everything at once. SIGHUP from a closed terminal also asks the
+    process to stop. Any other SIGHUP is ignored, because there is nothing to reload: the key file is watched.
     """
     stopping = Stopping()
-    # Asked now: once the terminal is gone, nobody can tell whether there was one.
+    # Read at the start: once the terminal is closed, `isatty` no longer tells whether there was a terminal.
     at_terminal = os.isatty(0) or os.isatty(2)
     with trio.open_signal_receiver(*_STOP, signal.SIGHUP) as received:
         async with trio.open_nursery() as nursery:

@@ -1,3 +1,3 @@
-"""How Postern is put together: the foundation first, then one module per family. Each wires its family's use cases to the adapters that
-serve them, and knows only the families below it.
+"""Assembles Postern: the foundation first, then one module per family. Each module connects its family's use cases with their adapters, and
+knows only the families below its own.
 """

@@ -1,4 +1,4 @@
-"""What the settings configure. Each part is made here, or refused with a sentence that names the setting."""
+"""Builds the parts that the settings configure. A faulty setting is refused with a sentence that names the setting."""
 
 import re
 import ssl
@@ -35,7 +35,7 @@ _MODE: Final = re.compile(r"(?:sk|rk)_(live|test)_")
 
 
 def key_file(settings: Settings) -> KeyFile | None:
-    """Where an installation that keeps its own encryption keys keeps them. None when the keys are a setting."""
+    """The file of an installation that keeps its own encryption keys. None when the keys are a setting."""
     return KeyFile(settings.data_dir / KEY_FILE) if settings.encryption_keys is None else None
 
 
@@ -58,7 +58,9 @@ def key_ring(settings: Settings) -> AesGcmKeyRing:
 
 
 def ensure_key_file(settings: Settings) -> None:
-    """For an installation that is about to be made: later, a missing file is a lost one. Raises `StartFailed`."""
+    """Makes the key file of a new installation. Do not call this later, because then a missing key file is a lost key file. Raises
+    `StartFailed`.
+    """
     file = key_file(settings)
     if file is not None:
         with _said(file):
@@ -67,7 +69,7 @@ def ensure_key_file(settings: Settings) -> None:
 
 @contextmanager
 def _said(file: KeyFile) -> Iterator[None]:
-    """What is wrong with it, in a sentence."""
+    """Turns errors of the key file into a sentence."""
     try:
         yield
     except MalformedKeys as error:
@@ -94,7 +96,7 @@ def guarded_client(settings: Settings, dialer: Dialer) -> GuardedClient:
 
 
 def plain_client(settings: Settings, names: SystemNames) -> PlainClient:
-    """For what the operator names. Raises `StartFailed`."""
+    """The HTTP client for URLs that the operator sets. Raises `StartFailed`."""
     return PlainClient(Dialer(names, EVERYWHERE, settings.outbound_proxy), _authorities(settings))
 
 
@@ -109,7 +111,7 @@ def _authorities(settings: Settings) -> Path | None:
 
 
 def payment_provider(settings: Settings, outbound: OperatorsOutbound) -> PaymentProvider | None:
-    """None where billing is not set up."""
+    """The payment provider. None when billing is not set up."""
     key = settings.billing_key
     if key is None or not key.reveal():
         return None
@@ -117,14 +119,16 @@ def payment_provider(settings: Settings, outbound: OperatorsOutbound) -> Payment
 
 
 def receiving(settings: Settings) -> Receiving:
-    """Keys of the provider say which mode they are of. Its news of the other mode are about nothing that we sell."""
+    """The webhook secrets, and the mode (live or test) that the provider's key names. News of the other mode do not concern this
+    installation's sales.
+    """
     key = "" if settings.billing_key is None else settings.billing_key.reveal()
     mode = _MODE.match(key)
     return Receiving(settings.billing_webhook_secrets or (), None if mode is None else mode[1] == "live")
 
 
 def inside_client(settings: Settings, names: SystemNames) -> GuardedClient:
-    """For what organizations name and is not encrypted."""
+    """The HTTP client for unencrypted URLs that organizations set."""
     return GuardedClient(DialerInside(names, settings.outbound_networks, settings.outbound_proxy), _authorities(settings))
 
 
@@ -134,7 +138,7 @@ def installed_providers(settings: Settings) -> Mapping[Provider, Installed]:
 
 
 def with_client(installed: Mapping[Provider, Installed]) -> frozenset[Provider]:
-    """Those that all organizations can use."""
+    """The providers that all organizations can use."""
     return frozenset(provider for provider, one in installed.items() if one.client is not None)
 
 

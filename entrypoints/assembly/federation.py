@@ -109,12 +109,12 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         secrets=secrets,
     )
     provisioned_users, scim_exchanges = ProvisionedUserRows(statements), PostgresScimExchanges(pool)
-    # A directory may send a crowd of changes at once; they are short.
+    # A directory may send many changes at once, and each change is short.
     scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
     scim_token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
         PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=secrets.spread, name="scim_token_presence"
     )
-    # A further grant type is one more line here.
+    # To add a grant type, add a line here.
     grants: dict[str, Grant] = {
         AUTHORIZATION_CODE: authorization_codes.redeem,
         REFRESH_TOKEN: RefreshGrant(identity.sessions),

@@ -1,4 +1,4 @@
-"""The foundation, which every family stands on: database, keys, mail, time and chance."""
+"""The foundation, which every family uses: database, keys, mail, clock and random numbers."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -99,13 +99,13 @@ class Foundation(Frozen, kw_only=True):
 
 @cache
 def _version() -> str:
-    """Looked up in the metadata of the installation, which does not change under a process."""
+    """The version in the metadata of the installed package, which does not change while a process runs."""
     return version("postern")
 
 
 @asynccontextmanager
 async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
-    """Needs the address of the database, but not the database itself: while it is down, whatever needs it raises `Unavailable`."""
+    """Needs the address of the database, but not the database itself: while the database is down, each use of it raises `Unavailable`."""
     clock, ids = SystemClock(), SystemIds()
     metrics = PrometheusMetrics()
     keyring = key_ring(settings)

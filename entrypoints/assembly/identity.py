@@ -1,4 +1,4 @@
-"""Identity: people's accounts, how they sign in, and what they hold while signed in."""
+"""Identity: people's accounts, sign-in, and the sessions and tokens of signed-in people."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

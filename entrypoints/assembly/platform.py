@@ -1,4 +1,4 @@
-"""The platform: what platform owners govern, and how they help people."""
+"""The platform: platform owners govern organizations and help people with their accounts."""
 
 from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews

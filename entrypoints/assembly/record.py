@@ -1,4 +1,4 @@
-"""The record: what happened, kept so that nobody can alter it quietly."""
+"""The record: the audit log, in which an alteration is noticed."""
 
 from adapters.postgres.record.audit import PostgresAuditLog
 from adapters.postgres.record.audit_chains import PostgresAuditChains
