@@ -1,4 +1,4 @@
-"""Machine keys: how each kind is made."""
+"""Machine keys: the shared way to create a key of any kind."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,8 +9,8 @@ from core.domain.tenancy.machine_keys import Key, NewMachineKey, prefix_of
 async def add_key(
     add: Callable[[Key, bytes], Awaitable[int | None]], draw: Callable[[], Token], key_of: Callable[[str], Key]
 ) -> tuple[NewMachineKey[Key], int]:
-    """`key_of` makes what is kept of a key with this prefix, and `add` stores it unless another has the prefix. Returns the key, and how
-    many there were before.
+    """Draw a new key and store it. `key_of` makes the stored record for a prefix, and `add` stores the record unless another key has the
+    prefix. Returns the new key and the number of keys before it.
     """
     while True:
         text = draw()
@@ -18,4 +18,4 @@ async def add_key(
         count = await add(key, text.digest())
         if count is not None:
             return NewMachineKey(key, text), count
-        # The prefix is taken, which happens once in two thousand million for each existing key. Draw another.
+        # Another key has this prefix: draw again. The probability is one in two thousand million for each existing key.

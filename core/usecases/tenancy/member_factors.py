@@ -1,5 +1,5 @@
-"""Members who have lost their second factor, and whoever helps them: a person who manages the members of the organization that made their
-account. For everybody else, only the owners of the platform can.
+"""Help for members who have lost their second factor. A person who manages the members of an organization can disable the second factor of
+an account that belongs to this organization alone. For every other account only the owners of the platform can.
 """
 
 from core.domain.errors import BadRequest, Forbidden
@@ -20,9 +20,10 @@ class MemberFactors(Frozen):
     mfa: Mfa
 
     async def disable(self, caller: Member, user: UserId, reason: str, actor: Actor) -> bool:
-        """From then on they sign in without. They are told by mail. False when there was none. Raises `NotFound`, `BadRequest` for oneself,
-        for the owner, and without a reason, and `Forbidden` when the member may do more than the caller, or the account is not the
-        organization's alone: what it opens elsewhere is not this organization's to open.
+        """Disable a member's second factor. From then on the member signs in without it, and a mail tells them. Returns False when the member
+        had no second factor. Raises `NotFound`, `BadRequest` for the caller, for the owner, and without a reason, and `Forbidden` when the
+        member may do more than the caller, or when the account does not belong to the organization alone: the account may open other
+        organizations too, and this organization must not weaken the sign-in there.
         """
         reason = reason_of(reason)
         if user == caller.user:

@@ -1,4 +1,4 @@
-"""Members: who belongs to an organization and in which role, who leaves, and who owns it."""
+"""Members: the people of an organization, their roles, their leaving, and the transfer of ownership."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -35,7 +35,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Selected(Frozen):
-    """What a person gets who continues in an organization."""
+    """The answer to a person who continues in an organization."""
 
     account: Account
     membership: Membership
@@ -43,8 +43,8 @@ class Selected(Frozen):
 
 
 class Members(Frozen):
-    """Every change holds the organization and asks again what its caller may do, because the first answer may be older
-    than another change.
+    """Every change locks the organization and checks the caller's rights again, because another change may have come in since the first
+    check.
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -58,8 +58,8 @@ class Members(Frozen):
         return await self.lookup.list(member.organization, page, role)
 
     async def change_role(self, caller: Member, user: UserId, slug: str, actor: Actor) -> KnownMember:
-        """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for one's own role, for the
-        owner's, and for a role that does not exist or is only given by transfer; `Forbidden`; `NotFound`.
+        """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for the caller's own role, for
+        the owner's role, for a role that does not exist, and for the role of owner, which only a transfer gives; `Forbidden`; `NotFound`.
         """
         if user == caller.user:
             raise BadRequest("You cannot change your own role")
@@ -83,8 +83,8 @@ class Members(Frozen):
         return KnownMember(target.account, changed, role.capabilities)
 
     async def remove(self, caller: Member, user: UserId, actor: Actor) -> None:
-        """From the next request on, their sessions in the organization are refused as those of somebody who is no member. Raises
-        `BadRequest` for oneself and for the owner, `Forbidden` when the member may do more than the caller, `NotFound`.
+        """Remove a member. From the next request on, the organization refuses the member's sessions, as it refuses any non-member's. Raises
+        `BadRequest` for the caller and for the owner, `Forbidden` when the member may do more than the caller, `NotFound`.
         """
         if user == caller.user:
             raise BadRequest("You cannot remove yourself: another member has to do it", words="member_is_self")
@@ -98,12 +98,14 @@ class Members(Frozen):
             await uow.commit()
 
     async def listed(self, caller: Caller, slug: str | None = None, *, most: int = MOST_ASKED) -> Sequence[ListedMembership]:
-        """The memberships that others have made for the caller, and that wait for their answer; in all organizations, or in this one."""
+        """The memberships that others have made for the caller and that the caller has not answered yet. With a slug, only in that
+        organization.
+        """
         return await self.lookup.listed(caller.user, mail_domain(caller.email), slug, most)
 
     async def confirm(self, caller: Caller, organizations: Collection[OrganizationId]) -> None:
-        """The caller says that they belong there: their memberships become their own. Whatever is their own already, or no membership of
-        theirs, stays as it is. Raises `Forbidden` while somebody impersonates them.
+        """The caller confirms their memberships in these organizations, which makes the memberships the caller's own. Nothing changes in an
+        organization where the caller has confirmed already or is no member. Raises `Forbidden` while somebody impersonates the caller.
         """
         _require_in_person(caller)
         async with self.unit_of_work() as uow:
@@ -111,8 +113,8 @@ class Members(Frozen):
             await uow.commit()
 
     async def leave(self, caller: Caller, organization: OrganizationId) -> None:
-        """The caller says that they do not belong there. What follows is what follows when somebody removes them. May be repeated. Raises
-        `BadRequest` for a membership that is their own, and `Forbidden` while somebody impersonates them.
+        """The caller says that they do not belong to this organization. The effect is the same as that of `remove`. May be repeated. Raises
+        `BadRequest` for a membership that the caller has confirmed, and `Forbidden` while somebody impersonates the caller.
         """
         _require_in_person(caller)
         async with self.unit_of_work() as uow:
@@ -123,18 +125,18 @@ class Members(Frozen):
                 return
             target_in({caller.user: known}, caller.user)
             await uow.members.remove(organization, caller.user)
-            # Whoever has made the account could otherwise list them again, and switch it off.
+            # Otherwise the organization that created the account could list the person again, and deactivate the account.
             await uow.members.release(organization, caller.user)
             await uow.record(member_removed(known.membership, known.account.email, _themselves(caller.user)))
             await uow.commit()
 
     async def listed_by_link(self, token: Token) -> Sequence[ListedMembership]:
-        """Those of the person who may choose the first password of their account by this link."""
+        """The unconfirmed memberships of the person to whom this link was sent for choosing the first password of an account."""
         return await self.lookup.listed_by_link(token.digest(), MOST_ASKED)
 
     async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> None:
-        """`AccountPasswords.reset`, with the memberships that the person confirms on the same page. Only with the first password of an
-        account is anything confirmed: whoever resets one may be anybody who reads the mail.
+        """`AccountPasswords.reset`, with the memberships that the person confirms on the same page. Only the first password of an account
+        confirms memberships, because a later reset may come from anybody who reads the mail.
         """
 
         async def confirm(uow: UnitOfWork, user: UserId) -> None:
@@ -148,7 +150,7 @@ class Members(Frozen):
 
     async def transfer_ownership(self, caller: Member, user: UserId, actor: Actor) -> None:
         """The caller, who is the owner, becomes an admin, and this member becomes the owner. Raises `BadRequest` when that person is not a
-        member, is merely listed as one, or is deactivated, and `Forbidden` when the caller is no longer the owner.
+        member, has not confirmed the membership, or is deactivated, and `Forbidden` when the caller is no longer the owner.
         """
         if user == caller.user:
             raise BadRequest("new_owner_user_id: you are already the owner")
@@ -167,12 +169,12 @@ class Members(Frozen):
             await uow.commit()
 
     async def select(self, caller: Caller, slug: str, actor: Actor) -> Selected:
-        """A new session of the caller's in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
-        `OrganizationNotActive`, what the organization's sign-in rules ask (`ReauthenticationRequired`, `SecondFactorRequired`), and
-        `Unauthorized` when the session has ended since the request came in.
+        """Open a new session for the caller in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
+        `OrganizationNotActive`, `ReauthenticationRequired` and `SecondFactorRequired` by the organization's sign-in rules, and `Unauthorized`
+        when the session has ended since the request came in.
         """
         async with self.unit_of_work() as uow:
-            # The account, the membership, then the sessions, as everybody takes them.
+            # Every transaction takes these locks in the same order: the account, the membership, then the sessions.
             entry = await uow.members.enter(slug, caller.user)
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             if opener is None:
@@ -202,7 +204,7 @@ class Members(Frozen):
 
 
 def _themselves(user: UserId) -> Actor:
-    """Without the place and the device: an organization that lists somebody learns their answer, and not where they gave it."""
+    """The person as actor, without IP address and device: the organization learns the person's answer, but not where it was given."""
     return Actor(user)
 
 
@@ -213,7 +215,7 @@ def _require_in_person(caller: Caller) -> None:
 
 
 def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
-    """The member to whom something is done. Raises `NotFound`, and `BadRequest` for the owner."""
+    """The member that a caller wants to change or remove. Raises `NotFound`, and `BadRequest` for the owner."""
     target = known.get(user)
     if target is None:
         raise NotFound("There is no such member")

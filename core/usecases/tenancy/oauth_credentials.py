@@ -1,4 +1,4 @@
-"""OAuth credentials: an organization's own clients at the upstream providers, kept by members who may."""
+"""OAuth credentials: an organization's own clients at the upstream providers. Members who may manage the settings set and remove them."""
 
 from core.domain.identifiers import OAuthCredentialId
 from core.domain.identity.upstream.providers import Provider
@@ -33,7 +33,9 @@ class OrganizationOAuthCredentials(Frozen):
         return await self.lookup.get(member.organization, provider)
 
     async def configure(self, member: Member, actor: Actor, provider: Provider, *, client: str, secret: str) -> OAuthCredentials:
-        """In place of those before. Raises `BadRequest`, and `Forbidden` when the caller may no longer change them."""
+        """Replace the organization's credentials at this provider. Raises `BadRequest`, and `Forbidden` when the caller may no longer change
+        the settings.
+        """
         now = self.clock.now()
         credentials = OAuthCredentials(
             id=OAuthCredentialId(self.ids.new()),
@@ -52,7 +54,9 @@ class OrganizationOAuthCredentials(Frozen):
         return credentials
 
     async def remove(self, member: Member, actor: Actor, provider: Provider) -> None:
-        """Nothing happens when there are none. Raises `Forbidden` when the caller may no longer change them."""
+        """Remove the credentials; nothing happens when there are none. Raises `Forbidden` when the caller may no longer change the
+        settings.
+        """
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             removed = await uow.oauth_credentials.remove(member.organization, provider)

@@ -1,4 +1,4 @@
-"""Organizations as their people see them: founded, listed, renamed, and deleted by the owner."""
+"""Organizations for their members: founding, listing, renaming, and deletion by the owner."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -56,8 +56,8 @@ class Organizations(Frozen):
     ids: Ids
 
     async def choose(self, caller: Caller, slug: str) -> None:
-        """Which organization the person looks after in their browser; none with an empty slug. Raises `Forbidden` for others' ones, and
-        `SecondFactorRequired` for one that is closed to the person until they set one up.
+        """Choose the organization that the person manages in the browser session; an empty slug chooses none. Raises `Forbidden` when the
+        person is not a member, and `SecondFactorRequired` when the organization requires a second factor that the person has not set up.
         """
         async with self.unit_of_work() as uow:
             chosen = await uow.browser_sessions.choose(caller.session, caller.user, slug)
@@ -67,12 +67,12 @@ class Organizations(Frozen):
             await uow.commit()
 
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
-        """The caller becomes the owner and is signed in to it on the same device. That of a platform owner gets the largest tier. Raises
-        `BadRequest` for a slug or name that is not allowed and when the caller has too many organizations, `Conflict` when the slug is
-        taken, `Unauthorized`.
+        """Create an organization. The caller becomes its owner and is signed in to it on the same device. A platform owner's organization
+        gets the largest tier. Raises `BadRequest` for a slug or name that is not allowed and when the caller has too many organizations,
+        `Conflict` when the slug is taken, `Unauthorized`.
         """
         organization = self._new(caller.user, organization_slug(slug), organization_name(name))
-        # Whoever governs the installation would only have to give it to themselves.
+        # Platform owners can change every organization's tier anyway.
         most = largest(await self.tiers.list()).id if caller.is_platform_owner and caller.impersonator is None else FREE
         async with self.unit_of_work() as uow:
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
@@ -146,7 +146,7 @@ class Organizations(Frozen):
             held = await uow.organizations.hold(member.organization)
             if held is None:
                 raise NotFound(_UNKNOWN, words="organization_unknown")
-            # Nothing brings it back, so a person who has just handed it over must not be able to delete it.
+            # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the organization.
             known = await uow.members.find(member.organization, member.user)
             if known is None or known.membership.role != BuiltInRole.OWNER:
                 raise Forbidden
@@ -174,7 +174,7 @@ class Organizations(Frozen):
     async def _overview(self, member: Member) -> OrganizationOverview:
         overview = await self.lookup.get(member.organization, member.user)
         if overview is None:
-            # Deleted, or left by the caller, since the request came in.
+            # Since the request came in, the organization was deleted or the caller left it.
             raise NotFound(_UNKNOWN, words="organization_unknown")
         return overview
 

@@ -29,8 +29,8 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Roles(Frozen):
-    """Every change holds the organization and asks again what its caller may do, because the first answer may be older
-    than another change.
+    """Every change locks the organization and checks the caller's rights again, because another change may have come in since the first
+    check.
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -80,7 +80,7 @@ class Roles(Frozen):
         permissions: Collection[str] | None = None,
     ) -> Role:
         """Fields that are None keep their values. Members with the role may do what it permits from their next request on. Raises
-        `BadRequest`, `NotFound`, and `Forbidden` when the role permits, before or after, what the caller does not hold.
+        `BadRequest`, `NotFound`, and `Forbidden` when the role has, before or after the change, a capability that the caller lacks.
         """
         if name is None and description is None and permissions is None:
             raise BadRequest("Send at least one of name, description and permissions")
@@ -107,8 +107,8 @@ class Roles(Frozen):
         return after
 
     async def delete(self, caller: Member, role: RoleId, actor: Actor) -> None:
-        """Raises `NotFound`, `Forbidden` when it permits what the caller does not hold, `Conflict` while a member has it or an invitation
-        offers it.
+        """Raises `NotFound`, `Forbidden` when the role has a capability that the caller lacks, and `Conflict` while a member has the role or
+        an invitation offers it.
         """
         async with self.unit_of_work() as uow:
             held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)

@@ -1,4 +1,4 @@
-"""Sign-in rules: read and changed by those who manage an organization's settings."""
+"""Sign-in rules: members who manage an organization's settings read and change them."""
 
 from collections.abc import Sequence
 
@@ -29,8 +29,9 @@ class OrganizationSignInRules(Frozen):
         return rules
 
     async def change(self, member: Member, change: SignInRulesChange, actor: Actor) -> SignInRules:
-        """They count from the next request and sign-in on. Raises `BadRequest`, `Forbidden` when the caller may no longer change them, and
-        `SecondFactorRequired` for a caller without a second factor who makes the organization require one: nobody shuts themselves out.
+        """Change the rules. The new rules hold from the next request and sign-in on. Raises `BadRequest`, `Forbidden` when the caller may no
+        longer change the rules, and `SecondFactorRequired` when a caller without a second factor makes the organization require one:
+        otherwise the caller would lock themselves out.
         """
         change.require_allowed()
         if change.invitation_domains is not None:
@@ -50,7 +51,7 @@ class OrganizationSignInRules(Frozen):
         return after
 
     def _domains(self, texts: Sequence[str]) -> Sequence[str]:
-        """As the domains of addresses are compared, each once."""
+        """The domains in the form in which the domains of addresses are compared, sorted and without duplicates."""
         return sorted({self._domain(text.strip()) for text in texts})
 
     def _domain(self, text: str) -> str:
