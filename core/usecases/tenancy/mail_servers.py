@@ -1,4 +1,4 @@
-"""Mail servers: set, tested and removed by members who may; and the way that an organization's mails take."""
+"""Mail servers of organizations: members with the right set, test and remove them. An organization's mails go through its mail server."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -45,8 +45,8 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
-# Mails at once, in this process, at servers of organizations, and at that of one of them. The mailer has more hands than that, so a mail
-# that goes by the installation's server always finds one, whatever others' servers do.
+# Limits of concurrent mails in this process: to all organizations' servers together, and to the server of one organization. The mailer has
+# more workers than `AT_ONCE`, so slow servers of organizations never hold up a mail that goes through the installation's server.
 AT_ONCE: Final = 12
 AT_ONCE_OF_ONE: Final = 2
 _ALL_BUSY: Final = timedelta(seconds=5)
@@ -91,7 +91,9 @@ class MailServers:
     async def configure(
         self, member: Member, actor: Actor, *, host: str, port: int, username: str, password: str, from_email: str, from_name: str | None
     ) -> MailServer:
-        """In place of the one before. Raises `BadRequest`, and `Forbidden` when the caller may no longer change it."""
+        """Set the organization's mail server, in place of an earlier one. Raises `BadRequest`, and `Forbidden` when the caller may no
+        longer change the settings.
+        """
         now = self._clock.now()
         server = MailServer(
             id=MailServerId(self._ids.new()),
@@ -115,8 +117,8 @@ class MailServers:
         return server
 
     async def remove(self, member: Member, actor: Actor) -> None:
-        """From now on its mails go through the installation's. Nothing happens when there is none. Raises `Forbidden` when the caller may
-        no longer change it.
+        """Remove the organization's mail server. From now on the organization's mails go through the installation's server. Nothing happens
+        when there is no mail server. Raises `Forbidden` when the caller may no longer change the settings.
         """
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
@@ -126,7 +128,7 @@ class MailServers:
                 await uow.commit()
 
     async def test(self, member: Member, actor: Actor) -> Tested:
-        """Sends the caller a mail, now. If that goes well, what failed before is over. Raises `NotFound` when there is no mail server."""
+        """Send the caller a mail now. A success ends the mail server's earlier failure. Raises `NotFound` when there is no mail server."""
         found = await self._lookup.find(member.organization)
         if found is None:
             raise NotFound("No mail server is set")
@@ -150,14 +152,16 @@ class MailServers:
         return Tested(True, f"The mail server has taken a mail to {to}")
 
     async def deliver(self, wanted: OrganizationMail, id: JobId) -> None:  # noqa: A002 - the noun's own word
-        """Through the organization's server, or the installation's. Raises `MailRefused` and `MailDelayed`, as a transport does."""
+        """Send a mail through the organization's server, or through the installation's server. Raises `MailRefused` and `MailDelayed`, as
+        `MailTransport.send` does.
+        """
         found = await self._lookup.find(wanted.organization)
         if found is None or not await self._delivered(found, wanted.mail, id):
             await self._installation.send(wanted.mail, id)
             self._metrics.organization_mail("installation")
 
     async def _delivered(self, found: SealedMailServer, mail: Mail, id: JobId) -> bool:  # noqa: A002
-        """False when the installation's server does its work. Raises `MailRefused` and `MailDelayed`."""
+        """Returns False when the installation's server must send the mail instead. Raises `MailRefused` and `MailDelayed`."""
         server = found.server
         rests = server.rests(self._clock.now())
         if rests is not None:
@@ -185,12 +189,12 @@ class MailServers:
         return True
 
     async def _failed(self, server: MailServer, reason: str) -> bool:
-        """Whether the installation's server does its work from now on, or does already."""
+        """Records a failure. Returns True when the installation's server sends the organization's mails, from now on or already."""
         now = self._clock.now()
         log.warning("organization_mail_failed", organization=str(server.organization), host=server.host, error=reason)
         failing_since = await self._lookup.failed(server.id, now, now + server.rest)
         if failing_since is None:
-            # Replaced meanwhile: the next attempt finds the new one.
+            # A member has replaced the mail server meanwhile. The next attempt finds the new server.
             return False
         if server.fallen_back_at is None and failing_since <= now - PATIENCE:
             await self._fall_back(server, now)
@@ -198,7 +202,9 @@ class MailServers:
         return server.fallen_back_at is not None
 
     async def _fall_back(self, server: MailServer, now: datetime) -> None:
-        """Of several processes that find it due, one tells the owners: by the installation's server, since the other one would not."""
+        """Of several processes that find the fallback due, one tells the owners. That mail goes through the installation's server, because
+        the organization's server fails.
+        """
         async with self._unit_of_work() as uow:
             fallen = await uow.mail_servers.fall_back(server.id, now - PATIENCE, now)
             if fallen is None or fallen.failing_since is None:
@@ -233,7 +239,7 @@ class MailServers:
         try:
             yield
         finally:
-            # Leaves nothing behind of those who have none on their way.
+            # Unlike `subtract`, this drops organizations at zero, so the counter does not grow.
             self._busy -= one
 
     def _opened(self, found: SealedMailServer) -> Secret:
@@ -249,10 +255,10 @@ class MailServers:
         except BadRequest as refusal:
             raise BadRequest("from_email: not a valid e-mail address", detail=refusal.detail) from None
         if not address.isascii():
-            # Each mail would then need a server that takes such addresses, and few do.
+            # Mail from a non-ASCII sender needs SMTPUTF8 at each receiving server, and few have it.
             raise BadRequest("from_email: write the address in ASCII")
         return address
 
 
 class _Busy(MailDelayed):
-    """No fault of the server's."""
+    """Too many mails to organizations' servers are under way. Does not count as a failure of the server."""

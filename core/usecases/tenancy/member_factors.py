@@ -20,10 +20,10 @@ class MemberFactors(Frozen):
     mfa: Mfa
 
     async def disable(self, caller: Member, user: UserId, reason: str, actor: Actor) -> bool:
-        """Disable a member's second factor. From then on the member signs in without it, and a mail tells them. Returns False when the member
-        had no second factor. Raises `NotFound`, `BadRequest` for the caller, for the owner, and without a reason, and `Forbidden` when the
-        member may do more than the caller, or when the account does not belong to the organization alone: the account may open other
-        organizations too, and this organization must not weaken the sign-in there.
+        """Disable a member's second factor. From then on the member signs in without it, and a mail tells them. Returns False when the
+        member had no second factor. Raises `NotFound`, `BadRequest` for the caller, for the owner, and without a reason, and `Forbidden`
+        when the member may do more than the caller, or when the account does not belong to the organization alone: the account may open
+        other organizations too, and this organization must not weaken the sign-in there.
         """
         reason = reason_of(reason)
         if user == caller.user:

@@ -58,8 +58,9 @@ class Members(Frozen):
         return await self.lookup.list(member.organization, page, role)
 
     async def change_role(self, caller: Member, user: UserId, slug: str, actor: Actor) -> KnownMember:
-        """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for the caller's own role, for
-        the owner's role, for a role that does not exist, and for the role of owner, which only a transfer gives; `Forbidden`; `NotFound`.
+        """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for the caller's own role,
+        for the owner's role, for a role that does not exist, and for the role of owner, which only a transfer gives; `Forbidden`;
+        `NotFound`.
         """
         if user == caller.user:
             raise BadRequest("You cannot change your own role")
@@ -170,8 +171,8 @@ class Members(Frozen):
 
     async def select(self, caller: Caller, slug: str, actor: Actor) -> Selected:
         """Open a new session for the caller in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
-        `OrganizationNotActive`, `ReauthenticationRequired` and `SecondFactorRequired` by the organization's sign-in rules, and `Unauthorized`
-        when the session has ended since the request came in.
+        `OrganizationNotActive`, `ReauthenticationRequired` and `SecondFactorRequired` by the organization's sign-in rules, and
+        `Unauthorized` when the session has ended since the request came in.
         """
         async with self.unit_of_work() as uow:
             # Every transaction takes these locks in the same order: the account, the membership, then the sessions.

@@ -33,8 +33,8 @@ class OrganizationOAuthCredentials(Frozen):
         return await self.lookup.get(member.organization, provider)
 
     async def configure(self, member: Member, actor: Actor, provider: Provider, *, client: str, secret: str) -> OAuthCredentials:
-        """Replace the organization's credentials at this provider. Raises `BadRequest`, and `Forbidden` when the caller may no longer change
-        the settings.
+        """Replace the organization's credentials at this provider. Raises `BadRequest`, and `Forbidden` when the caller may no longer
+        change the settings.
         """
         now = self.clock.now()
         credentials = OAuthCredentials(

@@ -107,8 +107,8 @@ class Roles(Frozen):
         return after
 
     async def delete(self, caller: Member, role: RoleId, actor: Actor) -> None:
-        """Raises `NotFound`, `Forbidden` when the role has a capability that the caller lacks, and `Conflict` while a member has the role or
-        an invitation offers it.
+        """Raises `NotFound`, `Forbidden` when the role has a capability that the caller lacks, and `Conflict` while a member has the role
+        or an invitation offers it.
         """
         async with self.unit_of_work() as uow:
             held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)

@@ -1,4 +1,4 @@
-"""The export to SIEMs, as the forwarder does it: one batch of one organization at a time, in order, as often as it takes."""
+"""The export to SIEMs: the forwarder sends an organization's batches in order, one at a time, and repeats each until it is received."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -33,17 +33,17 @@ from ports.tenancy.siem import ClaimedExport, ExportTarget, SiemQueue
 
 log = structlog.get_logger()
 
-# Longer than one batch takes, from the question whether it may leave to the note that it was received.
+# Longer than one batch takes, from the check of `SiemQueue.hold` to the stored result.
 LEASE: Final = timedelta(seconds=60)
-# Sign-ins that get their numbers in one statement.
+# The most sign-ins that one statement numbers.
 NUMBERED_AT_ONCE: Final = 500
-# Entries that are hashed and written out in one turn of the event loop.
+# The number of entries that are hashed and serialized in one turn of the event loop.
 _MADE_AT_ONCE: Final = 20
 
 
 @dataclass(slots=True)
 class Forwarding:
-    """A claimed export, and how far it has come under this lease."""
+    """A claimed export and its progress under this lease."""
 
     claimed: ClaimedExport
     reached: dict[Stream, Cursor]
@@ -60,7 +60,7 @@ class Forwarding:
 
 
 class SiemExport(Frozen):
-    """`breathe` gives other tasks their turn."""
+    """`breathe` lets other tasks of the event loop run."""
 
     queue: SiemQueue
     outbound: Outbound
@@ -73,16 +73,16 @@ class SiemExport(Frozen):
     breathe: Callable[[], Awaitable[None]]
 
     async def number(self) -> int:
-        """Returns how many sign-ins waited for their numbers, at most `NUMBERED_AT_ONCE`."""
+        """Number the next sign-ins. Returns how many there were, at most `NUMBERED_AT_ONCE`."""
         return await self.queue.number(NUMBERED_AT_ONCE)
 
     async def claim(self, limit: int, *, failing: bool) -> Sequence[Forwarding]:
-        """For the forwarder, which releases each of them again."""
+        """Claim exports for the forwarder, which releases each of them again."""
         return [Forwarding.of(claimed) for claimed in await self.queue.claim(limit, LEASE, failing=failing)]
 
     async def forward(self, forwarding: Forwarding, stream: Stream, elapsed: Callable[[], float]) -> bool:
-        """Sends the next batch of one stream, if there is anything in it. False when nothing more is to be sent under this lease. `elapsed`
-        tells the seconds so far.
+        """Send the next batch of one stream, if there are entries. Returns False when the forwarder must send nothing more under this
+        lease. `elapsed` tells the seconds of the attempt so far.
         """
         batch = await self._next(forwarding, stream)
         if batch is None:
@@ -90,7 +90,7 @@ class SiemExport(Frozen):
         now = self.clock.now()
         body = batch.body(await self.heads.sign(head_claims(forwarding.export, stream, batch.end, now, self.issuer)), now)
         await self.breathe()
-        # Last of all, so that what a member has changed meanwhile holds for this batch.
+        # Read the configuration last, so that a member's change of a moment ago already applies to this batch.
         held = await self.queue.hold(forwarding.claimed, LEASE)
         if held is None:
             return False
@@ -131,7 +131,7 @@ class SiemExport(Frozen):
         return batch if entries else None
 
     async def _post(self, forwarding: Forwarding, held: ExportTarget, body: bytes) -> tuple[str | None, str | None]:
-        """Why it was refused, and when the receiver wants to be asked again."""
+        """The reason of the refusal, None when the receiver took the batch; and the receiver's `Retry-After`."""
         try:
             credentials = opened(self.keyring, forwarding.claimed.id, held.sealed_credentials)
         except CannotOpen as error:
@@ -147,7 +147,7 @@ class SiemExport(Frozen):
         return refusal(provider, answer.status, answer.body), answer.headers.get("retry-after")
 
     async def broken(self, forwarding: Forwarding, elapsed: Callable[[], float]) -> None:
-        """A turn that raised what nobody has foreseen: nothing more of it counts as received. May be repeated while the lease lasts."""
+        """Record a batch that raised an unexpected error: the batch does not count as received. May be repeated while the lease lasts."""
         self.metrics.siem_attempted("failed", elapsed(), 0.0, 0)
         pause = pause_after(forwarding.failures, self.spread(), None, self.clock.now())
         await self.queue.failed(forwarding.claimed, BROKEN, pause)

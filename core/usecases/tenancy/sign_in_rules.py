@@ -29,8 +29,8 @@ class OrganizationSignInRules(Frozen):
         return rules
 
     async def change(self, member: Member, change: SignInRulesChange, actor: Actor) -> SignInRules:
-        """Change the rules. The new rules hold from the next request and sign-in on. Raises `BadRequest`, `Forbidden` when the caller may no
-        longer change the rules, and `SecondFactorRequired` when a caller without a second factor makes the organization require one:
+        """Change the rules. The new rules hold from the next request and sign-in on. Raises `BadRequest`, `Forbidden` when the caller may
+        no longer change the rules, and `SecondFactorRequired` when a caller without a second factor makes the organization require one:
         otherwise the caller would lock themselves out.
         """
         change.require_allowed()

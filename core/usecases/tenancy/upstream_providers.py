@@ -1,4 +1,4 @@
-"""Upstream providers of organizations' own, kept by members who may."""
+"""Organizations' own upstream providers: members who may manage the settings create, change and delete them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -53,7 +53,7 @@ class OrganizationUpstreamProviders(Frozen):
         asked: Sequence[str],
         enabled: bool,
     ) -> UpstreamProvider:
-        """Raises `BadRequest`, also when nothing that speaks OpenID Connect answers at the issuer."""
+        """Create a provider. Raises `BadRequest`, also when the issuer does not answer as an OpenID Connect provider."""
         now = self.clock.now()
         provider = UpstreamProvider(
             id=UpstreamProviderId(self.ids.new()),
@@ -100,7 +100,7 @@ class OrganizationUpstreamProviders(Frozen):
         async with self.unit_of_work() as uow:
             before = await _held(uow, member, provider)
             if issued_by is not None and issued_by != before.issuer:
-                # People are known by it: those who are connected would be strangers.
+                # Identities are stored with their issuer, so connected people would no longer be recognised.
                 raise BadRequest("issuer: it cannot be changed; for another one, make another provider")
             after = replace(
                 before,
@@ -119,7 +119,9 @@ class OrganizationUpstreamProviders(Frozen):
         return after
 
     async def delete(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> None:
-        """With the identities that people have there. Raises `NotFound`, and `Conflict` while a domain route leads there."""
+        """Delete a provider and the identities that people have there. Raises `NotFound`, and `Conflict` while a domain route leads to the
+        provider.
+        """
         async with self.unit_of_work() as uow:
             deleted = await _held(uow, member, provider)
             if await uow.upstream_providers.is_named(provider):

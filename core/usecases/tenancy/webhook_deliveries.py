@@ -1,4 +1,4 @@
-"""Deliveries to webhooks: listed and queued again by members, and sent by the dispatcher."""
+"""Deliveries to webhooks: members list them and queue them again, and the dispatcher sends them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -52,7 +52,7 @@ class WebhookDeliveries(Frozen):
         return listed
 
     async def redeliver(self, member: Member, webhook: WebhookId, delivery: WebhookDeliveryId) -> Delivery:
-        """Raises `NotFound`, `BadRequest` when the webhook is disabled."""
+        """Queue a delivery again. Raises `NotFound`, `BadRequest` when the webhook is disabled."""
         async with self.unit_of_work() as uow:
             await held_active(uow, member, webhook)
             queued = await uow.webhook_deliveries.redeliver(webhook, delivery)
@@ -63,7 +63,9 @@ class WebhookDeliveries(Frozen):
         return queued
 
     async def replay(self, member: Member, webhook: WebhookId, since: datetime, until: datetime | None, event_type: str | None) -> Replayed:
-        """Raises `NotFound`, `BadRequest` when the webhook is disabled, does not subscribe to the type, or the span is empty."""
+        """Queue the events of a time span again. Raises `NotFound`, and `BadRequest` when the webhook is disabled or does not subscribe to
+        the event type, or when the span is empty.
+        """
         end = self.clock.now() if until is None else until
         if since >= end:
             raise BadRequest("since: must be before until, and in the past")
@@ -78,7 +80,7 @@ class WebhookDeliveries(Frozen):
 
 
 class WebhookReceivers(Frozen):
-    """Webhooks, as dispatchers call them. Implements `core.usecases.record.deliveries.Receivers`."""
+    """Webhooks as receivers of the dispatcher. Implements `core.usecases.record.deliveries.Receivers`."""
 
     unit_of_work: UnitOfWorkFactory
     keyring: KeyRing
@@ -118,7 +120,7 @@ class WebhookReceivers(Frozen):
             await self._pause(WebhookId(claimed.id), now)
 
     async def _pause(self, webhook: WebhookId, now: datetime) -> None:
-        """Of several processes that find it due, one finds a webhook to pause, and tells the owners."""
+        """Of several processes that find the pause due, only one pauses the webhook and tells the owners."""
         async with self.unit_of_work() as uow:
             paused = await uow.webhooks.pause(webhook, now - PATIENCE, now)
             if paused is None:

@@ -1,4 +1,4 @@
-"""Webhooks: made, changed, tested and deleted by members who may."""
+"""Webhooks: members with the right create, change, test and delete them."""
 
 from collections.abc import Collection, Sequence
 
@@ -40,7 +40,7 @@ _NAME_TAKEN = "name: the organization has a webhook of this name"
 
 
 class NewWebhook(Frozen):
-    """The only moment at which the secret is shown."""
+    """A webhook with its new secret. No later answer shows the secret."""
 
     webhook: Webhook
     secret: Secret
@@ -57,7 +57,7 @@ class Webhooks(Frozen):
 
     @staticmethod
     def event_types() -> Sequence[EventType]:
-        """All that a webhook can subscribe to."""
+        """All event types that a webhook can subscribe to."""
         return WEBHOOK_EVENTS
 
     async def list(self, member: Member) -> Sequence[Webhook]:
@@ -69,7 +69,7 @@ class Webhooks(Frozen):
         return found(await self.lookup.get(member.organization, webhook))
 
     async def create(self, member: Member, actor: Actor, *, name: str, url: str, events: Collection[str]) -> NewWebhook:
-        """Raises `BadRequest`, also for a name that another one has."""
+        """Create a webhook. Raises `BadRequest`, also for a name that another webhook of the organization has."""
         now = self.clock.now()
         self._require_callable(url)
         webhook = Webhook(
@@ -132,7 +132,9 @@ class Webhooks(Frozen):
         return after
 
     async def rotate_secret(self, member: Member, webhook: WebhookId, actor: Actor) -> NewWebhook:
-        """The secret before still signs for a day. The one before that no longer does. Raises `NotFound`."""
+        """Replace the secret. For one more day, deliveries are signed with the replaced secret too; a secret from an earlier rotation no
+        longer signs. Raises `NotFound`.
+        """
         secret = secret_of(self.secrets.key_bytes(SECRET_BYTES))
         async with self.unit_of_work() as uow:
             rotated = await _held(uow, member, webhook)
@@ -157,7 +159,7 @@ class Webhooks(Frozen):
         return delivery
 
     async def delete(self, member: Member, webhook: WebhookId, actor: Actor) -> None:
-        """Its deliveries go with it, if a little later; what is on its way may still arrive. Raises `NotFound`."""
+        """Delete a webhook. Its deliveries are deleted a little later. A delivery that is under way may still arrive. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             deleted = await _held(uow, member, webhook)
             await uow.webhooks.delete(webhook)
@@ -175,7 +177,7 @@ async def _held(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
 
 
 async def held_active(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
-    """For what would be sent. Raises `NotFound`, and `BadRequest` when the webhook is disabled."""
+    """The webhook, held, for changes that send a delivery. Raises `NotFound`, and `BadRequest` when the webhook is disabled."""
     held = await _held(uow, member, webhook)
     require_active(held)
     return held
