@@ -1,4 +1,4 @@
-"""API keys: made and deleted by members, revoked by the operator, and presented by services on every request."""
+"""API keys: members create and delete them, the operator revokes them, and services present them on every request."""
 
 from core.domain.errors import NotFound
 from core.domain.identifiers import ApiKeyId
@@ -60,7 +60,7 @@ class ApiKeys(Frozen):
         permissions: tuple[Permission, ...],
         expires_in_days: int | None = None,
     ) -> NewMachineKey[ApiKey]:
-        """Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission that the member may not use themselves."""
+        """Create a key. Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission that the member does not hold."""
         name, permissions = key_name(name), key_permissions(permissions)
         now = self.clock.now()
         expires_at = key_expiry(expires_in_days, now)
@@ -108,8 +108,8 @@ class ApiKeys(Frozen):
             await uow.commit()
 
     async def revoke(self, prefix: str, operator: str) -> PlacedKey:
-        """Deletes a key for an operator, who knows only the key's prefix. The caller has checked the operator's permission. Raises
-        `NotFound`.
+        """Delete a key for an operator, who knows only the key's prefix. The caller of this method has checked that the operator may do
+        this. Raises `NotFound`.
         """
         async with self.unit_of_work() as uow:
             deleted = await uow.api_keys.revoke(prefix)

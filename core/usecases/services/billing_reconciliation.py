@@ -1,5 +1,5 @@
-"""Reconciliation asks the payment provider about subscriptions, because news may be lost. A subscription that the provider manages ends
-only when the provider says so. Nothing changes when the provider does not answer, or does not know the subscription.
+"""Reconciliation: Postern asks the payment provider for news that did not arrive. Only the provider's word ends a subscription that the
+provider manages. So a subscription that the provider does not mention, or does not know, stays as it is.
 """
 
 from datetime import timedelta
@@ -18,12 +18,12 @@ from ports.services.billing import BillingInbox, PaymentProvider, PaymentRefused
 
 log = structlog.get_logger()
 
-# A page of the daily look, or one question to the provider, takes no longer than this lease.
+# Longer than one page of the daily look, or one request to the provider, takes.
 LEASE: Final = timedelta(minutes=5)
 
 
 class Reconciled(Frozen):
-    """The result of a whole look: how many subscriptions were looked at, and how many of our records changed."""
+    """The result of a look at all subscriptions."""
 
     looked_at: int = 0
     changed: int = 0
@@ -41,7 +41,9 @@ class BillingReconciliation(Frozen):
         return self.provider is not None
 
     async def check_one(self) -> bool:
-        """Asks about one subscription of which news are overdue. False when there is none. Raises `PaymentUnavailable`."""
+        """Ask the provider about one subscription whose news are overdue. Returns False when there is no such subscription. Raises
+        `PaymentUnavailable`.
+        """
         if self.provider is None:
             return False
         claimed = await self.inbox.claim_checks(1, self.clock.now() + LEASE)
@@ -49,19 +51,20 @@ class BillingReconciliation(Frozen):
             try:
                 look = await self.provider.subscription(subject)
             except PaymentRefused as refused:
-                # With the API key of another provider account, every subscription is unknown. So nobody loses access because of an unknown
-                # subscription.
+                # The installation's key may belong to another account, which knows none of the subscriptions. So a refusal ends nothing.
                 log.warning("billing_subscription_unknown", subject=subject, code=refused.code)
                 self.metrics.billing_check("refused")
                 await self.inbox.checked(subject, self.clock.now() + AGAIN)
             else:
-                # Unchanged subscriptions are observed as well: `observe` clears doubts and sets the time of the next check.
+                # Observe an unchanged subscription too: `observe` ends its doubts and sets the time of the next check.
                 for found, snapshot in look.subscriptions.items():
                     await self._observe(found, snapshot, look)
         return bool(claimed)
 
     async def cancel_one(self) -> bool:
-        """Ends one subscription whose person, service or record is gone. False when there is none. Raises `PaymentUnavailable`."""
+        """Cancel one subscription at the provider whose person, service or record is gone. Returns False when there is no such
+        subscription. Raises `PaymentUnavailable`.
+        """
         if self.provider is None:
             return False
         claimed = await self.inbox.claim_cancellations(1, self.clock.now() + LEASE)
@@ -69,7 +72,7 @@ class BillingReconciliation(Frozen):
             try:
                 await self.provider.cancel(subject)
             except PaymentRefused as refused:
-                # A later run claims this cancellation again. The wait grows with each attempt.
+                # The subscription is claimed again later, after a longer wait each time.
                 log.warning("billing_cancellation_refused", subject=subject, code=refused.code)
             else:
                 await self.inbox.cancelled(subject)
@@ -77,7 +80,9 @@ class BillingReconciliation(Frozen):
         return bool(claimed)
 
     async def sweep_page(self) -> bool:
-        """Takes in one page of the daily look at all subscriptions. False when the look is not due. Raises `PaymentUnavailable`."""
+        """Look at one page of all subscriptions, as part of the daily look. Returns False when the daily look is not due. Raises
+        `PaymentUnavailable`.
+        """
         if self.provider is None:
             return False
         claimed = await self.inbox.claim_sweep(LEASE)
@@ -87,7 +92,7 @@ class BillingReconciliation(Frozen):
         try:
             look = await self.provider.subscriptions(cursor)
         except PaymentRefused as refused:
-            # The cursor may be a subscription that is gone at the provider, so the look begins again.
+            # The cursor is the last subscription of the page before, which may be gone: begin again at the first page.
             log.warning("billing_sweep_refused", code=refused.code)
             await self.inbox.swept(None, self.clock.now() + AGAIN)
             return False
@@ -97,7 +102,7 @@ class BillingReconciliation(Frozen):
         return True
 
     async def reconcile(self) -> Reconciled:
-        """Looks at all subscriptions now. Raises `PaymentRefused` and `PaymentUnavailable`."""
+        """Look at all subscriptions now. Raises `PaymentRefused` and `PaymentUnavailable`."""
         if self.provider is None:
             return Reconciled()
         looked_at = changed = 0
@@ -111,7 +116,7 @@ class BillingReconciliation(Frozen):
                 return Reconciled(looked_at, changed)
 
     async def _take_in(self, look: ProviderSubscriptions) -> int:
-        """Returns how many of our records changed."""
+        """Apply a page. Returns how many of our records changed."""
         changed = 0
         again = await self.inbox.cancel_again([subject for subject, snapshot in look.subscriptions.items() if not snapshot.is_over])
         if again:
@@ -125,7 +130,9 @@ class BillingReconciliation(Frozen):
         return changed
 
     async def _observe(self, subject: str, snapshot: Snapshot, look: ProviderSubscriptions) -> bool:
-        """True when a record of ours changed. An unexpected error about one subscription does not stop the look at the others."""
+        """Returns True when a record of ours changed. An unexpected error with one subscription is logged, so the look goes on with the
+        others.
+        """
         try:
             changed = await self.billing.observe(subject, snapshot, int(look.at.timestamp()))
         except (Unavailable, Overloaded):

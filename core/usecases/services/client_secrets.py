@@ -1,4 +1,4 @@
-"""Client secrets: made, listed and deleted by members."""
+"""Client secrets: members create, list and delete them."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class NewClientSecret(Frozen):
-    """A new client secret with its text. Postern knows the text only at this moment, and keeps a digest."""
+    """A new client secret with its text. Postern stores only a digest, so no later answer has the text."""
 
     secret: ClientSecret
     text: Token
@@ -42,8 +42,8 @@ class ClientSecrets(Frozen):
     secrets: Secrets
 
     async def create(self, member: Member, service_slug: str, actor: Actor) -> NewClientSecret:
-        """Raises `NotFound`, `BadRequest` when the service cannot keep a secret or has two already, and `Forbidden` when the caller may no
-        longer do this.
+        """Create a client secret. Raises `NotFound`, `BadRequest` when the service cannot keep a secret or has two secrets already, and
+        `Forbidden` when the caller may no longer manage services.
         """
         text = self.secrets.key(KIND)
         async with self.unit_of_work() as uow:

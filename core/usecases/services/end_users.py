@@ -1,4 +1,4 @@
-"""End users: an organization may see the people who use its services, and may end their sessions there."""
+"""End users: an organization may read about the people who use its services, and may end their sessions in these services."""
 
 from contextlib import nullcontext
 from typing import Final
@@ -27,8 +27,8 @@ class EndUsers(Frozen):
         """
         wanted = searched(search)
         require_reachable(page, wanted)
-        # Every member may search, and a search among many end users takes long. Searches take turns, so that nobody else waits for a
-        # connection because of them.
+        # Every member may search, and a search among many end users takes long. Turns limit concurrent searches, so that they do not use up
+        # the database connections of other requests.
         async with self.turns.take(organization) if is_dear(page, wanted) else nullcontext():
             found = await self.lookup.list(organization, page, search=wanted, service=service)
         if found is None:
@@ -43,18 +43,20 @@ class EndUsers(Frozen):
         return found
 
     async def end_sessions(self, organization: OrganizationId, user: UserId, actor: Actor) -> int:
-        """Sign the person out of the organization's services, from their next request on; codes and devices that wait for a session there
-        get none. Sessions elsewhere, and in the organization itself, stay. May be repeated. Raises `NotFound`.
+        """Sign the person out of the organization's services, from the person's next request on. Authorization codes and device codes that
+        wait for a session there become invalid. Sessions elsewhere, and in the organization itself, stay. May be repeated. Raises
+        `NotFound`.
         """
         async with self.unit_of_work() as uow:
-            # A request that exchanges a code either waits and finds the code gone, or has added its session already.
+            # The lock orders this after or before an exchange of a code: the exchange has added its session already, or waits and then
+            # finds the code gone.
             await uow.accounts.hold(user)
             ended = await uow.end_users.end_sessions(organization, user)
             if ended is None:
                 raise NotFound(_UNKNOWN)
             if ended:
                 await uow.record(sessions_in_services_ended(organization, user, ended, actor))
-            # Commits also when no session has ended, because an approved code or device has no session yet.
+            # Commit also when no session has ended: codes that were approved a moment ago have no session yet, and are removed too.
             await uow.commit()
         return ended
 

@@ -1,4 +1,4 @@
-"""Plans: what a service offers. Members of its organization make and change them."""
+"""Plans: the offers of a service. Members of the service's organization create and change them."""
 
 from collections.abc import Sequence
 
@@ -54,7 +54,7 @@ class Plans(Frozen):
         features: Sequence[str] = (),
         billing_price_id: str | None = None,
     ) -> PlanOverview:
-        """Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this."""
+        """Create a plan. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer manage services."""
         name, price_cents, currency = plan_name(name), plan_price(price_cents), plan_currency(currency)
         kept_features = plan_features(features)
         price_id = None if billing_price_id is None else plan_price_id(billing_price_id)
@@ -95,8 +95,8 @@ class Plans(Frozen):
         features: Sequence[str] | None = None,
         billing_price_id: str | Unchanged | None = UNCHANGED,
     ) -> PlanOverview:
-        """Fields that are left out keep their values; a price id of None is removed. Subscribers have the new terms from their next token
-        on. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this.
+        """Fields that are left out keep their values; a `billing_price_id` of None removes the price id. Subscribers have the new terms
+        from their next token on. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer manage services.
         """
         if name is None and price_cents is None and currency is None and features is None and isinstance(billing_price_id, Unchanged):
             raise BadRequest("Send at least one of name, price_cents, currency, features and billing_price_id")
@@ -126,7 +126,9 @@ class Plans(Frozen):
         return PlanOverview(after, held.subscription_count)
 
     async def delete(self, member: Member, service: str, plan: PlanId, actor: Actor) -> None:
-        """Raises `NotFound`, `BadRequest` while anybody subscribes to the plan, and `Forbidden` when the caller may no longer do this."""
+        """Delete a plan. Raises `NotFound`, `BadRequest` while anybody is subscribed to the plan, and `Forbidden` when the caller may no
+        longer manage services.
+        """
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             held = _found(await uow.plans.hold(member.organization, service, plan))

@@ -1,4 +1,4 @@
-"""How much a service is used, for the service's own servers."""
+"""Figures about the use of a service, for the service's own servers."""
 
 from core.domain.errors import Unauthorized
 from core.domain.services.api_keys import KeyHolder
@@ -15,6 +15,6 @@ class ServiceAnalysis(Frozen):
     async def get(self, holder: KeyHolder) -> ServiceAnalytics:
         found = await self.lookup.find(holder.service, self.clock.now() - LOOKED_BACK)
         if found is None:
-            # The service, and its keys with it, was deleted since the request came in.
+            # Since the request came in, the service was deleted together with its keys.
             raise Unauthorized("The API key is not valid")
         return found

@@ -1,4 +1,4 @@
-"""A service's own servers may change the service's name. The look-up of the API key returns everything that the servers may know."""
+"""Service info: a service's own servers may rename the service. They read the other facts about the service from their key's holder."""
 
 from core.domain.errors import Unauthorized
 from core.domain.record.events import Actor
@@ -14,7 +14,7 @@ class ServiceInfo(Frozen):
     clock: Clock
 
     async def rename(self, holder: KeyHolder, name: str | None, actor: Actor) -> Service:
-        """None leaves the name as it is. Raises `BadRequest`."""
+        """Rename the service. With None the name stays as it is. Raises `BadRequest`."""
         async with self.unit_of_work() as uow:
             before = _own(await uow.services.hold(holder.organization, holder.service_slug), holder)
             if name is None:
@@ -30,7 +30,9 @@ class ServiceInfo(Frozen):
 
 
 def _own(service: Service | None, holder: KeyHolder) -> Service:
-    """The service and its keys may have been deleted since the request came in, and the slug may belong to another service by now."""
+    """The key's own service. Raises `Unauthorized` when the service and its keys were deleted since the request came in. By now another
+    service may have the same slug, so the ids are compared.
+    """
     if service is None or service.id != holder.service:
         raise Unauthorized("The API key is not valid")
     return service

@@ -1,4 +1,4 @@
-"""The users of a service, as its own servers manage them with an API key. Everything is limited to the key's service."""
+"""The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ class ServiceUsers(Frozen):
     ids: Ids
 
     async def list(self, holder: KeyHolder, limit: int, offset: int) -> Listed[ServiceUser]:
-        """The users of the service, in the order in which they became users."""
+        """The service's users, in the order in which they became users of the service."""
         return await self.lookup.list(holder.service, limit, offset)
 
     async def get(self, holder: KeyHolder, user: UserId) -> ServiceUser:
@@ -50,8 +50,9 @@ class ServiceUsers(Frozen):
         return found
 
     async def add(self, holder: KeyHolder, email: Email, actor: Actor) -> ServiceUser:
-        """The account with this address becomes a user of the service. Without such an account, a new account is made, without a password
-        and without any mail. May be repeated: many calls at once get the same account. Raises `RateLimited` when the key adds too many.
+        """Make the account with this address a user of the service. If no account has the address, a new account is created, without a
+        password, and no mail is sent. May be repeated: concurrent calls all get the same account. Raises `RateLimited` when the key adds
+        too many users.
         """
         wait = await self.buckets.take(ADDITIONS, str(holder.key))
         if wait > 0:
@@ -73,19 +74,19 @@ class ServiceUsers(Frozen):
         return user
 
     async def change_email(self, holder: KeyHolder, user: UserId, email: Email | None, actor: Actor) -> ServiceUser:
-        """Give an account that belongs to this service alone another address, which its owner has to verify. The old address gets a mail.
-        None leaves the address as it is. Raises `NotFound`, `Forbidden` for an account whose owner has proved its address or
-        that is held elsewhere too, and `BadRequest` for an address that is taken.
+        """Give an account that belongs to this service alone another address, which its owner has to verify. A mail tells the old address.
+        With None the address stays as it is. Raises `NotFound`, `Forbidden` for an account whose owner has proved its address or that
+        belongs elsewhere too, and `BadRequest` for an address that is taken.
         """
         async with self.unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))
             if email is None or email.address == held.account.email.address:
                 return held.user
             held.require_belonging()
-            # The clock is read after `hold`, so that `now` is later than every other change of the account.
+            # Read the clock after `hold`, so that `now` is later than every earlier change of the account.
             now = self.clock.now()
             await uow.service_users.change_email(user, email, now)
-            # Sessions, mailed links and begun sign-ins belonged to the holder of the earlier address.
+            # Sessions, mailed links and unfinished flows belong to the holder of the earlier address.
             if email.key == held.account.email.key:
                 await end_access(uow, user, now)
             else:
@@ -106,7 +107,7 @@ class ServiceUsers(Frozen):
         return replace(held.user, email=email)
 
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
-        """Remove everything that the service has about the user, and the account itself if it belongs to this service alone. Raises
+        """Remove all data that the service has about the user, and the account itself if it belongs to this service alone. Raises
         `NotFound`, and `Forbidden` for owners of an organization or of the platform.
         """
         async with self.unit_of_work() as uow:
