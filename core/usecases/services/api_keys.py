@@ -60,7 +60,7 @@ class ApiKeys(Frozen):
         permissions: tuple[Permission, ...],
         expires_in_days: int | None = None,
     ) -> NewMachineKey[ApiKey]:
-        """Create a key. Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission that the member does not hold."""
+        """Create a key. Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission whose capability the member lacks."""
         name, permissions = key_name(name), key_permissions(permissions)
         now = self.clock.now()
         expires_at = key_expiry(expires_in_days, now)

@@ -1,5 +1,5 @@
-"""News from the payment provider. `take` commits one row for each piece of news, so no later failure loses any. `apply` changes our records
-to the state that the news describe, and may be repeated.
+"""News from the payment provider. `take` commits the news as one row, so no later error loses the news. `apply` brings our records in line
+with all news of a subscription or customer, and may be repeated.
 """
 
 from collections.abc import Sequence
@@ -60,8 +60,8 @@ _OTHER_CUSTOMER: Final = "the subscription belongs to another customer"
 
 
 class Receiving(Frozen):
-    """How news are received. The provider signs news with one of `secrets`. Without secrets, billing is not set up. `livemode` is the mode
-    of our own API key, and None when the key does not name its mode.
+    """The settings for receiving news. The provider signs the news with one of the `secrets`; without secrets, billing is not set up.
+    `livemode` is the mode of our own key at the provider, and None when the key does not tell its mode.
     """
 
     secrets: Sequence[Secret] = ()
@@ -82,7 +82,9 @@ class Billing(Frozen):
     ids: Ids
 
     async def take(self, signature: str | None, body: bytes) -> News | None:
-        """Keeps the news and returns them. None when nothing is left to do about the news. Raises `BadRequest` and `Unauthorized`."""
+        """Store the news and return them. Returns None when the news need no further work: they came before, or are ignored. Raises
+        `BadRequest` and `Unauthorized`.
+        """
         now = self.clock.now()
         signature = require_header(signature)
         require_text(body)
@@ -106,8 +108,8 @@ class Billing(Frozen):
         return BillingOutcome.IGNORED if news.subject is None else None
 
     async def apply(self, subject: str, *, is_customer: bool) -> None:
-        """Applies all waiting news about this subscription or customer. A failure is kept with the news, and a later run tries again.
-        Raises `Unavailable` and `Overloaded`.
+        """Apply all waiting news of this subscription or customer. A failure is stored, and the news are tried again later. Raises
+        `Unavailable` and `Overloaded`.
         """
         try:
             if is_customer:
@@ -121,11 +123,13 @@ class Billing(Frozen):
             await self.inbox.failed(subject, type(error).__name__, self.clock.now() + _PAUSE)
 
     async def observe(self, subject: str, look: Snapshot | None, looked_at: int) -> bool:
-        """Applies the waiting news, and the provider's present state if there is a `look`. True when a record of ours changed."""
+        """Apply the waiting news of a subscription and, if it is not None, `look`: the provider's description at `looked_at`. Returns True
+        when a record of ours changed.
+        """
         try:
             return await self._observe(subject, look, looked_at, again=True)
         except _Moved:
-            # The second try fails again only while the subscription's service is being deleted.
+            # The buyer changed between the look-up and the locks. If the second try finds the same, the service is being deleted.
             return await self._observe(subject, look, looked_at, again=False)
 
     async def _observe(self, subject: str, look: Snapshot | None, looked_at: int, *, again: bool) -> bool:
@@ -134,7 +138,7 @@ class Billing(Frozen):
             candidate = await uow.billing.candidate(subject, look)
             place: Customer | None = None
             if candidate is not None and candidate.new_customer is not None:
-                # `customer` locks the row, so that of two transactions at once only the first links a customer.
+                # Lock the organization's customer, so that of two concurrent subscriptions only one links a new customer.
                 place = await uow.billing.customer(candidate.buyer.organization, self.ids.new(), now)
                 if place is None or place.external_id not in {None, candidate.new_customer}:
                     candidate = place = None
@@ -168,7 +172,9 @@ class Billing(Frozen):
         return changed
 
     async def _write(self, uow: UnitOfWork, buyer: Buyer, held: HeldSubscription, own: Managed, *, current: Subscription | None) -> bool:
-        """Writes our records of all subscriptions of this person and service. The ending ones are written before the one that begins."""
+        """Write our records of all subscriptions of this person and service. Ended subscriptions are written before the living one, which
+        takes their place.
+        """
         now = self.clock.now()
         together = [own, *held.others]
         leader = leading(together)
@@ -186,7 +192,7 @@ class Billing(Frozen):
         changed = False
         for wish in wanted:
             if wish.status.lives and current is not None and current.status.lives and not current.managed:
-                # The current subscription was given through the API. The paid subscription replaces the given one.
+                # The current subscription was given through the API. The paid subscription takes its place.
                 over = replace(current, status=SubscriptionStatus.CANCELLED, updated_at=now)
                 await uow.subscriptions.save(over)
                 await uow.record(subscription_changed(current, over, occasion))
@@ -222,7 +228,7 @@ class Billing(Frozen):
         return True
 
     async def _tell(self, uow: UnitOfWork, step: "_Step", own: Managed, now: datetime) -> None:
-        """Mails the person when the person has to act. News that arrive days late cause no mail."""
+        """Queue mails to the person about news that the person has to act on. News that arrive days late cause no mail."""
         assert step.buyer is not None  # noqa: S101 - for the type checker: the caller knows
         names = [name for news in step.taken if not is_late(news, now) and (name := _notice(news, step.before, own.facets)) is not None]
         if not names:
@@ -249,7 +255,7 @@ class Billing(Frozen):
         async with self.unit_of_work() as uow:
             for news in waiting:
                 if news.handled is NewsType.CUSTOMER_CREATED and news.key is not None:
-                    # We asked for this customer, and the answer was lost. The mark `news.key` is random and known to nobody else.
+                    # We requested this customer and got no answer. `news.key` is our random id of the customer, which nobody else knows.
                     await uow.billing.link_customer(news.key, subject)
                 elif news.handled is NewsType.CUSTOMER_DELETED:
                     await uow.billing.end_customer(subject, now)
@@ -266,7 +272,7 @@ class Billing(Frozen):
                 log.warning("billing_event_refused", event_id=settled.event, subject=step.held.own.external_id, reason=settled.reason)
 
     async def events(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
-        """Newest first. `waiting` leaves out the events that have been applied."""
+        """The provider's events, newest first: with `waiting` only the events that have not been applied, otherwise all."""
         return await self.inbox.list(waiting=waiting, limit=limit)
 
     async def retry(self, event: str | None) -> int:
@@ -277,7 +283,7 @@ class Billing(Frozen):
 
 
 class _Step:
-    """Decides about one subscription, from the locked rows: which news count, who the buyer is, and which plan was bought."""
+    """The decisions about one locked subscription: the news that count, the buyer, and the plan."""
 
     def __init__(self, held: HeldSubscription, candidate: LikelyBuyer | None, look: Snapshot | None, looked_at: int) -> None:
         self.held = held
@@ -289,7 +295,7 @@ class _Step:
         if look is not None and self._is_of_customer(look):
             self.facets = self.facets.looked(look, looked_at)
         self.buyer = held.buyer or self._bound_to(candidate)
-        # True when the subscription belongs to another person than the candidate.
+        # The subscription already belongs to a person other than the candidate.
         self.is_elsewhere = held.buyer is None and held.own.plan is not None and not held.own.is_released
         self.plan = held.own.plan
         if self.buyer is not None and (chosen := chosen_plan(held.plans, self.facets)) is not None:
@@ -309,7 +315,7 @@ class _Step:
         return facets
 
     def _is_of_customer(self, snapshot: Snapshot) -> bool:
-        """The first description of a subscription names the customer, and the provider never changes a subscription's customer."""
+        """The first description of a subscription names its customer, and the provider never changes the customer."""
         if self.customer is None:
             self.customer = snapshot.customer
         return self.customer == snapshot.customer
@@ -324,7 +330,9 @@ class _Step:
         return buyer if (buyer.organization, buyer.service, buyer.user) in named else None
 
     def _judge(self) -> None:
-        """News with a false claim to a buyer are recorded as refused, and the log names them. False claims have no other effect."""
+        """Settle the news. News that claim to be for a person of ours, but do not fit the buyer, are stored as refused. A refusal is logged
+        and has no other effect.
+        """
         for news in self.taken:
             claims = news.snapshot is not None and news.snapshot.claims
             if claims and not self._stands_for(news.snapshot):
@@ -343,7 +351,7 @@ class _Step:
 
 
 def _notice(news: News, before: Facets, after: Facets) -> str | None:
-    """The mail that the news call for."""
+    """The name of the mail that these news require, None for no mail."""
     was, state = before.state(), after.state()
     if news.handled is NewsType.TRIAL_WILL_END and state is not None and state.lives:
         return "billing_trial_ends"

@@ -1,5 +1,5 @@
-"""Checkouts and the portal: pages of the payment provider, to which people are sent. Each request to the provider is committed before we
-send the request, together with its idempotency key, so a repetition is harmless. No unit of work is open while we wait for an answer.
+"""Checkouts and the portal: pages of the payment provider, to which people are sent. Postern stores each request to the provider before
+sending it, with its idempotency key, so that the request can be repeated safely. No unit of work is open during a call to the provider.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ NOT_SET_UP: Final = "Billing is not set up on this installation"
 _KEY_REFUSED: Final = "The payment provider does not accept the key of this installation"
 _UNAUTHORIZED: Final = frozenset({401, 403})
 _MISSING: Final = "resource_missing"
-# A try fails when another request begins the person's checkout at the same moment, or when the person's last checkout has to be closed
-# first.
+# A try fails when another request began a checkout for the same person meanwhile, when the person's last checkout had to be closed first,
+# or when the customer is gone at the provider.
 _TRIES: Final = 4
 _UNKNOWN: Final = "The organization has no such service"
 
 
 class Wish(Frozen):
-    """The plan that a person wants to buy, and the addresses to come back to."""
+    """A request to buy a plan."""
 
     organization_slug: str
     service_slug: str
@@ -50,12 +50,12 @@ class Wish(Frozen):
     cancel_url: str
 
     def digest(self, price: str) -> str:
-        """The digest covers the plan's price as well, because the price may change while the checkout is open."""
+        """The digest that recognises a repeated wish. The digest covers the plan's price, which may change while the checkout is open."""
         return digest_of(str(self.plan), price, self.success_url, self.cancel_url)
 
 
 class Checkouts(Frozen):
-    """`pages` are our own addresses, to which people may come back as well. The last of `pages` is the default."""
+    """`pages` are our own addresses, which are also allowed as return addresses. The last is the default return address of the portal."""
 
     unit_of_work: UnitOfWorkFactory
     provider: PaymentProvider | None
@@ -64,7 +64,9 @@ class Checkouts(Frozen):
     ids: Ids
 
     async def open(self, wish: Wish) -> OpenedCheckout:
-        """A repeated wish gets the same checkout. Raises `NotFound`, `BadRequest`, `OrganizationNotActive`, and `BillingFailed`."""
+        """Open a checkout; a repeated wish gets the same checkout. Raises `NotFound`, `BadRequest`, `OrganizationNotActive`, and
+        `BillingFailed`.
+        """
         for _ in range(_TRIES):
             offer, checkout, price = await self._begun(wish)
             if checkout is None:
@@ -73,7 +75,7 @@ class Checkouts(Frozen):
             try:
                 opened = await self._opened(wish, offer, checkout, price, customer)
             except _CustomerGone:
-                # The customer was deleted at the provider, and the news of the deletion have not arrived yet.
+                # The customer was deleted at the provider, and the news about that have not arrived.
                 await self._forget(wish, offer, checkout, customer)
                 continue
             async with self.unit_of_work() as uow:
@@ -88,8 +90,8 @@ class Checkouts(Frozen):
         raise BillingFailed("Other checkouts of this person are under way: try again")
 
     async def _abandon(self, opened: OpenedCheckout) -> None:
-        """Closes a checkout that the provider opened too late: meanwhile the person began another checkout, or the service was closed.
-        Nobody learns the address of this checkout, so no harm comes of a checkout that stays open.
+        """Close a checkout that is out of date: while the provider opened this checkout, the person began another one and must pay only
+        once, or the service was closed. Nobody learns this checkout's address, so a checkout that stays open does no harm.
         """
         try:
             await self._required().close_checkout(opened.id)
@@ -101,7 +103,7 @@ class Checkouts(Frozen):
             _require_offered(await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user), wish)
 
     async def _begun(self, wish: Wish) -> tuple[PlanOffer, BegunCheckout | None, str]:
-        """The checkout is None when the caller has to try again."""
+        """The offer, the checkout to open, and the price. The checkout is None when the caller has to try again."""
         now = self.clock.now()
         async with self.unit_of_work() as uow:
             offer = await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user)
@@ -122,8 +124,8 @@ class Checkouts(Frozen):
         return offer, None, price
 
     async def _close(self, wish: Wish, offer: PlanOffer, last: BegunCheckout) -> None:
-        """Closes the last checkout, so that nobody pays twice. Raises `BadRequest` when the checkout has been paid and the news of its
-        subscription have not arrived.
+        """Close the person's last checkout, so that nobody pays twice. Raises `BadRequest` when that checkout has been paid but the news of
+        its subscription have not arrived.
         """
         external_id = last.external_id or ""
         try:
@@ -136,7 +138,9 @@ class Checkouts(Frozen):
         await self._forget(wish, offer, last, None)
 
     async def _closed(self, external_id: str) -> bool:
-        """False when the checkout was not open: the person has paid, or another request has closed the checkout just now."""
+        """Close a checkout. Returns False when the checkout was no longer open, because it has been paid or closed meanwhile. Returns True
+        also when the provider does not know the checkout.
+        """
         try:
             await self._required().close_checkout(external_id)
         except PaymentRefused as refused:
@@ -168,7 +172,7 @@ class Checkouts(Frozen):
         except PaymentRefused as refused:
             if refused.code == _MISSING and refused.about == "customer":
                 raise _CustomerGone from None
-            # The provider gives the same answer to the same key, so the next try needs another one.
+            # The provider gives the same answer to the same idempotency key, so the next try needs another key.
             await self._forget(wish, offer, checkout, None)
             raise _failed(refused) from None
         except PaymentUnavailable as away:
@@ -184,8 +188,9 @@ class Checkouts(Frozen):
             await uow.commit()
 
     async def _customer(self, organization: OrganizationId) -> str:
-        """The organization's customer at the provider. The first checkout of an organization makes the customer. Two requests at once use
-        the same idempotency key, so the provider makes one customer. After a lost answer, the same key finds the customer again.
+        """The organization's customer at the provider. The organization's first checkout creates the customer. Concurrent checkouts send
+        the same idempotency key, so only one customer is created. If the provider's answer was lost and the key has expired, the customer
+        is looked up before another is created.
         """
         provider, now = self._required(), self.clock.now()
         async with self.unit_of_work() as uow:
@@ -219,8 +224,8 @@ class Checkouts(Frozen):
             linked = await uow.billing.link_customer(known.id, external_id)
             await uow.commit()
         log.info("billing_customer_made", organization=str(organization), customer=external_id)
-        # News may have linked another customer to the organization meanwhile. That customer counts, because we would refuse a subscription
-        # of any other customer.
+        # News that arrived meanwhile may have linked another customer to the organization. Use the linked customer: subscriptions of any
+        # other customer are refused.
         return linked or external_id
 
     async def _note_attempt(self, customer: UUID, attempt: int, at: datetime | None) -> None:
@@ -229,8 +234,8 @@ class Checkouts(Frozen):
             await uow.commit()
 
     async def portal(self, member: Member, return_url: str | None) -> str:
-        """The address of the portal for the owner. Raises `BadRequest`, also when the organization has never bought anything, and
-        `BillingFailed`.
+        """The address of the portal for the owner. Raises `BadRequest`, also when the organization is not a customer of the provider yet,
+        and `BillingFailed`.
         """
         async with self.unit_of_work() as uow:
             portal = await uow.billing.portal(member.organization)
@@ -276,7 +281,7 @@ def _require_offered(offer: PlanOffer | None, wish: Wish) -> tuple[PlanOffer, st
 
 
 def _failed(refused: PaymentRefused) -> BillingFailed:
-    """The refusal in our own words, because the provider's words may name keys and customers."""
+    """The refusal in our own words, because the provider's message may contain keys and customers."""
     if refused.status in _UNAUTHORIZED:
         return BillingFailed(_KEY_REFUSED, detail=f"{refused.status} {refused.code}")
     if refused.code == _MISSING and "price" in refused.about:

@@ -1,4 +1,4 @@
-"""Services as the members of their organization see them: created, listed, changed, and deleted by the owner."""
+"""Services: members of the organization create, list and change them, and the owner deletes them."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -57,8 +57,8 @@ class OrganizationServices(Frozen):
     ids: Ids
 
     async def create(self, member: Member, wanted: NewService, actor: Actor) -> CreatedService:
-        """Creates a service with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, `Conflict` when the organization has a
-        service with this slug, and `Forbidden` when the caller may no longer do this: a person who was removed must not leave a service
+        """Create a service with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, `Conflict` when the organization has a service
+        with this slug, and `Forbidden` when the caller may no longer create services: a person who was removed must not leave a service
         behind.
         """
         now = self.clock.now()
@@ -95,8 +95,9 @@ class OrganizationServices(Frozen):
         return found(await self.lookup.get(member.organization, slug))
 
     async def change(self, member: Member, slug: str, change: ServiceChange, actor: Actor) -> Service:
-        """Raises `NotFound`; `BadRequest`, also for something the service has that its new type may not have; and `Forbidden` when the
-        caller may no longer do this: a person who was removed must not decide where people are sent.
+        """Change a service. Raises `NotFound`; `BadRequest`, also when the service has something that its new type may not have, for
+        example client secrets; and `Forbidden` when the caller may no longer manage services: a person who was removed must not change
+        redirect URIs.
         """
         if not change.said:
             raise BadRequest("Send at least one field")
@@ -123,7 +124,7 @@ class OrganizationServices(Frozen):
         caller is no longer the owner.
         """
         async with self.unit_of_work() as uow:
-            # Nothing brings a deleted service back, so a person who has just handed over the organization must not delete the service.
+            # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the service.
             acting, _ = await hold_members(uow, member)
             require_owner(acting)
             service = found(await uow.services.hold(member.organization, slug))
@@ -133,7 +134,7 @@ class OrganizationServices(Frozen):
             await uow.commit()
 
     async def _published(self, url: str) -> Mapping[str, Json]:
-        """Fetches the keys whenever the address is sent. Raises `BadRequest`."""
+        """The service's key set, fetched whenever a request contains `jwks_uri`. Raises `BadRequest`."""
         try:
             return await self.key_sets.fetch(url)
         except OutboundFailed as failed:
@@ -146,7 +147,7 @@ class OrganizationServices(Frozen):
 
 
 class RegisteredServices(Frozen):
-    """Services for operators. The caller has checked the operator's permission."""
+    """For operators. The caller of these methods has checked that the operator may read services."""
 
     register: ServiceRegister
 
@@ -160,7 +161,7 @@ class RegisteredServices(Frozen):
 
 
 def found(of_service: Found | None) -> Found:
-    """The result of a look-up within a service. Raises `NotFound`."""
+    """The result of a look-up within a service. Raises `NotFound` for None, which means that there is no such service."""
     if of_service is None:
         raise NotFound("The organization has no such service")
     return of_service

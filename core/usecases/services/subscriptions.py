@@ -1,4 +1,4 @@
-"""Subscriptions: kept by a service's own servers with an API key, shown to their users, and ended when their period ends."""
+"""Subscriptions: a service's own servers manage them with an API key, users see their own, and a subscription ends with its period."""
 
 from datetime import datetime
 from typing import Final
@@ -35,25 +35,27 @@ class Subscriptions(Frozen):
     ids: Ids
 
     async def own(self, caller: Caller) -> OwnSubscription:
-        """The caller's own, to the service that they are signed in to. Raises `BadRequest` outside of a service."""
+        """The caller's own subscription to the service that the caller is signed in to. Raises `BadRequest` for a token without a
+        service.
+        """
         if caller.organization_id is None or not caller.service:
             raise BadRequest("This needs a token for a service: sign in to the service")
         found = await self.lookup.own(caller.organization_id, caller.service, caller.user)
         if found is None:
-            # The service or the account was deleted since the request came in.
+            # The person, the organization or the service has been deleted since the request came in.
             raise Unauthorized("The session has ended")
         return found
 
     async def list(self, holder: KeyHolder, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
-        """All subscriptions of the service, oldest first. A subscription whose period ended a moment ago is still listed among the active
-        ones, with the status `expired`.
+        """All subscriptions of the service, oldest first. A subscription whose period ended a moment ago is still listed under the status
+        `active`, but its own status says expired.
         """
         found = await self.lookup.list(holder.service, status, limit, offset)
         now = self.clock.now()
         return Listed([subscription.settled(now) for subscription in found.items], found.total)
 
     async def get(self, holder: KeyHolder, user: UserId) -> Subscription:
-        """The active or past-due subscription, otherwise the newest. Raises `NotFound`."""
+        """The user's active or past-due subscription, otherwise the newest. Raises `NotFound`."""
         return _found(await self.lookup.current(holder.service, user)).settled(self.clock.now())
 
     async def create(
@@ -66,8 +68,8 @@ class Subscriptions(Frozen):
         status: SubscriptionStatus = SubscriptionStatus.ACTIVE,
         current_period_end: datetime | None = None,
     ) -> Subscription:
-        """Raises `NotFound` for a person who is not a user of the service and for an unknown plan, `Forbidden` for another service's plan,
-        `Conflict` when the person has an active or past-due subscription, `BadRequest`.
+        """Create a subscription. Raises `NotFound` for a person who is not a user of the service and for an unknown plan, `Forbidden` for
+        another service's plan, `Conflict` when the person has an active or past-due subscription, `BadRequest`.
         """
         now = self.clock.now()
         end = now + PERIOD if current_period_end is None else period_end(current_period_end)
@@ -106,8 +108,8 @@ class Subscriptions(Frozen):
         status: SubscriptionStatus | None = None,
         current_period_end: datetime | None = None,
     ) -> Subscription:
-        """Change the active or past-due subscription, otherwise the newest. Fields that are None keep their values. Raises `NotFound`, and
-        `BadRequest` when the subscription would become active on a deleted plan.
+        """Change the user's active or past-due subscription, otherwise the newest. Fields that are None keep their values. Raises
+        `NotFound`, and `BadRequest` when the subscription would become active or past due on a deleted plan.
         """
         end = None if current_period_end is None else period_end(current_period_end)
         async with self.unit_of_work() as uow:
@@ -131,7 +133,7 @@ class Subscriptions(Frozen):
         return after
 
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
-        """Remove all subscriptions that the user ever had to this service. Raises `NotFound`."""
+        """Remove all subscriptions that the user ever had to the service. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
             current = _found(None if held is None else held.current).settled(self.clock.now())
@@ -140,7 +142,9 @@ class Subscriptions(Frozen):
             await uow.commit()
 
     async def expire_due(self, since: datetime | None, most: int) -> tuple[int, datetime | None]:
-        """Expires one batch of subscriptions whose period has ended, from `since` on. Returns how many, and where the next batch begins."""
+        """Expire one batch of subscriptions whose period has ended at or after `since`. Returns the number of subscriptions and the `since`
+        of the next batch.
+        """
         async with self.unit_of_work() as uow:
             expired = await uow.subscriptions.expire_due(since, most)
             if not expired:
@@ -164,7 +168,7 @@ def _by(holder: KeyHolder, actor: Actor) -> Occasion:
 
 
 async def _settle(uow: UnitOfWork, written: Subscription, holder: KeyHolder, now: datetime) -> Subscription:
-    """Writes the subscription as expired if its period has ended, so that another subscription may take its place."""
+    """Store that the subscription has expired, if its period is over, so that another subscription may take its place."""
     if not written.has_lapsed(now):
         return written
     settled = replace(written.settled(now), updated_at=now)
