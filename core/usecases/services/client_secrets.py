@@ -28,7 +28,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 
 
 class NewClientSecret(Frozen):
-    """A new client secret with its text. Postern stores only a digest, so no later answer has the text."""
+    """A new client secret with its text. Postern stores the prefix and a digest, so no later answer has the text."""
 
     secret: ClientSecret
     text: Token

@@ -48,8 +48,8 @@ class EndUsers(Frozen):
         `NotFound`.
         """
         async with self.unit_of_work() as uow:
-            # The lock orders this after or before an exchange of a code: the exchange has added its session already, or waits and then
-            # finds the code gone.
+            # Lock the account against a concurrent exchange of a code: either the exchange has added its session already, or the exchange
+            # waits and then finds the code gone.
             await uow.accounts.hold(user)
             ended = await uow.end_users.end_sessions(organization, user)
             if ended is None:

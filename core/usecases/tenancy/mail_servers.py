@@ -239,7 +239,7 @@ class MailServers:
         try:
             yield
         finally:
-            # Unlike `subtract`, this drops organizations at zero, so the counter does not grow.
+            # Unlike `Counter.subtract`, `-=` removes an organization whose count is zero, so the counter does not grow.
             self._busy -= one
 
     def _opened(self, found: SealedMailServer) -> Secret:

@@ -54,7 +54,7 @@ class Members(Frozen):
     clock: Clock
 
     async def list(self, member: Member, page: Page, role: str | None = None) -> MemberList:
-        """Oldest membership first. With a role, only the members in it."""
+        """The members, oldest membership first. With a role, only the members in this role."""
         return await self.lookup.list(member.organization, page, role)
 
     async def change_role(self, caller: Member, user: UserId, slug: str, actor: Actor) -> KnownMember:
@@ -132,7 +132,7 @@ class Members(Frozen):
             await uow.commit()
 
     async def listed_by_link(self, token: Token) -> Sequence[ListedMembership]:
-        """The unconfirmed memberships of the person to whom this link was sent for choosing the first password of an account."""
+        """The unconfirmed memberships of the person who chooses the first password of their account by this link."""
         return await self.lookup.listed_by_link(token.digest(), MOST_ASKED)
 
     async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> None:
@@ -210,7 +210,7 @@ def _themselves(user: UserId) -> Actor:
 
 
 def _require_in_person(caller: Caller) -> None:
-    """Raises `Forbidden`."""
+    """Raises `Forbidden` while somebody impersonates the caller."""
     if caller.impersonator is not None:
         raise Forbidden("Only the person themselves can say where they belong")
 
