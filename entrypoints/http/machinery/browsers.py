@@ -1,7 +1,7 @@
 """Caller rules of pages: for people who are signed in in their browser, or for anybody.
 
-The rules also say which secret the forms of their pages are bound to. The dispatcher checks the token of every form under them, so that no
-handler can forget it; a page with such a form whose type has no `form_token` is not served.
+Each rule also names the secret that the forms of its pages are bound to. The dispatcher checks `form_token` in every form of these pages,
+so that no handler can forget the check. Postern does not serve a page whose form type has no `form_token`.
 """
 
 import hmac
@@ -36,13 +36,13 @@ class PageOutOfDate(Forbidden):
     text = "This page is out of date"
 
     def __init__(self, place: str = "") -> None:
-        """`place` is the page that shows the form anew. Empty when there is no such page."""
+        """`place` is the address of the page that shows the form anew. Empty when there is no such page."""
         super().__init__(words="page_out_of_date")
         self.place = place
 
 
 class BoundForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A form of a page for people who are signed in, or may be."""
+    """A form that is bound to a cookie of the browser."""
 
     form_token: Token = Token("")
 
@@ -58,32 +58,32 @@ class BindsForms(Protocol):
     """A caller rule whose forms are bound to a cookie."""
 
     def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:
-        """The secret in the cookie, and the name that its forms have besides. None when the browser has no such cookie."""
+        """The secret in the cookie, and the name that goes into `form_token` next to it. None when the browser has no such cookie."""
 
     def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:
-        """The secret of a session that has ended since the form was given. None when forms of ended sessions do not count."""
+        """The secret of a session that has ended since the page showed the form. None when the rule refuses forms of ended sessions."""
 
 
 def token_for(rule: CallerRule, request: Request, postern: Postern, flow: str = "") -> str:
-    """What `form_token` must be in the forms of a page under this rule. Empty when the browser has no cookie: it will not be taken."""
+    """The right `form_token` for the forms of a page under this rule. Empty when the browser has no cookie; an empty token is refused."""
     assert isinstance(rule, BindsForms)  # noqa: S101 - a bug in the caller: only these rules have forms with a token
     bound = rule.secret(request, postern, flow)
     return "" if bound is None else form_token(*bound)
 
 
 def require_bound_form(rule: BindsForms, request: Request, postern: Postern, form: BoundForm) -> None:
-    """Raises `PageOutOfDate`."""
+    """Raises `PageOutOfDate` when the form has the wrong `form_token`."""
     flow = form.flow if isinstance(form, FlowForm) else ""
     given = form.form_token.reveal().encode("utf-8", "surrogatepass")
     for bound in (rule.secret(request, postern, flow), rule.former_secret(request, postern)):
         if bound is not None and hmac.compare_digest(form_token(*bound).encode(), given):
             return
-    # As in `sign_in_first`: a form whose address has a query stands on the page of that address.
+    # A form whose address has a query stands on the page of that address, so that page shows the form anew.
     raise PageOutOfDate(_place(request) if request.caller is not None and request.query_string else "")
 
 
 class _Browser:
-    """Looks the session's cookie up. A browser without that cookie costs no look-up."""
+    """Anybody with a browser. The rule looks the session cookie up; a browser without that cookie costs no look-up."""
 
     scheme: SecurityScheme | None = None
     refuses: tuple[type[Refusal], ...] = ()
@@ -100,7 +100,7 @@ class _Browser:
         request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
         return request.caller
 
-    def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:  # noqa: ARG002 - for the flows' rule
+    def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:  # noqa: ARG002 - `_InFlow` needs it
         base_url = postern.foundation.public_url
         token = None if request.caller is None else session_token(request, base_url)
         if token is not None:
@@ -108,12 +108,14 @@ class _Browser:
         browser = flow_secret(request, base_url)
         return None if browser is None else (browser, _BROWSER)
 
-    def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:  # noqa: ARG002 - for who signs out
+    def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:  # noqa: ARG002 - `_SigningOut` needs it
         return None
 
 
 class _SigningOut(_Browser):
-    """Of two clicks, the second finds the session ended, and its cookie still there: the browser has dropped the answer that takes it."""
+    """For signing out. After two quick clicks, the browser drops the first answer, which deletes the session cookie. The second request
+    then carries the cookie of an ended session, and its form still counts.
+    """
 
     def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:
         token = session_token(request, postern.foundation.public_url) if request.caller is None else None
@@ -121,8 +123,8 @@ class _SigningOut(_Browser):
 
 
 class _FoundByHandler(_Browser):
-    """For a handler whose own look-up finds the person, too, in the same round trip. It is called with the cookie's token, and says who it
-    is by `request.caller`.
+    """For a handler whose own look-up also finds the person, in the same round trip. The handler gets the session cookie's token as its
+    caller, and sets `request.caller` to the person.
     """
 
     async def admit(self, request: Request, postern: Postern) -> Any:
@@ -130,7 +132,9 @@ class _FoundByHandler(_Browser):
 
 
 class _SignedIn(_Browser):
-    """A person who is not signed in is led to the sign-in page and back. The values of a submitted form are lost."""
+    """For people who are signed in. The rule redirects anybody else to the sign-in page, and from there back. The values of a submitted
+    form are lost.
+    """
 
     def owes_limit(self, _method: str) -> bool:
         return False
@@ -143,7 +147,7 @@ class _SignedIn(_Browser):
 
 
 class _InFlow(_Browser):
-    """Its forms are bound to the browser and name their flow, whoever is signed in meanwhile."""
+    """For the pages of a flow. Their forms are bound to the browser and to the flow, no matter which person signs in meanwhile."""
 
     def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:
         browser = flow_secret(request, postern.foundation.public_url)
@@ -151,23 +155,31 @@ class _InFlow(_Browser):
 
 
 def bound_to(flow: str) -> str:
-    """What the forms of a flow name; those of a flow that is still to begin are bound to the browser alone."""
+    """The name that goes into `form_token` in the forms of a flow. Before a flow begins, `flow` is empty, and the forms are bound to the
+    browser alone.
+    """
     return f"flow {flow}"
 
 
 def sign_in_first(request: Request) -> SeeOther:
-    """And back. A form whose address has a query leads to the page of that address, which shows the form again."""
+    """A redirect to the sign-in page, which leads back. After a form whose address has a query, the sign-in page leads back to the page of
+    that address, which shows the form again.
+    """
     place = _place(request) if request.method == "GET" or request.query_string else HOME
     return SeeOther(f"{SIGN_IN}?to={quote(place, safe='/')}")
 
 
 def sign_in_again(place: str, again: str = "yes") -> str:
-    """Where somebody who is signed in signs in once more, or with `ANOTHER` account, and comes back to the place."""
+    """The address of the sign-in page for a person who is signed in. The person signs in once more, or with `ANOTHER` account, and comes
+    back to `place`.
+    """
     return f"{SIGN_IN}?to={quote(place, safe='/')}&again={again}"
 
 
 def prove_first(request: Request, asked: StepUp) -> SeeOther:
-    """To the page that asks for a fresh proof, and back: a form that needs one stands on the page of its own address."""
+    """A redirect to the page that asks for a fresh proof, which leads back. A form that needs a proof stands on the page of its own
+    address, so the proof page leads back to that address.
+    """
     return SeeOther(proof_page(_place(request) if request.method == "GET" else request.path, asked))
 
 

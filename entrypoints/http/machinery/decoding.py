@@ -18,25 +18,25 @@ from entrypoints.http.machinery.errors import NotAsDeclared
 
 Receive = Callable[[], Awaitable[Any]]
 
-# Deeper than any body that we take, and far below the depth at which a parser gives up by itself.
+# Every declared body is shallower. The parsers give up by themselves only at a much greater depth.
 _DEEPEST = 100
 _MOST_QUERY_FIELDS = 100
-# Our links have one. Some programs that check the links in a mail add some of their own.
+# Links of Postern have one field. Programs that check the links in a mail may add fields of their own.
 _MOST_LINK_FIELDS = 100
-# In bytes. To name the field of a bad character, Python has to go over the whole body on the thread that everybody waits for. Beyond this
-# length the refusal does not name the field.
+# In bytes. To name the field of a bad character, Python searches the whole body on the event loop's thread, and other requests wait.
+# The refusal of a longer body does not name the field.
 _LONGEST_SEARCHED: Final = 8192
 _NOT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"'))
-# One level up and one level down, as signed bytes.
+# An opening bracket becomes 1, and a closing bracket becomes -1, as signed bytes.
 _DEPTH_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUL: Final = re.compile("\x00")
 _WHOLE: Final = "The request body"
 
-# msgspec uses Python's names of types; callers know JSON's.
+# The messages of msgspec contain Python's names of types. Callers know JSON's names.
 _JSON_WORDS: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 _PLACE: Final = re.compile(r" - at `(?P<key>key in )?\$(?P<place>.*)`$")
-# A field by its name, or an element of what has no names.
+# A step in a place: a field such as `.tags`, or an element such as `[0]` or `[...]`.
 _STEP: Final = re.compile(r"\.(\w+)|\[([^]]*)\]")
 _COLLECTIONS: Final = (inspect.CollectionType, inspect.VarTupleType)
 
@@ -46,8 +46,8 @@ class ClientGone(Exception):
 
 
 class BodyReader:
-    """Reads one kind of body: at most `limit` bytes of JSON. A missing body counts as an empty object, so that a request whose fields are
-    all optional needs none. Other kinds of body are in `accepts.py`.
+    """Reads a JSON body of one type, of at most `limit` bytes. A missing body counts as an empty object, so that a request whose fields are
+    all optional needs no body. The readers of other media types are in `accepts.py`.
     """
 
     media_type = "application/json"
@@ -63,7 +63,7 @@ class BodyReader:
         return media_type == b"application/json" or (media_type.startswith(b"application/") and media_type.endswith(b"+json"))
 
     async def read(self, request: Request, receive: Receive) -> bytes:
-        """What `decode` takes."""
+        """The bytes for `decode`."""
         content_type = request.header(b"content-type")
         if content_type is not None and not self.takes(content_type):
             raise self._unsupported()
@@ -104,14 +104,14 @@ class BodyReader:
             raise NotAsDeclared(explained(error, self._kind)) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise NotAsDeclared(_malformed(body, error)) from None
-        # After an escaped backslash, these characters are no escape.
+        # In `\\u0000`, the first backslash escapes the second, so `u0000` is plain text. Removing escaped backslashes leaves real NULs.
         if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b""):
             raise NotAsDeclared(f"{_place(body, _NUL) or _WHOLE}: must not contain NUL characters")
         return value
 
 
 class FieldsReader:
-    """Reads named fields, as a query or a form has them."""
+    """Reads the named fields of a query or a form."""
 
     def __init__(self, kind: type[msgspec.Struct], what: str, most_fields: int = _MOST_QUERY_FIELDS) -> None:
         self._kind = kind
@@ -142,7 +142,7 @@ class FieldsReader:
         try:
             text = encoded.decode("ascii")
             if "%" not in text and "+" not in text and text.count("&") < self._most_fields:
-                # Nothing is encoded in it, as in the forms of most programs.
+                # A short cut: no percent-encoding and no plus, as in the forms of most programs.
                 return [(name, value) for name, equals, value in map(_parted, text.split("&")) if name or equals]
             return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=self._most_fields)
         except UnicodeDecodeError as error:
@@ -158,12 +158,12 @@ class QueryReader(FieldsReader):
 
 
 class ReadByPage(msgspec.Struct, frozen=True):
-    """A query that a page reads itself, by rules that are stricter. It is declared for the description."""
+    """A query that a page reads itself, by stricter rules than `LinkReader`. The type is declared for the OpenAPI description."""
 
 
 class LinkReader:
-    """The query of a page. Links pass through programs that add fields and break characters: of several fields with one name the first
-    counts, and what cannot be decoded becomes U+FFFD.
+    """Reads the query of a page. Links pass through programs that add fields and break characters. So the first of several fields with one
+    name counts, and undecodable bytes become U+FFFD.
     """
 
     def __init__(self, kind: type[msgspec.Struct]) -> None:
@@ -172,19 +172,19 @@ class LinkReader:
     def read(self, query_string: bytes) -> Any:
         try:
             pairs = parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="replace", max_num_fields=_MOST_LINK_FIELDS)
-        except ValueError:  # too many, or not ASCII: browsers encode all else
+        except ValueError:  # too many fields, or characters outside ASCII, which browsers percent-encode
             raise NotAsDeclared("The link has too many fields") from None
         return convert(dict(reversed(pairs)), self._kind)
 
 
 def convert(values: Mapping[str, Any], kind: type[msgspec.Struct]) -> Any:
-    """Text from a query or path into the declared types: here `"5"` may be an integer, in JSON it may not."""
+    """Convert text from a query or path into the declared types. Here the text `"5"` is a valid integer; in a JSON body it is not."""
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=decode_own_type)
     except msgspec.ValidationError as error:
         raise NotAsDeclared(explained(error, kind)) from None
     except (ValueError, OverflowError):
-        # A number that stands for a time lies beyond all possible times.
+        # A number stands for a time that `datetime` cannot represent.
         raise NotAsDeclared("A time is out of range") from None
 
 
@@ -198,15 +198,15 @@ def decode_own_type(kind: type, value: Any) -> Any:
 
 
 def explained(error: msgspec.ValidationError, kind: Any) -> str:
-    """`Expected `str`, got `int` - at `$.tags[0]`` becomes `tags[0]: expected string, got integer`. Where only some values are right, they
-    are named. `kind` is what should have been read.
+    """The error's message in JSON's words: `Expected `str`, got `int` - at `$.tags[0]`` becomes `tags[0]: expected string, got integer`.
+    For an enumeration, the message names the allowed values. `kind` is the declared type.
     """
     text = str(error)
     found = _PLACE.search(text)
     if found is not None:
         text = text[: found.start()]
     if text.startswith("Invalid enum value"):
-        # The message does not repeat the value that was sent.
+        # The new message leaves out the value that the caller sent.
         named = _values_at(kind, "" if found is None else found["place"])
         text = f"must be one of {', '.join(named)}" if named else text
     if text.startswith("Expected "):
@@ -216,7 +216,7 @@ def explained(error: msgspec.ValidationError, kind: Any) -> str:
 
 
 def _values_at(kind: Any, place: str) -> list[str]:
-    """Of the enumeration at a place such as `.tags[0]` or `.roles[...]`."""
+    """The values of the enumeration at a place such as `.tags[0]` or `.roles[...]`."""
     return list(dict.fromkeys(_values_within([inspect.type_info(kind)], _STEP.findall(place))))
 
 
@@ -247,7 +247,7 @@ def _parted(field: str) -> tuple[str, str, str]:
     return field.partition("=")
 
 
-# Few are sent, and each by nearly every request.
+# Requests carry few different content types, and nearly every request repeats one of them.
 @lru_cache(maxsize=64)
 def media_type_of(content_type: bytes) -> bytes:
     return content_type.partition(b";")[0].strip().lower()
@@ -256,8 +256,8 @@ def media_type_of(content_type: bytes) -> bytes:
 def _require_shallow(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") <= _DEEPEST:
         return
-    # Brackets inside strings do not count: once escapes are gone, every second piece between quotes is a string. All of it runs in C,
-    # because brackets cost a sender little.
+    # Brackets inside strings do not count: after the escapes are removed, every second piece between quotes is a string. Every step runs
+    # in C, because a sender can cheaply send many brackets.
     marks = body.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NOT_MARKS)
     brackets = b"".join(marks.split(b'"')[::2])
     steps = memoryview(brackets.translate(_DEPTH_STEPS)).cast("b")
@@ -266,7 +266,9 @@ def _require_shallow(body: bytes) -> None:
 
 
 def _malformed(body: bytes, error: Exception) -> str:
-    """Msgspec takes half a surrogate pair for the end of its input. Python's parser lets it pass, which is how the field is found."""
+    """The message for a body that msgspec cannot parse. For half a surrogate pair, msgspec reports the end of the input. Python's parser
+    accepts half a pair, so this function can find the field.
+    """
     place = _place(body, _LONE_SURROGATE)
     if place is not None:
         return f"{place}: is not valid Unicode"
@@ -274,11 +276,11 @@ def _malformed(body: bytes, error: Exception) -> str:
 
 
 def _place(body: bytes, unwanted: re.Pattern[str]) -> str | None:
-    """The place of the first text with such a character. None when there is no such text, or the body is too long to search."""
+    """The place of the first text with an unwanted character. None when there is no such text, or the body is too long to search."""
     if len(body) > _LONGEST_SEARCHED:
         return None
     try:
-        # Only strings matter here. Numbers stay text, since Python refuses to convert one of thousands of digits.
+        # Only strings matter here. Numbers stay text, since Python refuses to convert a number of thousands of digits.
         value = json.loads(body.decode(), parse_int=str, parse_float=str)
     except ValueError:
         return None
@@ -287,7 +289,9 @@ def _place(body: bytes, unwanted: re.Pattern[str]) -> str | None:
 
 
 def _place_in(value: Any, unwanted: re.Pattern[str]) -> str | None:
-    """The place is put together on the way back, since most of the values that are searched are not on it."""
+    """As `_place`, for one value of the body. Only the way back from a found text builds the place, since most searched values have no
+    unwanted character.
+    """
     if isinstance(value, str):
         return "" if unwanted.search(value) else None
     if isinstance(value, dict):
@@ -305,7 +309,7 @@ def _place_in(value: Any, unwanted: re.Pattern[str]) -> str | None:
     return None
 
 
-# Many endpoints share a type.
+# Cached, since many endpoints share a type.
 @cache
 def _fields(kind: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
     described = inspect.type_info(kind)

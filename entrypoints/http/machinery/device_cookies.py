@@ -1,4 +1,6 @@
-"""What a sign-in gives a client so that it is recognised later: cookies for browsers, headers for all others."""
+"""The device tokens that an answer to a sign-in carries, so that Postern recognises the device later: cookies for browsers, headers for all
+other clients.
+"""
 
 from datetime import timedelta
 from typing import Final
@@ -14,8 +16,8 @@ _DEVICE_REMEMBERED: Final = timedelta(days=400)
 
 
 def device_headers(remembered: Remembered, base_url: str) -> Headers:
-    """Over https, the cookie is Secure and bound to our very host, so that a page on a neighbouring host cannot set
-    another in its place.
+    """The headers with the device's tokens. Over https, each cookie is Secure and its name has the `__Host-` prefix, so that a page on a
+    neighbouring host cannot set another cookie in its place.
     """
     https = base_url.startswith("https://")
     headers = []

@@ -1,6 +1,6 @@
-"""Fields that several endpoints share: what the documentation says of them, and what their types cannot check.
+"""Fields that several endpoints share: their descriptions in the documentation, and the checks that their types cannot make.
 
-A string below a field of a Struct describes that field, in place of what its type says here.
+A string below a field of a Struct describes that field, and replaces the description of its type in this module.
 """
 
 from datetime import datetime
@@ -23,7 +23,7 @@ Slug = Annotated[str, msgspec.Meta(max_length=50)]
 
 
 def example(value: Any) -> msgspec.Meta:
-    """What the documentation shows as the value of a field."""
+    """The value that the documentation shows for a field."""
     return msgspec.Meta(examples=[value])
 
 
@@ -32,11 +32,13 @@ def _described(text: str) -> msgspec.Meta:
 
 
 def _said(**schema: object) -> msgspec.Meta:
-    """What the documentation says of a text. The domain checks the text as it will be kept, and words the refusal."""
+    """The bounds of a text in the documentation. This code does not check them: the domain checks the text in its stored form, and words
+    the refusal.
+    """
     return msgspec.Meta(extra_json_schema=schema)
 
 
-# What a body carries.
+# Fields of request bodies.
 EmailText = Annotated[str, _said(format="email", maxLength=254), example("ada@example.org")]
 Name = Annotated[str, _said(minLength=1, maxLength=100)]
 Reason = Annotated[str, _said(minLength=1, maxLength=LONGEST_REASON)]
@@ -48,7 +50,7 @@ Uri = Annotated[str, _said(maxLength=LONGEST_URI)]
 Currency = Annotated[str, _said(pattern="^[A-Za-z]{3}$")]
 PriceId = Annotated[str, _said(minLength=1, maxLength=LONGEST_PRICE_ID)]
 
-# What paths and answers carry, too.
+# Fields of paths and answers as well.
 Id = Annotated[UUID, _described("The id. It never changes.")]
 OrganizationUuid = Annotated[UUID, _described("The organization's id.")]
 ServiceUuid = Annotated[UUID, _described("The service's id.")]
@@ -61,14 +63,14 @@ SlugOfRole = Annotated[
 EmailAddress = Annotated[str, _described("The e-mail address."), example("ada@example.org")]
 IsPlatformOwner = Annotated[bool, _described("Whether the account is a platform owner."), example(False)]
 HasSecondFactor = Annotated[bool, _described("Whether the account has a second factor."), example(True)]
-CreatedAt = Annotated[datetime, _described("When it was created.")]
-UpdatedAt = Annotated[datetime, _described("When it was last changed.")]
+CreatedAt = Annotated[datetime, _described("The time of creation.")]
+UpdatedAt = Annotated[datetime, _described("The time of the last change.")]
 AccessTokenText = Annotated[str, _described("The access token."), example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]
 RefreshTokenText = Annotated[
     str, _described("The refresh token: exchange it when the access token expires."), example("5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s")
 ]
-ExpiresIn = Annotated[int, _described("For how many seconds the access token is valid."), example(900)]
-Total = Annotated[int, _described("How many there are in all."), example(42)]
+ExpiresIn = Annotated[int, _described("The lifetime of the access token in seconds."), example(900)]
+Total = Annotated[int, _described("The number of entries on all pages together."), example(42)]
 MessageText = Annotated[str, _described("What happened, in words for people."), example("Done.")]
 Success = Annotated[bool, _described("Always true.")]
 
@@ -87,7 +89,7 @@ def changed(value: Given | msgspec.UnsetType) -> Given | Unchanged:
 
 
 def email_field(text: str, syntax: EmailSyntax) -> Email:
-    """Raises `BadRequest`, which names the field."""
+    """The parsed address. Raises `BadRequest`, which names the field."""
     try:
         return syntax.parse(text)
     except BadRequest as refusal:

@@ -1,5 +1,5 @@
-"""The rate limits, as data, and the two stages that apply them: first a bucket in this process, so that a flood costs no database work,
-then the bucket that all processes share.
+"""The rate limits, as data, and the two stages that apply them. The first stage is a bucket in this process, so that a flood costs no
+database work. The second stage is a bucket in the database, which all processes share.
 
 Each limit is per client: an IPv4 address or an IPv6 /64. The /56 and the /48 around a /64 have wider limits. An endpoint may have several
 limits.
@@ -34,29 +34,29 @@ IMPERSONATION = RateLimit("impersonation", burst=10, seconds_per_request=6)
 # Each request makes a few calls to the payment provider. A service's own server may do this for many people.
 CHECKOUTS = RateLimit("checkouts", burst=60, seconds_per_request=1)
 BILLING_WEBHOOK = RateLimit("billing_webhook", burst=100, seconds_per_request=0.06)
-# Loading a page guesses at nothing, and an office of some hundred people behind one address opens the links in its mail. Submitted forms
-# count under the limits of signing in.
+# For GET requests of pages. Loading a page is no guess at a secret, and the hundred people of an office behind one address all open the
+# links in their mail, so the limit is wide. Submitted forms count under the limits of signing in.
 PAGE_LOADS = RateLimit("page_loads", burst=400, seconds_per_request=0.2)
-# Answers to invitations by the API rather than by a page. Nobody can guess the token of an invitation; what this bounds is the work.
+# Answers to invitations by the API rather than by a page. Nobody can guess the token of an invitation; the limit bounds the work.
 INVITATION_ANSWERS = RateLimit("invitation_answers", burst=100, seconds_per_request=1)
 # For credentials that last until somebody revokes them.
 CREDENTIALS = RateLimit("credentials", burst=60, seconds_per_request=1)
 # Exporting and deleting all data about a person. Each request reads or changes thousands of rows.
 PRIVACY = RateLimit("privacy", burst=30, seconds_per_request=2)
-# What a client that has shown who it is does at the token endpoint and its neighbours, by its id and in each process: one server may sign
-# many people in, and there is nothing here to guess.
+# Requests of an authenticated client at the token endpoint and its neighbours. Each process counts them by the client's id. The limit is
+# wide, because one server may sign many people in, and an authenticated client has nothing to guess there.
 CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
-# What a directory does, by its token and in each process: an import of many people goes on at this pace.
+# Requests of a directory. Each process counts them by the directory's token. An import of many people proceeds at this pace.
 SCIM = RateLimit("scim", burst=2000, seconds_per_request=0.004)
-# On the pages, an office of some hundred people behind one address signs in on the same morning. So only failures count there: a successful
-# sign-in gives the token back. Requests that one client sends at once wait for their turn, so that many right passwords do not count as
-# tries.
+# Sign-ins on the pages. The hundred people of an office behind one address may all sign in on the same morning, so only failures count: a
+# successful sign-in gives its token back to the bucket. Simultaneous requests of one client wait for their turn, so that many right
+# passwords at once do not empty the bucket.
 PAGE_SIGN_INS = RateLimit("page_sign_ins", burst=50, seconds_per_request=6)
-# The codes that devices show. Only those that are wrong count: a household or an office may have many devices.
+# The user codes that devices show. Only wrong codes count, because a household or an office may have many devices.
 USER_CODES = RateLimit("user_codes", burst=20, seconds_per_request=6)
-# Steps that try nothing, but write something down.
+# Steps on the pages that check no secret, but write to the database.
 PAGE_STEPS = RateLimit("page_steps", burst=400, seconds_per_request=0.2)
-# For endpoints that need no limit although their rule demands one. Without a stated limit, Postern would not start.
+# For endpoints that need no limit although their caller rule demands one. Postern does not start while such an endpoint states no limit.
 UNLIMITED: tuple[RateLimit, ...] = ()
 
 POLICIES = (
@@ -84,13 +84,13 @@ POLICIES = (
 )
 
 MOST_BUCKETS = 50_000
-# Tries of one client that this process works on at once. Fewer than the burst, also with a few processes.
+# The number of tries of one client that this process works on at once. A few processes together stay below the burst.
 TRIES_AT_ONCE = 10
 
 
 class ProcessBuckets:
-    """The buckets of this process. Their number is bounded: when there are too many, the bucket that was unused for longest is forgotten.
-    Nothing is lost, because the shared bucket still knows its count.
+    """The buckets of this process. Their number is bounded: when there are too many, the least recently used bucket is dropped.
+    The shared bucket still has the count of a dropped bucket.
     """
 
     def __init__(self, most: int = MOST_BUCKETS) -> None:
@@ -101,7 +101,7 @@ class ProcessBuckets:
         return len(self._buckets)
 
     def take(self, limit: RateLimit, key: str, now: float) -> float:
-        """How many seconds to wait; 0 when a token was there."""
+        """Take a token. Returns the number of seconds to wait; 0 when the bucket had a token."""
         place = (limit.name, key)
         bucket, wait = take(limit, self._buckets.get(place), now)
         self._buckets[place] = bucket
@@ -123,7 +123,7 @@ class ProcessBuckets:
 
 
 class _Queue:
-    """The tries of one client. It exists only while there are some."""
+    """The running and waiting tries of one client. The queue exists only while the client has such tries."""
 
     __slots__ = ("inside", "turns")
 
@@ -142,8 +142,8 @@ class Limiter:
 
     @asynccontextmanager
     async def attempt(self, limit: RateLimit, address: str) -> AsyncIterator[Callable[[], None]]:
-        """A try in its turn. Calling what is given says that it has succeeded: then it does not count, and neither does one that could not
-        be made. Raises `RateLimited`.
+        """Make a try when its turn comes. The block calls the yielded function when the try has succeeded; a successful try does not count.
+        A try that ends with `Overloaded` or `Unavailable` does not count either. Raises `RateLimited`.
         """
         places = client_places(address)
         key = places[0].key
@@ -178,12 +178,12 @@ class Limiter:
             await self._shared.give_back(limit, places[0].key, places[1:])
 
     async def admit(self, limits: Sequence[RateLimit], address: str) -> None:
-        """Raises `RateLimited` when one of the limits is reached."""
+        """Count a request of this address under the limits. Raises `RateLimited` when one of the limits is reached."""
         places = client_places(address)
         now = trio.current_time()
         for place in places:
             # All buckets of one place are charged before those of the next place, even if one of them refuses. After a refusal, the buckets
-            # of the networks around are not charged, because neighbours share them.
+            # of the wider networks are not charged, because neighbours share these networks.
             waits = [(self._own.take(place.limit(limit), place.key, now), limit) for limit in limits]
             for wait, limit in waits:
                 self._refuse_when(wait, limit, "process")
@@ -191,7 +191,7 @@ class Limiter:
             self._refuse_when(wait, limit, "shared")
 
     def admit_client(self, limit: RateLimit, key: str) -> None:
-        """Count a request under the name of an authenticated client. Raises `RateLimited`."""
+        """Count a request of an authenticated client under its key, such as the client's id. Raises `RateLimited`."""
         self._refuse_when(self._own.take(limit, key, trio.current_time()), limit, "process")
 
     def has_room(self, limit: RateLimit, address: str) -> bool:
@@ -200,7 +200,7 @@ class Limiter:
         return all(self._own.has_room(place.limit(limit), place.key, now) for place in client_places(address))
 
     def has_room_for_client(self, limit: RateLimit, key: str) -> bool:
-        """Whether this process would admit a request of an authenticated client, without counting it."""
+        """Whether this process would admit a request of an authenticated client, without counting the request."""
         return self._own.has_room(limit, key, trio.current_time())
 
     def _refuse_when(self, wait: float, limit: RateLimit, stage: str) -> None:
@@ -209,7 +209,9 @@ class Limiter:
             raise RateLimited(retry_after=wait, detail=f"{limit.name}, {stage} stage")
 
     async def _take_shared(self, limits: Sequence[RateLimit], places: Sequence[Place]) -> Sequence[float]:
-        """While the database is away the buckets of the process decide alone: they have already given their tokens."""
+        """Take from the shared buckets. While the database is away, the buckets of this process, which `admit` has already charged, decide
+        alone.
+        """
         try:
             waits = await self._shared.take_all(limits, places[0].key, places[1:])
         except (Unavailable, Overloaded) as error:

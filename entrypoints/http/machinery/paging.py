@@ -7,36 +7,36 @@ import msgspec
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT, Page
 from entrypoints.http.machinery.fields import Total, example
 
-# Nobody reads a list beyond this, and its offset is still a number that PostgreSQL can hold.
+# Nobody reads a list beyond this page, and PostgreSQL can still hold the offset of this page in a bigint.
 _LAST_PAGE = 10_000_000
 _LARGEST_OFFSET = 1_000_000_000
 
 
 class Paging(msgspec.Struct, frozen=True, kw_only=True):
-    """Which page of a list to answer with."""
+    """The requested page of a list."""
 
     page: Annotated[int, msgspec.Meta(ge=1, le=_LAST_PAGE)] = 1
-    """Which page to answer with; the first is 1."""
+    """The number of the requested page. The first page is 1."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    """How many to answer with on a page. More than the maximum is refused."""
+    """The number of entries on a page. A number above the maximum is refused."""
 
 
 class OffsetPaging(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a list to answer with, in rows instead of pages."""
+    """The requested part of a list, in entries instead of pages."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    """How many to answer with at most. More than the maximum is refused."""
+    """The largest number of entries in the answer. A number above the maximum is refused."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_OFFSET)] = 0
-    """How many to skip."""
+    """The number of entries to skip."""
 
 
 class Pagination(msgspec.Struct, frozen=True):
-    """Where this page stands in the list."""
+    """The position of this page in the list."""
 
     page: Annotated[int, example(1)]
-    """Which page this is; the first is 1."""
+    """The number of this page. The first page is 1."""
     limit: Annotated[int, example(50)]
-    """How many stand on a page."""
+    """The number of entries on a page."""
     total: Total
 
 
