@@ -1,6 +1,4 @@
-"""Bodies that take longer to read, or to write, than the event loop may wait: the work is done in one of a few threads, so that other
-requests get their turn.
-"""
+"""Decode or encode large bodies in one of a few threads. On the event loop, this work would make all other requests wait."""
 
 from collections.abc import Callable, Sized
 from typing import Final, TypeVar

@@ -1,4 +1,4 @@
-"""The application behind `POSTERN_METRICS_BIND`: `/metrics`, and nothing else."""
+"""The application on the address `POSTERN_METRICS_BIND`. The application serves only `/metrics`."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ class MetricsApplication(DispatchedApplication):
         self.dispatcher = Dispatcher(
             Routes(tuple(METRICS_ROUTES), common, body_limit=0),
             postern,
-            # There are no pages here.
+            # The application has no pages, so browsers also get errors in JSON.
             people=Refusing(OURS, common),
             origin="",
             addresses=ClientAddresses(()),

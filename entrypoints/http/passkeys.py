@@ -1,5 +1,5 @@
-"""The JSON of Web Authentication (level 3, sections 5.1.8 to 5.1.10): what browsers take in `parseCreationOptionsFromJSON` and
-`parseRequestOptionsFromJSON`, and what they make by `toJSON()`.
+"""The JSON of Web Authentication (level 3, sections 5.1.8 to 5.1.10): the options that browsers read by `parseCreationOptionsFromJSON` and
+`parseRequestOptionsFromJSON`, and the credentials that browsers write by `toJSON()`.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -26,23 +26,23 @@ _TIMEOUT: Final = int(CHALLENGE_LIFETIME.total_seconds() * 1000)
 
 
 class CredentialDescriptor(msgspec.Struct, frozen=True):
-    """A passkey, as browsers name it."""
+    """A passkey, in the form in which browsers name passkeys."""
 
     id: Annotated[str, example("lWrZ8mI3tq0Xo1u9sE2Zfg")]
-    """Its credential id, in base64url."""
+    """The passkey's credential id, in base64url."""
     type: Annotated[str, example("public-key")]
     """Always `public-key`."""
     transports: Annotated[Sequence[str], example(["internal"])]
-    """How its authenticator can be reached."""
+    """The ways to reach the authenticator that has the passkey."""
 
 
 class RelyingPartyEntity(msgspec.Struct, frozen=True):
-    """The installation."""
+    """This installation of Postern."""
 
     id: Annotated[str, example("id.example.org")]
-    """The host of its base URL."""
+    """The host of the installation's base URL."""
     name: Annotated[str, example("Postern")]
-    """What the browser may call it."""
+    """The name that the browser may show for the installation."""
 
 
 class UserEntity(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,13 +51,13 @@ class UserEntity(msgspec.Struct, frozen=True, rename="camel"):
     id: Annotated[str, example("AZMbK7tTd0u2mGqz1yH4Zw")]
     """The bytes of the account's id, in base64url."""
     name: Annotated[str, example("ada@example.org")]
-    """The account's address."""
+    """The account's e-mail address."""
     display_name: Annotated[str, example("ada@example.org")]
-    """The same."""
+    """The account's e-mail address again."""
 
 
 class KeyParameter(msgspec.Struct, frozen=True):
-    """A kind of key that is accepted."""
+    """A kind of key that Postern accepts."""
 
     alg: Annotated[int, example(-7)]
     """The algorithm's number in COSE."""
@@ -66,14 +66,14 @@ class KeyParameter(msgspec.Struct, frozen=True):
 
 
 class AuthenticatorSelection(msgspec.Struct, frozen=True, rename="camel"):
-    """What the authenticator must do."""
+    """The requirements for the authenticator."""
 
     resident_key: Annotated[str, example("required")] = "required"
-    """It keeps the passkey itself, so that nobody has to type a name."""
+    """Always `required`: the authenticator stores the passkey itself, so that nobody has to type a name at sign-in."""
     require_resident_key: bool = True
-    """The same, for older browsers."""
+    """As `residentKey`, for older browsers."""
     user_verification: Annotated[str, example("required")] = "required"
-    """It verifies its owner each time."""
+    """Always `required`: the authenticator verifies its owner each time."""
 
 
 class PasskeyCreationOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,75 +84,75 @@ class PasskeyCreationOptions(msgspec.Struct, frozen=True, rename="camel"):
     user: UserEntity
     """The account."""
     challenge: Annotated[str, example("eFQ3bGk0dVdvY1l2Um1ySnB6c2FhUQ")]
-    """What the authenticator signs. It works once, for five minutes."""
+    """The challenge that the authenticator signs. A challenge is valid once, for five minutes."""
     pub_key_cred_params: Sequence[KeyParameter]
-    """The kinds of keys that are accepted, the best first."""
+    """The accepted kinds of keys, the best first."""
     timeout: Annotated[int, example(300000)]
-    """For how many milliseconds the browser may wait for the person."""
+    """The time that the browser may wait for the person, in milliseconds."""
     exclude_credentials: Sequence[CredentialDescriptor]
-    """The passkeys that the person has. No authenticator makes a second one."""
+    """The passkeys that the person already has. An authenticator with one of these passkeys makes no second passkey."""
     authenticator_selection: AuthenticatorSelection
-    """What the authenticator must do."""
+    """The requirements for the authenticator."""
     attestation: Annotated[str, example("none")] = "none"
-    """Nobody asks who made the authenticator."""
+    """Always `none`: Postern does not ask for the maker of the authenticator."""
     extensions: Annotated[dict[str, bool], example({"credProps": True})] = msgspec.field(default_factory=lambda: {"credProps": True})
-    """The browser is to say whether the authenticator keeps the passkey itself."""
+    """The requested extensions. With `credProps`, the browser reports whether the authenticator stores the passkey itself."""
 
 
 class PasskeyRequestOptions(msgspec.Struct, frozen=True, rename="camel"):
     """Give this to `PublicKeyCredential.parseRequestOptionsFromJSON`, and the result to `navigator.credentials.get`."""
 
     challenge: Annotated[str, example("eFQ3bGk0dVdvY1l2Um1ySnB6c2FhUQ")]
-    """What the authenticator signs. It works once, for five minutes."""
+    """The challenge that the authenticator signs. A challenge is valid once, for five minutes."""
     timeout: Annotated[int, example(300000)]
-    """For how many milliseconds the browser may wait for the person."""
+    """The time that the browser may wait for the person, in milliseconds."""
     rp_id: Annotated[str, example("id.example.org")]
     """The host of this installation's base URL."""
     allow_credentials: Sequence[CredentialDescriptor]
-    """Empty: the person chooses among all passkeys that they have here."""
+    """The passkeys that the person may use. Empty when the person may choose among all of their passkeys for this installation."""
     user_verification: Annotated[str, example("required")] = "required"
-    """The authenticator verifies its owner."""
+    """Always `required`: the authenticator verifies its owner."""
 
 
 class AttestationResponse(msgspec.Struct, frozen=True, rename="camel"):
-    """What the authenticator has made."""
+    """The new passkey from the authenticator."""
 
     client_data: _Binary = msgspec.field(name="clientDataJSON")
-    """What the browser says about the page, in base64url."""
+    """The browser's data about the page, in base64url."""
     attestation_object: _Binary
     """The new key, in base64url."""
     transports: Annotated[list[Annotated[str, msgspec.Meta(max_length=32)]], msgspec.Meta(max_length=16)] = msgspec.field(
         default_factory=list
     )
-    """How the authenticator can be reached."""
+    """The ways to reach the authenticator."""
 
 
 class CredentialProperties(msgspec.Struct, frozen=True):
-    """What the browser says about the new passkey."""
+    """The browser's report about the new passkey."""
 
     rk: bool | None = None
-    """Whether the authenticator keeps it itself."""
+    """Whether the authenticator stores the passkey itself."""
 
 
 class ExtensionResults(msgspec.Struct, frozen=True, rename="camel"):
     """The results of extensions."""
 
     cred_props: CredentialProperties | None = None
-    """Absent where the browser does not know it."""
+    """The result of the extension `credProps`. Absent if the browser does not know the extension."""
 
 
 class RegistrationCredential(msgspec.Struct, frozen=True, rename="camel"):
-    """What `navigator.credentials.create` has made, by its `toJSON()`."""
+    """The result of `navigator.credentials.create`, written by `toJSON()`."""
 
     response: AttestationResponse
-    """What the authenticator has made."""
+    """The new passkey from the authenticator."""
     type: Literal["public-key"] = "public-key"
     """Always `public-key`."""
     client_extension_results: ExtensionResults = ExtensionResults()
-    """What else the browser says."""
+    """The results of the requested extensions."""
 
     def registration(self) -> PasskeyRegistration:
-        """Raises `BadRequest`."""
+        """The passkey for the use case. Raises `BadRequest`."""
         properties = self.client_extension_results.cred_props
         return PasskeyRegistration(
             decoded(self.response.client_data),
@@ -163,30 +163,30 @@ class RegistrationCredential(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AssertionResponse(msgspec.Struct, frozen=True, rename="camel"):
-    """What the authenticator has signed."""
+    """The data that the authenticator has signed, with the signature."""
 
     client_data: _Binary = msgspec.field(name="clientDataJSON")
-    """What the browser says about the page, in base64url."""
+    """The browser's data about the page, in base64url."""
     authenticator_data: _Binary
-    """What the authenticator says, in base64url."""
+    """The authenticator's data, in base64url."""
     signature: _Binary
-    """Its signature over both, in base64url."""
+    """The authenticator's signature over `authenticatorData` and the hash of `clientDataJSON`, in base64url."""
     user_handle: _Binary | None = None
-    """Whose passkey it is, in base64url."""
+    """The id of the passkey's account, in base64url."""
 
 
 class AssertionCredential(msgspec.Struct, frozen=True):
-    """What `navigator.credentials.get` has found, by its `toJSON()`."""
+    """The result of `navigator.credentials.get`, written by `toJSON()`."""
 
     id: _Binary
     """The passkey's credential id, in base64url."""
     response: AssertionResponse
-    """What the authenticator has signed."""
+    """The data that the authenticator has signed, with the signature."""
     type: Literal["public-key"] = "public-key"
     """Always `public-key`."""
 
     def assertion(self) -> Assertion:
-        """Raises `BadRequest`."""
+        """The assertion for the use case. Raises `BadRequest`."""
         handle = self.response.user_handle
         return Assertion(
             decoded(self.id),
@@ -218,7 +218,7 @@ def encoded(content: bytes) -> str:
 
 
 def decoded(text: str) -> bytes:
-    """Raises `BadRequest`."""
+    """The bytes of a text in base64url. Raises `BadRequest`."""
     bare = text.rstrip("=")
     try:
         return urlsafe_b64decode(bare + "=" * (-len(bare) % 4))

@@ -17,26 +17,26 @@ from entrypoints.bootstrap import Postern
 log = structlog.get_logger()
 
 _LONGEST: Final = 200
-# Anybody can send these values. They are logged as they came, unless a value could be misread in the log or by a program that reads the
-# log.
+# Anybody can send the values of an authorization request. The log shows a value only if the value matches this pattern, so that no value
+# misleads a reader of the log or breaks a program that reads the log.
 _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re.ASCII)
 
 
 def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None) -> None:
-    """Told to the person, or to the application that has pushed the request."""
+    """Log and count a refusal that the person sees, or that the application with the id `pusher` gets for its pushed request."""
     reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
     said = _said(parameters)
     _tell(postern, said if pusher is None else {**said, "client_id": str(pusher)}, reason, refusal.message)
 
 
 def answered_on_arrival(postern: Postern, parameters: Parameters, answered: Answered) -> None:
-    """Told to the application, if it is a refusal."""
+    """Log and count `answered` if it is a refusal, which the application gets by a redirect."""
     if "error" in answered.fields:
         _tell(postern, _said(parameters), answered.fields["error"], answered.fields["error_description"])
 
 
 def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Answered) -> None:
-    """The same, after the person has done something for it. `kept` is the request as its flow has it."""
+    """Log and count `answered` if it is a refusal that came after the person's first step. `kept` is the request in the stored flow."""
     if "error" in answered.fields:
         said = {"client_id": kept["client_id"], "redirect_uri": kept["redirect_uri"], "scope": " ".join(kept.get("scope", ()))}
         if THROUGH not in kept:
@@ -49,8 +49,8 @@ def _said(parameters: Parameters) -> Mapping[str, str | None]:
 
 
 def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str) -> None:
-    """Hints, `state` and tokens of a request are not logged, because they identify a person or give access. The query of a redirect URI is
-    left out for the same reason.
+    """Log and count a refusal. The log shows neither hints, `state` and tokens of a request nor the query of a redirect URI, because such
+    values identify a person or give access.
     """
     uri, shown = said.get("redirect_uri"), dict(said)
     if uri is not None:

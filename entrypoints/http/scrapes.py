@@ -1,4 +1,4 @@
-"""The answer of `/metrics`, and the check of its reader's token."""
+"""The answer of `/metrics`, and the check of the scraper's token."""
 
 import hmac
 from collections.abc import Callable
@@ -15,8 +15,8 @@ _SCHEME = b"bearer"
 
 
 class Scrapes:
-    """The metrics page, made at most once in `interval` seconds. It is costly to make, more so with many processes, and anybody may ask for
-    it where no token is required and no proxy stands in front.
+    """The metrics page, rendered at most once in `interval` seconds. Rendering the page is costly, more so with many processes, and anybody
+    may request the page on an installation without a metrics token and without a proxy.
     """
 
     def __init__(
@@ -32,18 +32,18 @@ class Scrapes:
         self._making = trio.Lock()
 
     def require_token(self, authorization: bytes | None) -> None:
-        """Raises `Unauthorized` where a token is required and this header does not carry it."""
+        """Raises `Unauthorized` or `TokenInvalid` when the operator requires a token and this header does not carry the token."""
         if self._wanted is None:
             return
         scheme, _, given = (authorization or b"").partition(b" ")
         if scheme.lower() != _SCHEME:
             raise Unauthorized
-        # Digests are compared, so that the time taken does not even tell the length.
+        # The code compares digests, so that the time of the comparison does not even reveal the token's length.
         if not hmac.compare_digest(_digest(given.strip()), self._wanted):
             raise TokenInvalid
 
     async def text(self) -> bytes:
-        """At most `interval` seconds old."""
+        """The page, at most `interval` seconds old."""
         async with self._making:
             now = self._now()
             if self._made_at is None or now - self._made_at >= self._interval:

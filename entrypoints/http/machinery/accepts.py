@@ -1,4 +1,6 @@
-"""What a body may be: JSON, a form, or raw bytes. A declaration says it by `accepts`, with a limit where the general one does not fit."""
+"""The kinds of request body: JSON, a form, or raw bytes. A declaration names the kind in `accepts`, with a size limit when the general
+limit does not fit.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
@@ -22,13 +24,13 @@ class Accepts(Protocol):
     @property
     def media_type(self) -> str: ...
     def suits(self, kind: Any) -> bool:
-        """Whether such a body can be decoded into this type."""
+        """Whether this kind of body can be decoded into the type `kind`."""
 
     def reader(self, kind: Any, general_limit: int) -> BodyReader: ...
 
 
 class Json(Frozen):
-    """`limit` is in bytes; None means the general one."""
+    """JSON. `limit` is in bytes; None means the general limit."""
 
     limit: int | None = None
 
@@ -44,8 +46,8 @@ class Json(Frozen):
 
 
 class Form(Frozen):
-    """Fields into a Struct, urlencoded as a browser sends them, each given once. Without `limit`: 8 KiB, or the general limit if that is
-    less.
+    """A form, urlencoded as browsers send forms, into a Struct. Each field is given at most once. Without `limit`, the limit is 8 KiB, or
+    the general limit if the general limit is less.
     """
 
     limit: int | None = None
@@ -63,7 +65,7 @@ class Form(Frozen):
 
 
 class FormOrJson(Frozen):
-    """The same Struct from a form, as OAuth has it, or from JSON; the content type says which. Without `limit`: 16 KiB."""
+    """A Struct from a form, as in OAuth, or from JSON. The content type decides. Without `limit`, the limit is 16 KiB."""
 
     limit: int = 16 << 10
 
@@ -79,7 +81,7 @@ class FormOrJson(Frozen):
 
 
 class Raw(Frozen):
-    """Raw bytes of this media type, for a handler that must see them before anything parses them, to check a signature for instance."""
+    """Raw bytes of this media type, for a handler that must see the unparsed bytes, for instance to check a signature."""
 
     media_type: str
     limit: int | None = None
@@ -92,8 +94,8 @@ class Raw(Frozen):
 
 
 class ScimJson(Frozen):
-    """JSON of SCIM, whose attributes may be written in any case (RFC 7643 section 2.1), and whose truth values some directories write as
-    texts. What operations set is left as it is.
+    """JSON of SCIM. The names of attributes may come in any case (RFC 7643 section 2.1), and some directories send booleans as strings: the
+    reader corrects both. The reader leaves the `value` of an operation as it is.
     """
 
     limit: int | None = None
@@ -139,7 +141,7 @@ class _ScimReader(BodyReader):
         return named
 
 
-# The attributes whose values are truth values.
+# The boolean attributes.
 _TRUTHS: Final = frozenset({"active", "primary"})
 _OF_OPERATION: Final = "value"
 
@@ -149,7 +151,7 @@ def _truth(value: Any) -> Any:
 
 
 def _names(kind: type[msgspec.Struct]) -> Iterator[str]:
-    """Those of its fields, and of the Structs in them."""
+    """The names of the fields of a Struct, and of all Structs inside."""
     pending: list[inspect.Type] = [inspect.type_info(kind)]
     while pending:
         one = pending.pop()
@@ -163,7 +165,7 @@ def _names(kind: type[msgspec.Struct]) -> Iterator[str]:
 
 
 class RawXml(Frozen):
-    """A document in XML, as it is: under the media type for SAML metadata, or one of the general ones."""
+    """The raw bytes of an XML document: under the media type for SAML metadata, or under `application/xml` or `text/xml`."""
 
     limit: int
     media_type: str = "application/samlmetadata+xml"
@@ -191,7 +193,7 @@ class _FormReader(BodyReader):
 
 
 class _Json(bytes):
-    """The body came as JSON."""
+    """The bytes of a JSON body, which `_FormOrJsonReader.decode` thereby tells from a form."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
-"""Where a request comes from: the right-most address in `X-Forwarded-For` that is not one of our proxies.
+"""The client's address: the right-most address in `X-Forwarded-For` that is not the address of a trusted proxy.
 
-Addresses further left were written by the client, or by a proxy that is not ours, and could be anything. `Forwarded` (RFC 7239) is not
-read: a proxy that sets one of the two headers usually passes the other through as the client sent it, so reading both would let the client
-choose. Scheme and host are never taken from a request: links use the configured base URL.
+The client, or a proxy that is not trusted, has written the addresses further left, so these could be anything. Postern does not read
+`Forwarded` (RFC 7239): a proxy that sets one of the two headers usually passes the other header through unchanged, so reading both headers
+would let the client choose its address. Postern never takes scheme and host from a request: links use the configured base URL.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ _MAPPED = "::ffff:"
 class ClientAddresses:
     def __init__(self, trusted_proxies: Sequence[Network]) -> None:
         self._trusted_proxies = tuple(trusted_proxies)
-        # There are few proxies, and clients come back: parsing an address costs more than the rest of this.
+        # Cached, since parsing an address costs more than the rest of `of`. There are few proxies, and the same clients come back.
         self._is_trusted = lru_cache(maxsize=4096)(self._is_in_networks)
 
     def of(self, peer: str | None, forwarded_for: bytes | None) -> str:
-        """`peer` is None for a Unix socket: whoever may open that counts as a proxy of ours, even if no setting names it."""
+        """The client's address. `peer` is None for a Unix socket; a program that may open the socket counts as a trusted proxy."""
         nearest = UNKNOWN if peer is None else peer.removeprefix(_MAPPED)
         if forwarded_for is None or not self.is_ours(peer):
             return nearest
         for hop in reversed(forwarded_for.decode("latin-1").split(",")):
             address = _parse(hop.strip())
             if address is None:
-                # One of our proxies does not know where the request came from: the last address that we know is that proxy's.
+                # A trusted proxy does not know its client's address. The last known address is the address of that proxy.
                 return nearest
             nearest = str(address)
             if not self._is_trusted(nearest):
@@ -39,7 +39,7 @@ class ClientAddresses:
         return nearest
 
     def is_ours(self, peer: str | None) -> bool:
-        """Whether this peer is a proxy of ours."""
+        """Whether this peer is a trusted proxy."""
         return peer is None or (bool(self._trusted_proxies) and self._is_trusted(peer.removeprefix(_MAPPED)))
 
     def _is_in_networks(self, text: str) -> bool:
@@ -48,7 +48,7 @@ class ClientAddresses:
 
 
 def _parse(text: str) -> Address | None:
-    """An address with or without a port; IPv6 with or without brackets. IPv4 mapped into IPv6 becomes IPv4."""
+    """Parse an address with or without a port; IPv6 with or without brackets. IPv4 mapped into IPv6 becomes IPv4."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

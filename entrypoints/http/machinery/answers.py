@@ -1,5 +1,5 @@
-"""What a handler answers with: a Struct for JSON, `NOTHING` for an empty object, `NO_BODY` for no body at all, bytes for what is already
-encoded, `Streamed` for what is too long for one piece. An `Answer` around any of them sets a status or headers other than those of the
+"""The values that a handler returns: a Struct for JSON, `NOTHING` for an empty object, `NO_BODY` for no body at all, bytes for an encoded
+body, `Streamed` for a body that is too long for one piece. An `Answer` around such a value sets another status or other headers than the
 declaration.
 """
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Nothing(msgspec.Struct, frozen=True):
-    """An empty object: the status says it all."""
+    """An empty object, for answers without data."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class NoBody:
-    """Not even an empty object."""
+    """No body at all, not even an empty object."""
 
 
 NOTHING: Final = Nothing()
@@ -41,16 +41,16 @@ class Answer(Frozen, Generic[Value]):
 
 
 class Streamed(Frozen, Generic[Value]):
-    """An answer that is too long to be made in one piece, as its encoded parts. They are made while the client reads, after the deadline of
-    the handler and without its place among the requests at work: a part must be made quickly, and nothing may be held between two of them.
-    What goes wrong then can only break the connection off.
+    """An answer that is too long for one piece, as its encoded parts. The generator makes the parts while the client reads. The handler's
+    deadline and the limit of requests at work (`work.py`) do not apply to the parts. So the generator must make each part quickly, and must
+    hold neither a lock nor a connection to the database between two parts. A failure in the generator breaks the connection off.
     """
 
     parts: AsyncGenerator[bytes, None]
 
 
 class SeeOther(Exception):
-    """A caller rule sends the browser to another page before anything else happens."""
+    """A caller rule redirects the browser to another page, before the request has any effect."""
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
@@ -58,5 +58,5 @@ class SeeOther(Exception):
 
 
 def redirect(place: str, status: int = 303) -> Answer[NoBody]:
-    """303 after a form: it leads to another address, so that going back or reloading does not send the form again."""
+    """A redirect. The default status 303 is for the answer to a form: reloading or going back then does not send the form again."""
     return Answer(NO_BODY, status, ((b"location", place.encode()),))

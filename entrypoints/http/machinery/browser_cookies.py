@@ -1,7 +1,7 @@
-"""The two cookies of the pages: that of the browser's session, and the secret that a browser has for all of its flows.
+"""The two cookies of the pages: the token of the browser's session, and the secret of the browser for all of its flows.
 
-Over https their names begin with `__Host-`: only our own host can have set them. The other name is not even read there, so that a page on a
-neighbouring host, or on http, cannot plant one.
+Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
+not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
 """
 
 import re
@@ -14,7 +14,7 @@ from entrypoints.http.machinery.calls import HOST_PREFIX, Request
 
 SESSION_COOKIE: Final = "postern_session"
 FLOW_COOKIE: Final = "postern_flow"
-# As `Secrets.token` makes them.
+# The format of the tokens that `Secrets.token` makes.
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
 _LONGEST: Final = timedelta(days=400)
@@ -29,8 +29,8 @@ def flow_secret(request: Request, base_url: str) -> Token | None:
 
 
 def keep_session(token: Token, base_url: str) -> Headers:
-    """The session decides when the cookie ends to count, and its end moves while it is used. So the browser keeps the cookie as long as it
-    can.
+    """Set the session cookie. The browser keeps the cookie for as long as browsers allow: the session in the database decides when the
+    token expires, and the use of a session moves its end.
     """
     return (_cookie(SESSION_COOKIE, token.reveal(), f"; Max-Age={int(_LONGEST.total_seconds())}", base_url),)
 
@@ -40,7 +40,7 @@ def forget_session(base_url: str) -> Headers:
 
 
 def keep_flow_secret(secret: Token, base_url: str) -> Headers:
-    """Until the browser is closed."""
+    """Set the flow cookie. The browser keeps the cookie until the browser closes."""
     return (_cookie(FLOW_COOKIE, secret.reveal(), "", base_url),)
 
 
@@ -49,7 +49,7 @@ def _name(cookie: str, base_url: str) -> str:
 
 
 def _read(request: Request, cookie: str, base_url: str) -> Token | None:
-    """None when the request has no such cookie, or one that cannot be ours."""
+    """None when the request has no such cookie, or a cookie that Postern cannot have made."""
     given = request.cookies.get(_name(cookie, base_url).encode())
     return Token(given.decode("ascii")) if given is not None and _TOKEN.fullmatch(given) else None
 

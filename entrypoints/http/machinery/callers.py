@@ -1,7 +1,7 @@
 """Caller rules. Every endpoint declares a rule, which admits a request with its caller or refuses it.
 
-Kinds of session are admitted by name: for each rule, `AdmittedCaller` says which kinds pass, and whether a platform owner may call in
-another person's name. A new kind of caller is a new class with the methods of a rule.
+For each rule about sessions, `AdmittedCaller` names the kinds of session that pass, and says whether a platform owner may call in another
+person's name. A new kind of caller is a new class with the methods of a rule.
 """
 
 from typing import Any, Final, Protocol, runtime_checkable
@@ -36,7 +36,7 @@ from entrypoints.http.machinery.scim_recording import recording
 
 
 class SecurityScheme(Frozen):
-    """The scheme in OpenAPI's terms."""
+    """The way in which a caller authenticates, in OpenAPI's terms."""
 
     name: str
     definition: dict[str, Any]
@@ -45,7 +45,7 @@ class SecurityScheme(Frozen):
 
 
 class Leaving(Frozen):
-    """A session that its holder wants to end, and who the holder is."""
+    """A session that its holder wants to end, and the holder."""
 
     session: SessionId
     actor: Actor
@@ -57,7 +57,7 @@ class CallerRule(Protocol):
     def name(self) -> str: ...
     @property
     def scheme(self) -> SecurityScheme | None:
-        """None when the caller presents nothing."""
+        """None when the caller presents no credentials in the request's headers."""
 
     @property
     def refuses(self) -> tuple[type[Refusal], ...]: ...
@@ -77,9 +77,9 @@ class CallerRule(Protocol):
 
 
 BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
-# Our access tokens are far shorter. A longer token is refused before it is hashed or parsed.
+# Postern's access tokens are far shorter. A longer token is refused before the code hashes or parses the token.
 _LONGEST_TOKEN = 8192
-# Likewise for this one.
+# Postern's API keys and SCIM tokens are far shorter. A longer one is refused before the code hashes it.
 _LONGEST_KEY = 200
 _SCIM_TOKENS: Final = f"{KIND}_".encode()
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
@@ -100,18 +100,20 @@ class _Anyone:
         return True
 
     async def admit(self, request: Request, postern: Postern) -> None:
-        """Everybody is admitted."""
+        """Admit every request."""
 
 
 class AdmittedCaller(Frozen, kw_only=True):
     """The kinds of session that a rule lets in. No field has a default, so every rule has to decide about each kind."""
 
     contexts: frozenset[CallerContext]
-    """The application of a service holds the session that was opened for that service, and it belongs to a tenant."""
+    """The admitted contexts of sessions. The holder of a session of the context `SERVICE` is the service's application, which belongs to
+    a tenant.
+    """
     impersonated: bool
     """Whether a platform owner may call in the person's name."""
     participation: Participation
-    """What the person must be in the session's organization."""
+    """The person's necessary participation in the session's organization."""
 
     def require(self, caller: Caller) -> None:
         """Raises `Forbidden` for a kind of session that this rule does not admit."""
@@ -182,8 +184,8 @@ class _Member:
 
 
 class _Buyer:
-    """For people who buy: members of the organization that the path names as `org_slug`, and users of its service `service_slug` with a
-    session in that very service. Nobody buys in another person's name.
+    """For people who buy: members of the organization that the path names as `org_slug`, and users of the organization's service
+    `service_slug` with a session in this service. Nobody buys in another person's name.
     """
 
     name = "buyer"
@@ -215,7 +217,8 @@ class _Buyer:
 class _Key:
     """For a service's own servers, with an API key that has the permission."""
 
-    # No registered authentication scheme uses a header of its own. Our scheme names the header, so that no client takes it for Bearer.
+    # No registered authentication scheme uses a header of its own. So the challenge names a scheme `ApiKey` and the header, and no client
+    # takes the scheme for Bearer.
     scheme = SecurityScheme(
         "api_key", {"type": "apiKey", "in": "header", "name": "X-Api-Key"}, b'ApiKey realm="service interface", header="X-Api-Key"'
     )
@@ -264,8 +267,8 @@ class _Directory:
 
 
 class _Leaving:
-    """For a holder who wants to end a session of any kind. The token must be one of ours and name the session. The session may have ended
-    already, so that signing out twice is no error, and its organization does not matter.
+    """For a holder who wants to end a session of any kind. The token must be a token of Postern that names the session. The session may
+    have ended already, so that signing out twice is no error. The organization of the session does not matter.
     """
 
     name = "leaving"
@@ -274,7 +277,7 @@ class _Leaving:
     reads: tuple[str, ...] = ()
 
     def owes_limit(self, _method: str) -> bool:
-        """The session may have ended."""
+        """True, since the rule also admits sessions that have ended."""
         return True
 
     async def admit(self, request: Request, postern: Postern) -> Leaving:
@@ -294,7 +297,7 @@ class _Client:
             "type": "http",
             "scheme": "basic",
             "description": "The client id and a client secret of a service, each form-urlencoded (`client_secret_basic`). Without the"
-            " header, the body says which client it is: `client_id` with `client_secret` (`client_secret_post`), `client_assertion`"
+            " header, the body authenticates the client: `client_id` with `client_secret` (`client_secret_post`), `client_assertion`"
             " (`private_key_jwt`), or, from a public client, `client_id` alone (`none`).",
         },
         b'Basic realm="clients", charset="UTF-8"',
@@ -352,7 +355,7 @@ class _Preauthenticated:
     also_in_body = True
 
     def owes_limit(self, _method: str) -> bool:
-        """Requests without a token in the header are admitted."""
+        """True, since the rule admits requests without a token in the header."""
         return True
 
     async def admit(self, request: Request, postern: Postern) -> Token | None:
@@ -364,7 +367,7 @@ class _Preauthenticated:
 
 
 def _witness(request: Request, postern: Postern) -> Witness:
-    """A function that records a request in another person's name, in the log of the organization that the request is about."""
+    """A function that records a request in another person's name, in the audit log of the request's organization."""
 
     async def witness(caller: Caller, organization: OrganizationId | None) -> None:
         request.caller = caller
@@ -395,22 +398,24 @@ def _refused_sessions(admitted: AdmittedCaller) -> tuple[type[Refusal], ...]:
 _EVERYWHERE: Final = frozenset(CallerContext)
 _OWN_ACCOUNT: Final = frozenset({CallerContext.PLATFORM, CallerContext.ORGANIZATION})
 
-# Applications are admitted too, with the session that somebody opened for them: they read the profile, and how the person uses the service
-# itself.
+# Also for applications, with the session that a person opened for the application: applications read the person's profile and the person's
+# use of the service.
 _ANY_SESSION: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=True, participation=Participation.ACTIVE)
-# The same, but only in the person's own name: what lets them in, and what acts for them elsewhere.
+# As `_ANY_SESSION`, but without impersonation: for endpoints about the person's ways to sign in, and about credentials that act for the
+# person elsewhere.
 _ANY_SESSION_IN_PERSON: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
 _ANY_SESSION_OF_INACTIVE: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=True, participation=Participation.MEMBER)
-# Applications are not admitted: with the person's token, one could move the account to an address of its own, or run the person's
-# organization.
+# Not for applications: with the person's token, an application could change the account's e-mail address to an address of its own, or run
+# the person's organization.
 _WITHOUT_SERVICES: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.ACTIVE)
 _WITHOUT_SERVICES_OF_INACTIVE: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=True, participation=Participation.MEMBER)
-# Nor is somebody who acts in the person's name: this is for private matters, and for what would outlast the hour of an impersonation.
+# Neither for applications nor for a platform owner in the person's name: for private matters, and for changes that would outlast the hour
+# of an impersonation.
 _IN_PERSON: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.ACTIVE)
 _IN_PERSON_OF_INACTIVE: Final = AdmittedCaller(contexts=_OWN_ACCOUNT, impersonated=False, participation=Participation.MEMBER)
-# In the person's own name, wherever they are signed in.
+# For any session, also an application's, without impersonation.
 _IN_PERSON_ANYWHERE: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
-# Applications alone, and only in the person's own name.
+# Only for applications, without impersonation.
 _IN_PERSON_OF_APPLICATION: Final = AdmittedCaller(
     contexts=frozenset({CallerContext.SERVICE}), impersonated=False, participation=Participation.ACTIVE
 )
@@ -422,7 +427,7 @@ LEAVING: Final[CallerRule] = _Leaving()
 DIRECTORY: Final[CallerRule] = _Directory()
 PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
 
-# "Of inactive": the organization of the session, or of the path, may be suspended or still pending.
+# "Of inactive" in a name: the organization of the session, or of the path, may be suspended or still pending.
 USER: Final[CallerRule] = _Session("user", _ANY_SESSION, platform_owner=False)
 USER_IN_PERSON: Final[CallerRule] = _Session("user_in_person", _ANY_SESSION_IN_PERSON, platform_owner=False)
 USER_OF_INACTIVE: Final[CallerRule] = _Session("user_of_inactive", _ANY_SESSION_OF_INACTIVE, platform_owner=False)
@@ -445,12 +450,12 @@ _KEYS: Final[dict[Permission, CallerRule]] = {permission: _Key(permission) for p
 
 
 def key(permission: Permission) -> CallerRule:
-    """Servers of a service whose API key has this permission, in an active organization."""
+    """The rule for servers of a service whose API key has this permission, in an active organization."""
     return _KEYS[permission]
 
 
 def able(capability: Capability, *, impersonated: bool) -> CallerRule:
-    """Members whose role has this capability, in an active organization. `impersonated` is False for whatever makes a credential or gives
-    somebody more rights, since that outlasts an impersonation.
+    """The rule for members whose role has this capability, in an active organization. `impersonated` is False for endpoints that make a
+    credential or give somebody more rights, since credentials and rights outlast an impersonation.
     """
     return _ABLE[capability, impersonated]

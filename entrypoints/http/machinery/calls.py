@@ -20,7 +20,7 @@ from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN,
 from entrypoints.http.machinery.limits import Limiter
 from ports.database import RoundTrips
 
-# The defaults let a handler that needs none of these write plain `Call`.
+# The defaults let a handler without body, query and path write plain `Call`.
 Body = TypeVar("Body", default=None)
 Query = TypeVar("Query", default=None)
 Path = TypeVar("Path", default=None)
@@ -28,22 +28,24 @@ Who = TypeVar("Who", default=Caller)
 
 NO_VALUES: Final[Mapping[str, str]] = {}
 UNMATCHED: Final = "unmatched"
-"""The label of requests whose path matches no template. Strangers make paths up, so a path itself is never a label."""
+"""The metrics label of requests whose path matches no template. Strangers invent paths, so a path itself is never a label."""
 GONE: Final = 499
-"""The status in the log of a request without an answer: the client left, or the process ended during the request. It is never sent."""
+"""The status in the log of a request without an answer: the client left, or the process ended during the request. No answer carries this
+status.
+"""
 
-# The cookies that browsers got at an earlier sign-in and send back. Other clients send a header instead.
+# The cookies with the device tokens of an earlier sign-in. Clients that are no browsers send a header instead.
 DEVICE_COOKIE: Final = "postern_device"
 DEVICE_TRUST_COOKIE: Final = "postern_device_trust"
-# The prefix of cookies that only our own host can have set, over https (RFC 6265bis section 4.1.3.2).
+# The name prefix of cookies that only Postern's own host can have set, over https (RFC 6265bis section 4.1.3.2).
 HOST_PREFIX: Final = "__Host-"
-# Our tokens are far shorter. A longer token is refused before it is hashed.
+# Postern's device tokens are far shorter. A longer token is ignored before the code hashes the token.
 _LONGEST_OPAQUE_TOKEN: Final = 200
 
 
 class Request:
-    """One request, as far as the machinery needs it. A plain class with slots: one is made for every request, and a frozen one costs five
-    times as much to make.
+    """One request, as far as the machinery needs it. A plain class with slots, because the machinery makes an object for every request, and
+    making a frozen object costs five times as much.
     """
 
     __slots__ = (
@@ -84,13 +86,14 @@ class Request:
         self.caller: Caller | None = None
         self.acting_key: ActingKey | None = None
         self.client_id: ClientId | None = None
-        # A handler that calls `finish` goes on although the client leaves. Other requests end when their client leaves.
+        # A handler that has called `finish` runs to its end, even when the client leaves. Other handlers are cancelled when their client
+        # leaves.
         self.finish: Callable[[], None] = nothing
         # For endpoints whose handler chooses the limit. None when rate limits are off.
         self.limiter: Limiter | None = None
         # The `ui_locales` of the request's flow. The code that looks the flow up sets them.
         self.asked_languages: Sequence[str] = ()
-        # Headers of the answer, whatever that is: of a refusal, too.
+        # Headers for the answer of the handler, and also for a refusal or an error.
         self.handed_over: Sequence[tuple[bytes, bytes]] = ()
         # Values for the log and the metrics.
         self.began = perf_counter()
@@ -101,17 +104,18 @@ class Request:
         self.size = 0
         self.quiet = False
         self.path_values: Mapping[str, str] = NO_VALUES
-        # A caller rule may set a function that gets the outcome of the request: its body, the status, and the refusal if there is one.
+        # A caller rule may set `tell`. The dispatcher calls `tell` with the status and the refusal, if there is one; `tell` reads the
+        # request's body from `body`.
         self.tell: Callable[[int, Refusal | None], None] | None = None
         self.body = b""
 
     async def count(self, *limits: RateLimit) -> None:
-        """Count the request under these limits, by its address. Raises `RateLimited`."""
+        """Count the request under these limits, by the client's address. Raises `RateLimited`."""
         if self.limiter is not None:
             await self.limiter.admit(limits, self.client_address)
 
     def count_client(self, limit: RateLimit) -> None:
-        """Count the request under this limit, by its client. Raises `RateLimited`."""
+        """Count the request under this limit, by the client's id. Raises `RateLimited`."""
         if self.limiter is not None:
             self.limiter.admit_client(limit, str(self.client_id))
 
@@ -122,11 +126,11 @@ class Request:
         )
 
     def attempt(self, limit: RateLimit) -> AbstractAsyncContextManager[Callable[[], None]]:
-        """A try that counts as with an endpoint's `attempt`. For endpoints where only some requests are tries."""
+        """A try, as `Limiter.attempt` counts tries. For endpoints where only some requests are tries."""
         return nullcontext(nothing) if self.limiter is None else self.limiter.attempt(limit, self.client_address)
 
     def header(self, name: bytes) -> bytes | None:
-        """Header values by lower-case name. A header that is sent several times arrives as one, joined by commas (RFC 9110 section 5.3)."""
+        """The value of a header by its lower-case name. The values of a repeated header are joined by commas (RFC 9110 section 5.3)."""
         return self._headers.get(name)
 
     def says(self, header: RequestHeader) -> str | None:
@@ -144,7 +148,7 @@ class Request:
 
     @property
     def cookies(self) -> Mapping[bytes, bytes]:
-        """Cookies by name. Of two with the same name the first counts: it has the longer path (RFC 6265 section 5.4)."""
+        """Cookies by name. Of two cookies with one name, the first counts, since the first has the longer path (RFC 6265 section 5.4)."""
         if self._cookies is None:
             header = self.header(b"cookie")
             pairs = [] if header is None else [pair.strip().partition(b"=") for pair in header.split(b";")]
@@ -179,16 +183,16 @@ class Request:
 
     @property
     def preferred_language(self) -> Language | None:
-        """None when the request names no language, or none that we have texts for."""
+        """None when the request names no language that Postern has texts for."""
         setting = None if self.caller is None else self.caller.language
         return chosen_language(self.asked_languages, setting, (self.header(b"accept-language") or b"").decode("latin-1"))
 
     @property
     def actor(self) -> Actor:
-        """Who acts, for the event and its audit entry: the caller, with the impersonator who acts in the caller's name if there is one; an
-        API key; or nobody, at a public endpoint.
+        """The actor, for the event and its audit entry: the caller, with the impersonator if there is one; an API key; or nobody, at a
+        public endpoint.
 
-        It is made in this one place, so that no use case can leave the impersonator out.
+        Only this property makes actors of requests, so that no use case can leave the impersonator out.
         """
         sender, caller = self.sender, self.caller
         if caller is None:
@@ -197,7 +201,7 @@ class Request:
 
 
 def nothing() -> None:
-    """For requests that do not count, or cannot be made to wait."""
+    """Do nothing. The default of `Request.finish`, and the function that `Request.attempt` yields when rate limits are off."""
 
 
 def headers_by_name(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
@@ -223,7 +227,9 @@ class Call(Generic[Body, Query, Path, Who]):
 
     @property
     def caller(self) -> Who:
-        """The caller that the declaration's rule admitted. A public endpoint has none: asking for it there is a mistake in the handler."""
+        """The caller that the declaration's rule admitted. Raises `LookupError` at a public endpoint, which has no caller: using `caller`
+        there is a bug of the handler.
+        """
         if self._caller is None:
             raise LookupError("A public endpoint has no caller")
         return self._caller
@@ -247,7 +253,7 @@ class Call(Generic[Body, Query, Path, Who]):
 
     @property
     def actor(self) -> Actor:
-        """For every use case that records what it does."""
+        """The actor, for use cases that record events."""
         return self.request.actor
 
     @property
@@ -264,7 +270,7 @@ class Call(Generic[Body, Query, Path, Who]):
 
 
 class _Kept:
-    """The places of a token that clients keep: a header, or a cookie, which has one name over https and another without."""
+    """The places of a token that clients keep: a header, or a cookie. The cookie has one name over https and another name over http."""
 
     __slots__ = ("cookies", "header")
 
@@ -278,7 +284,7 @@ _DEVICE_TRUST: Final = _Kept(DEVICE_TRUST_TOKEN, DEVICE_TRUST_COOKIE)
 
 
 def _kept_by_client(request: Request, kept: _Kept) -> Token | None:
-    """None when the request has no token, or one that cannot be ours."""
+    """None when the request has no token, or a token that Postern cannot have made."""
     given = request.header(kept.header)
     if given is None and (cookies := request.cookies):
         on_https, plain = kept.cookies

@@ -1,4 +1,4 @@
-"""Authenticate applications: in the header or in the body, by one of OAuth's methods, and under rate limits."""
+"""Authenticate applications by one of OAuth's methods, in the header or in the body, under rate limits."""
 
 from base64 import b64decode
 from typing import Annotated, Any, Final
@@ -16,26 +16,26 @@ from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, CLIENT, DEVICE_FLOW
 
 COUNTS: Final = (AUTH, DEVICE_FLOW, CLIENT)
-# Both halves percent-encoded, and then in base64.
+# A client id and a secret of the greatest length, both percent-encoded and then in base64.
 _LONGEST_BASIC: Final = 4 * (36 + LONGEST_SECRET)
 _LONGEST_ID: Final = 100
 
 
 class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client may say of itself in the body."""
+    """The fields of a body by which a client authenticates."""
 
     client_id: Annotated[str, msgspec.Meta(max_length=_LONGEST_ID), example("0199d3a0-0000-7000-8000-000000000001")] | None = None
-    """The client id of the service. Leave it out where the header or the assertion names the client."""
+    """The client id of the service. Leave `client_id` out when the header or the assertion names the client."""
     client_secret: Token | None = None
-    """A client secret (`client_secret_post`), if you do not send it in the header."""
+    """A client secret (`client_secret_post`), unless you send the secret in the header."""
     client_assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION)] | None = None
-    """A JSON Web Token under a key of yours (`private_key_jwt`, RFC 7523)."""
+    """A JSON Web Token, signed with your client's private key (`private_key_jwt`, RFC 7523)."""
     client_assertion_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_ID)] | None = None
-    """`urn:ietf:params:oauth:client-assertion-type:jwt-bearer` with an assertion."""
+    """Always `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`. Required with `client_assertion`."""
 
 
 async def credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials:
-    """Raises `BadRequest`, `Unauthorized`, `RateLimited`."""
+    """The client's credentials. Raises `BadRequest`, `Unauthorized`, `RateLimited`."""
     fields: ClientFields = call.body
     try:
         shown = postern.federation.clients.credentials(
@@ -62,7 +62,9 @@ async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -
 
 
 async def needed_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials:
-    """The client's credentials, for endpoints without another caller. A request without them is refused (RFC 6749 section 5.2)."""
+    """The client's credentials, for endpoints where every caller is a client. A request without credentials is refused (RFC 6749 section
+    5.2).
+    """
     shown = await credentials_if_any(call, postern)
     if shown is None:
         refusal = client_refused("nothing says which client it is")
@@ -72,8 +74,8 @@ async def needed_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -
 
 
 async def authenticated(call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
-    """The client. A client that has authenticated counts under a bucket of its own. The calling function counts a public client. Raises
-    `BadRequest`, `Unauthorized`, `OrganizationNotActive`, `RateLimited`.
+    """The authenticated client. The request of a confidential client counts under the client's own bucket. For a public client, the calling
+    function must count the request. Raises `BadRequest`, `Unauthorized`, `OrganizationNotActive`, `RateLimited`.
     """
     return await authenticated_by(await credentials(call, postern), call, postern)
 
@@ -91,24 +93,24 @@ async def authenticated_by(shown: ClientCredentials, call: Call[Any, Any, Any, A
 
 
 async def count_refusal(request: Request, refusal: Refusal) -> None:
-    """Count by address. A failed authentication also counts as a try of the device flow. Raises `RateLimited`."""
+    """Count the refusal by the client's address. A failed authentication counts also under `DEVICE_FLOW`. Raises `RateLimited`."""
     await request.count(*((AUTH, DEVICE_FLOW) if isinstance(refusal, Unauthorized) else (AUTH,)))
 
 
 def said(value: Any) -> Any:
-    """A field without a value counts as left out (RFC 6749 section 3.2)."""
+    """The value, or None when the value is empty: a field without a value counts as left out (RFC 6749 section 3.2)."""
     text = value.reveal() if isinstance(value, Token) else value
     return value if text else None
 
 
 def _basic(request: Request) -> tuple[str, Token] | None:
-    """The name and password of the header. Both are form-urlencoded before they are joined (RFC 6749 section 2.3.1)."""
+    """The client id and secret in the header. The client form-urlencodes both before joining them (RFC 6749 section 2.3.1)."""
     header = request.header(b"authorization")
     if header is None:
         return None
     scheme, _, encoded = header.partition(b" ")
     if scheme.lower() != b"basic":
-        # RFC 6749 section 5.2: a client that tries with this header gets a 401, with the scheme that it should have used.
+        # RFC 6749 section 5.2: a client that sends this header gets a 401, whose `WWW-Authenticate` names the right scheme.
         raise client_refused("the Authorization header is of another scheme")
     encoded = encoded.strip()
     if len(encoded) > _LONGEST_BASIC:

@@ -1,5 +1,5 @@
-"""Cross-origin requests: off unless the operator lists origins, or the endpoint is there for applications that run in browsers. Credentials
-mode is never allowed; callers send bearer tokens.
+"""Cross-origin requests (CORS): off unless the operator lists origins, or the endpoint is for applications that run in browsers. Postern
+never allows CORS with credentials, that is with cookies; callers send bearer tokens.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from entrypoints.http.machinery.headers import HeaderList
 _REQUEST_HEADERS = b"authorization, content-type, x-api-key, x-device-token, x-device-trust-token, x-request-id"
 _ANSWER_HEADERS = b"retry-after, x-device-token, x-request-id"
 _REMEMBER_SECONDS = b"600"
-# Sent to requests without an origin too: a cache in between must not hand their answer to a request that has one.
+# Also in answers to requests without an origin: a cache in between must not reuse such an answer for a request with an origin.
 _VARY = (b"vary", b"Origin")
 
 
@@ -30,17 +30,17 @@ class Origins(Enum):
     """All origins, because the answer is public."""
 
 
-# The answer is the same for each of them, so that caches need not tell them apart.
+# Without `Vary`: the answer is the same for all origins, so caches need not tell the origins apart.
 FOR_ALL: Final[HeaderList] = [(_ALLOW_ORIGIN, b"*")]
 
 
 def for_origin(origin: bytes) -> HeaderList:
-    """For a page of an application's."""
+    """The headers that let a page of this origin read the answer."""
     return [_VARY, (_ALLOW_ORIGIN, origin), _EXPOSE]
 
 
 def permission(methods: bytes) -> HeaderList:
-    """The further headers for an answer to OPTIONS."""
+    """The further headers for an answer to a preflight request (OPTIONS)."""
     return [
         (b"access-control-allow-methods", methods),
         (b"access-control-allow-headers", _REQUEST_HEADERS),
@@ -57,7 +57,7 @@ class CrossOrigin:
         return bool(self._answers)
 
     def headers(self, origin: bytes | None) -> HeaderList:
-        """For the answer to an ordinary request."""
+        """The headers for the answer to an ordinary request."""
         return self._answers.get(origin or b"", [_VARY])
 
     def preflight_headers(self, origin: bytes | None, methods: bytes) -> HeaderList:

@@ -1,5 +1,5 @@
-"""The shape in which a declaration tells refusals: ours, OAuth's, or a SCIM resource; the shape of pages is in `entrypoints/http/pages`.
-The status and the headers are the same in each.
+"""The shapes of error answers: Postern's own, OAuth's, and SCIM's. A declaration chooses one. The shape of pages is in
+`entrypoints/http/pages`. Status and headers do not depend on the shape.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
 
 Refused = Refusal | type[Refusal]
-"""A refusal that was raised, or, for the description, the class of one that may be raised."""
+"""A raised refusal, or, for the OpenAPI description, the class of a refusal."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -26,11 +26,11 @@ class ErrorShape(Protocol):
     def media_type(self) -> str: ...
     @property
     def kind(self) -> type[msgspec.Struct] | None:
-        """The type of `value`, for the description. None: a page."""
+        """The type of `value`, for the OpenAPI description. None for a page."""
 
     def value(self, refused: Refused, at: datetime, language: Language = DEFAULT, request_id: str = "") -> Any:
-        """The body of the answer: a Struct for JSON, bytes for what is already encoded. Programs are told in English; they have
-        the request's id in a header.
+        """The body of the answer: a Struct for JSON, or the bytes of a page. Only pages use `language` and `request_id`: the texts for
+        programs are in English, and a header carries the request's id.
         """
 
 
@@ -43,19 +43,19 @@ class _Ours:
 
 
 class OAuthErrorShape(msgspec.Struct, frozen=True):
-    """An error as RFC 6749 section 5.2 has it, together with the fields of our own errors."""
+    """An error in the format of RFC 6749 section 5.2, with further fields."""
 
     error: Annotated[str, example("invalid_grant")]
-    """What is wrong, in the words of OAuth."""
+    """The error code of OAuth."""
     error_description: Annotated[str, example("The code is not valid")]
-    """What is wrong, for people."""
+    """A description of the error for people."""
     error_code: Annotated[str, example("BAD_REQUEST")]
-    """What is wrong, in the words of our other endpoints."""
+    """The error code that the other endpoints use."""
     timestamp: datetime
-    """When it happened."""
+    """The time of the error."""
 
 
-# RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 8628 section 3.5. Other codes follow from their status.
+# RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 8628 section 3.5. For codes that are not here, the status decides the word.
 _OAUTH_WORDS: Final[Mapping[str, str]] = {
     "UNAUTHORIZED": "invalid_client",
     "TOKEN_EXPIRED": "invalid_token",
@@ -86,16 +86,16 @@ ScimType = Literal["uniqueness", "invalidSyntax", "invalidFilter", "invalidPath"
 
 
 class ScimError(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An error as RFC 7644 section 3.12 has it."""
+    """An error in the format of RFC 7644 section 3.12."""
 
     schemas: Sequence[Literal["urn:ietf:params:scim:api:messages:2.0:Error"]]
-    """What this is."""
+    """The schema of an error."""
     status: Annotated[int, example(400)]
-    """The status of the answer."""
+    """The HTTP status of the answer."""
     detail: Annotated[str, example("path: title is not kept here")]
-    """What is wrong, for people."""
+    """A description of the error for people."""
     scim_type: Annotated[ScimType, example("invalidPath")] | None = None
-    """What is wrong, for programs, where SCIM has a word for it."""
+    """The error type of SCIM. Absent if SCIM has no type for the error."""
 
 
 class _Scim:
@@ -125,7 +125,7 @@ def message_of(refused: Refused) -> str:
 
 
 class Refusing:
-    """Refusals as answers in one shape. The parts that all of them share are made beforehand."""
+    """Makes answers in one shape from refusals. The common headers of these answers are made once, in advance."""
 
     def __init__(self, shape: ErrorShape, common: HeaderList, policy: PagePolicy | None = None, challenge: bytes = b"Bearer") -> None:
         self._shape = shape

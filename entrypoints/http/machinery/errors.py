@@ -1,5 +1,5 @@
-"""Turn exceptions into error answers. One table gives each code its status. Every exception that is no refusal is a fault: it is logged and
-never shown.
+"""Turn exceptions into error answers. The table `STATUS` gives each code its status. Every exception that is no refusal is a fault: Postern
+logs the fault, and the answer does not show the fault.
 """
 
 from datetime import datetime
@@ -60,29 +60,29 @@ STATUS: dict[str, int] = {
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """The body of every failure."""
+    """The body of every error answer."""
 
     error: Annotated[str, example("Too many requests")]
-    """What is wrong, for people."""
+    """A description of the error for people."""
     error_code: Annotated[str, example("RATE_LIMIT_EXCEEDED")]
-    """What is wrong, for programs. A code never changes its meaning."""
+    """The error code for programs. A code never changes its meaning."""
     timestamp: datetime
-    """When it happened."""
+    """The time of the error."""
 
 
 class NotAsDeclared(BadRequest):
-    """The request is not as declared: the message names the field."""
+    """The request does not fit the declared types. The message names the field."""
 
 
 class BodyTimeout(Refusal):
-    """The client did not send its body in time. Not a 503, since nothing is wrong with us."""
+    """The client did not send its body in time. The status is not 503, since Postern is available."""
 
     code = "REQUEST_TIMEOUT"
     text = "The request body did not arrive in time"
 
 
 class InternalError(Refusal):
-    """Something of ours broke. The caller learns that and nothing else."""
+    """A fault of Postern. The answer names no detail."""
 
     code = "INTERNAL_SERVER_ERROR"
     text = "An unexpected error occurred"
@@ -94,7 +94,7 @@ class DatabaseError(InternalError):
 
 
 class _Seldom:
-    """True at most once in this many seconds."""
+    """`due` is true at most once in `seconds` seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -108,13 +108,13 @@ class _Seldom:
         return True
 
 
-# In an outage every request fails alike: one stack trace a second tells as much as a thousand, and rendering one takes longer than the
+# In an outage all requests fail for the same reason, so one stack trace a second is enough. Rendering a stack trace takes longer than a
 # request.
 _outage_stacks = _Seldom(1.0)
 
 
 def refusal_of(error: Exception, database: Database) -> Refusal:
-    """What to tell the caller. Faults and outages are logged here, with their stack trace, since nothing of them reaches the answer."""
+    """The refusal for the answer. This function logs faults and outages with their stack traces, since the answer shows no details."""
     refusal = _find(error)
     if refusal is None:
         log.error("request_failed", exc_info=error)
@@ -127,7 +127,7 @@ def refusal_of(error: Exception, database: Database) -> Refusal:
 
 
 def _find(error: Exception) -> Refusal | None:
-    """The refusal itself, or the first of a group that holds only refusals: a nursery wraps what its tasks raise."""
+    """The refusal itself, or the first refusal of a group that holds only refusals. A nursery wraps the exceptions of its tasks in a group."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, ExceptionGroup):
@@ -142,14 +142,16 @@ def status_of(refusal: type[Refusal] | Refusal) -> int:
 
 
 def header_named_by(refusal: type[Refusal]) -> str | None:
-    """The header of its own that an answer with such a refusal has, as `headers_of` gives it."""
+    """The name of the header that `headers_of` adds to an answer with this refusal. None without such a header."""
     if issubclass(refusal, RetryLater):
         return "Retry-After"
     return "WWW-Authenticate" if issubclass(refusal, Unauthorized | InsufficientScope) else None
 
 
 def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
-    """`challenge` is what a 401 must tell a caller who has presented nothing (RFC 9110 section 11.6.1)."""
+    """The headers that a refusal adds. `challenge` is the `WWW-Authenticate` header for a caller without credentials (RFC 9110 section
+    11.6.1).
+    """
     if isinstance(refusal, RetryLater):
         return ((b"retry-after", b"%d" % max(1, ceil(refusal.retry_after))),)
     if isinstance(refusal, ReauthenticationRequired):
@@ -160,7 +162,7 @@ def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
         # RFC 6750 section 3.1.
         return ((b"www-authenticate", f'Bearer error="insufficient_scope", scope="{refusal.scope}"'.encode()),)
     if isinstance(refusal, Unauthorized):
-        # RFC 6750 section 3: the error code is sent only when a token was sent and found wanting.
+        # RFC 6750 section 3: the header has an error code only when the caller has sent a token, and the token is not valid.
         return ((b"www-authenticate", challenge if type(refusal) is Unauthorized else b'Bearer error="invalid_token"'),)
     if isinstance(refusal, MethodNotAllowed):
         return ((b"allow", ", ".join(refusal.allowed).encode()),)
