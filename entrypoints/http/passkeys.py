@@ -37,7 +37,7 @@ class CredentialDescriptor(msgspec.Struct, frozen=True):
 
 
 class RelyingPartyEntity(msgspec.Struct, frozen=True):
-    """This installation of Postern."""
+    """The installation of Postern."""
 
     id: Annotated[str, example("id.example.org")]
     """The host of the installation's base URL."""

@@ -1,4 +1,4 @@
-"""The description of the API, at `/openapi.json` and `/docs`. It is made once, in a thread, when somebody first asks for it."""
+"""The description of the API, at `/openapi.json` and `/docs`. The first request makes the description, once, in a thread."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -30,7 +30,7 @@ class ChapterPath(msgspec.Struct, frozen=True):
     chapter: str
 
 
-# The search of the page of contents is a script of ours; the pages are complete without it.
+# The search on the page of contents is a script of Postern; the pages are complete without the script.
 _POLICY: Final = PagePolicy(scripts=(SELF,))
 
 
@@ -40,7 +40,9 @@ class _Made(Frozen):
 
 
 class Description:
-    """Making both descriptions takes a while, so it happens in a thread, and neither the start nor other requests wait for it."""
+    """The endpoints of the description. Making the document and the pages takes a while. So a thread makes both, and neither the start of
+    the process nor other requests wait for the thread.
+    """
 
     def __init__(self, routes: Iterable[Endpoint], pages: Pages, *, base_url: str, version: str) -> None:
         self.endpoints: Final = Endpoints([*routes, self._endpoint(), self._contents(), self._chapter(), self._asset(), self._front_door()])
@@ -62,7 +64,7 @@ class Description:
     def _contents(self) -> Endpoint:
         @page.get("/docs", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)
         async def documentation(_call: Call, _postern: Postern) -> bytes:
-            """The interface for people"""
+            """The page of contents of the documentation"""
             return (await self._once()).pages.contents
 
         return documentation
@@ -70,7 +72,7 @@ class Description:
     def _chapter(self) -> Endpoint:
         @page.get("/docs/{chapter}", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)
         async def documentation_chapter(call: Call[None, None, ChapterPath], _postern: Postern) -> bytes:
-            """What belongs to one tag"""
+            """The documentation of one tag"""
             found = (await self._once()).pages.chapters.get(call.path.chapter)
             if found is None:
                 raise NotFound
@@ -94,7 +96,7 @@ class Description:
     def _front_door() -> Endpoint:
         @page.get("/", caller=ANYONE, limit=UNLIMITED)
         def front_door(_call: Call, _postern: Postern) -> Answer[NoBody]:
-            """On to the documentation"""
+            """Redirect to the documentation"""
             return redirect("/docs", 302)
 
         return front_door

@@ -1,7 +1,7 @@
-"""The API for people, rendered from the document that programs get: a page of contents, and one for each tag, with the types that its
-endpoints use. The pages work without scripts and ask nobody else.
+"""The documentation of the API for people, rendered from the OpenAPI document: a page of contents, and a page for each tag, with the types
+that the tag's endpoints use. The pages work without scripts and load nothing from other sites.
 
-The templates read the OpenAPI document itself. `_WORDS` is what they say its parts with.
+The templates read the OpenAPI document itself. `_WORDS` has the functions by which the templates put parts of the document into words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from entrypoints.http.pages import Pages
 
 Json = dict[str, Any]
 
-# The titles of tags whose name alone is no title.
+# The titles of tags whose capitalized name is no good title.
 _TITLES: Final = {
     "api-keys": "API keys",
     "audit": "Audit log",
@@ -71,7 +71,7 @@ def rendered(pages: Pages, document: Json) -> Documentation:
 
 
 def _sign_in_example(base_url: str) -> str:
-    """With what the reader has to fill in, and nothing that may be left out."""
+    """A command that signs in, with the required fields only. The reader fills in the e-mail address and the password."""
     credentials = {"email": "you@example.org", "password": "your password"}
     body = {"content": {"application/json": {"example": credentials}}}
     return curl("post", f"{base_url}/api/auth/login", {"security": [], "requestBody": body})
@@ -105,7 +105,7 @@ def _filled_in(path: str, operation: Json) -> str:
 
 
 def _types(operations: Sequence[Json], schemas: Mapping[str, Json]) -> Mapping[str, Json]:
-    """The types that the endpoints name, and those that these name, by their names. Errors are shown by their codes, without a type."""
+    """The types that the endpoints use, and the types inside these types, by name. The pages show errors by their codes, without a type."""
     named = list(_named([(one.get("parameters"), one.get("requestBody")) for one in operations]))
     for operation in operations:
         for status, answer in operation["responses"].items():
@@ -132,7 +132,7 @@ def _named(part: object) -> Iterator[str]:
 
 
 def _media(holder: Json) -> tuple[str, Json]:
-    """The media type of a request's or answer's body and what is said of it."""
+    """The media type of the body of a request or an answer, and the OpenAPI object for this media type."""
     content: Json = holder.get("content", {})
     return next(iter(content.items()), ("", {}))
 

@@ -1,11 +1,11 @@
-"""Examples of whole bodies, put together from the examples that the declarations give for their fields."""
+"""Examples of whole bodies, built from the examples of their fields in the declarations."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 Json = dict[str, Any]
 
-# What needs no example in its declaration: all of a format look alike.
+# Fields of these formats need no example in their declaration, since all values of such a format look alike.
 _BY_FORMAT: Final = {
     "uuid": "018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23",
     "date-time": "2026-03-01T09:30:00Z",
@@ -14,7 +14,7 @@ _BY_FORMAT: Final = {
 
 
 def example_of(schema: Json, schemas: Mapping[str, Json]) -> Any:
-    """`schemas` are the components, by name."""
+    """An example value for a schema. `schemas` are the components of the document, by name."""
     if "examples" in schema:
         return schema["examples"][0]
     if "$ref" in schema:
@@ -43,5 +43,5 @@ def _of_type(schema: Json, schemas: Mapping[str, Json]) -> Any:
 
 
 def _is_shown(name: str, field: Json, schema: Json) -> bool:
-    """An optional field is shown only if its declaration has an example."""
+    """Whether the example of an object has this field. An optional field needs an example or a default for that."""
     return name in schema.get("required", ()) or "examples" in field or field.get("default") is not None

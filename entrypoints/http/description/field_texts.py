@@ -1,4 +1,4 @@
-"""What the declarations say of their fields: a string below a field of a Struct, or the description that the field's type brings along."""
+"""The descriptions of fields: the string below a field of a Struct, or else the description of the field's type."""
 
 import ast
 import inspect
@@ -12,12 +12,13 @@ from msgspec import inspect as shapes
 
 Json = dict[str, Any]
 
-# What belongs to the field, and msgspec says of one of its types when the field may also be null or left out.
+# These entries belong to the field. When the field may also be null or absent, msgspec puts these entries into the schema of one of the
+# field's types.
 _OF_THE_FIELD: Final = ("description", "examples")
 
 
 def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
-    """Adds the descriptions to the schemas of all Structs that these types consist of."""
+    """Add the descriptions to the schemas of all Structs inside these types."""
     for struct in set(_structs(shapes.multi_type_info(list(kinds)))):
         texts = _texts(struct)
         properties = components[struct.__name__].get("properties", {})
@@ -32,7 +33,9 @@ def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
 
 
 def _mark_moments(schema: Json, kind: shapes.Type) -> None:
-    """Msgspec describes a moment without a required offset from UTC as any text. All moments of ours have an offset."""
+    """Set the format `date-time`. If a type does not require an offset from UTC, msgspec describes the time as plain text. All times of the
+    API have an offset.
+    """
     if isinstance(kind, shapes.Metadata):
         _mark_moments(schema, kind.type)
     elif isinstance(kind, shapes.UnionType):
@@ -50,7 +53,7 @@ def _lift(schema: Json) -> None:
 
 
 def _texts(struct: type[msgspec.Struct]) -> Mapping[str, str]:
-    """By field, those of the bases too."""
+    """The strings below the fields of a Struct and of its base classes, by field."""
     texts: dict[str, str] = {}
     for kind in reversed(struct.__mro__):
         texts |= _texts_of_module(kind.__module__).get(kind.__qualname__, {})
@@ -78,7 +81,9 @@ def _texts_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _structs(described: Any) -> Iterator[type[msgspec.Struct]]:
-    """Of a description by msgspec, which is made of Structs itself, and of tuples of them. No type of the wire contains itself."""
+    """The Structs inside a type, given as msgspec's description of the type. The description itself consists of Structs and tuples. The
+    recursion ends, since no type of a request or answer contains itself.
+    """
     if isinstance(described, shapes.StructType):
         yield described.cls
         for field in described.fields:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document. It is made from the declarations, so the document says exactly what the endpoints check."""
+"""The OpenAPI 3.1 document. The code makes the document from the declarations, so the document says exactly what the endpoints check."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -28,30 +28,30 @@ TAGS: Final[Mapping[str, str]] = {
     "account": "Your own account.",
     "devices": "The browsers and programs that you sign in with.",
     "mfa": "Your second factor: the codes of an authenticator app, and backup codes.",
-    "privacy": "What is kept about a person: have it, or have it forgotten.",
+    "privacy": "Export all data about a person, or delete the data.",
     "passkeys": "Your passkeys, with which you sign in without a password.",
-    "services": "The applications of an organization, and the client secrets that they prove their identity with.",
+    "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
     "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
-    "plans": "What a service offers its users, and at what price.",
-    "billing": "Buying plans on the payment provider's pages, and what the provider reports back.",
+    "plans": "The plans that a service offers its users, and their prices.",
+    "billing": "Buy plans on the payment provider's pages, and receive the provider's reports.",
     "end-users": "The people who use the services of an organization.",
-    "service-interface": "What a service's own servers can do with an API key of the service.",
-    "organizations": "Tenants: each has its own people, roles and services.",
-    "settings": "An organization's own mail server, looks, domain, and clients at sign-in providers.",
-    "sign-in domains": "Where the people of an organization's mail domains sign in, and how they become members.",
-    "members": "The people of an organization, and who owns it.",
+    "service-interface": "The endpoints for a service's own servers, which authenticate with an API key of the service.",
+    "organizations": "Organizations are tenants: each organization has its own people, roles and services.",
+    "settings": "An organization's own mail server, branding, domain, and clients at sign-in providers.",
+    "sign-in domains": "The sign-in of people in an organization's mail domains, and their way to membership.",
+    "members": "The people of an organization, and its owner.",
     "roles": "Roles that an organization adds to the built-in owner, admin and member.",
     "invitations": "Invite people to become members, and answer an invitation.",
-    "webhooks": "Hear of what happens in an organization as it happens, and see what became of each event.",
-    "siem": "Have the audit log and the sign-ins sent to where they are watched.",
+    "webhooks": "Receive the events of an organization by webhooks, and see the deliveries of each event.",
+    "siem": "Send the audit log and the sign-ins to your SIEM, the system that watches for attacks.",
     "analytics": "How often people sign in.",
-    "scim": "Let a directory manage the people of an organization by SCIM 2.0, and see what it asked.",
-    "audit": "What was done in an organization, and who did it.",
+    "scim": "Let a directory manage the people of an organization by SCIM 2.0, and see the directory's requests.",
+    "audit": "The changes in an organization, and the people who made the changes.",
     "platform": "Govern the whole installation. Only platform owners can.",
-    "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, who somebody is, and where everything is.",
+    "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, user info, and the discovery documents.",
     "saml": "SAML 2.0: a service as the identity provider of a service provider.",
     "keys": "The public keys that verify access tokens.",
-    "operations": "Health, metrics and this description. None of them has a rate limit.",
+    "operations": "Health, metrics and this description. These endpoints have no rate limit.",
 }
 
 _REFERENCES: Final = "#/components/schemas/"
@@ -63,18 +63,18 @@ _HEADERS: Final[Mapping[str, Json]] = {
     _REQUEST_ID: {"description": "The id of the request: the one that you sent, or a new one.", "schema": {"type": "string"}},
     "Retry-After": {"description": "How many seconds to wait before the next attempt.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {
-        "description": "What to present: a Bearer token (RFC 6750), a client secret, or an API key. It says what was wrong with a token,"
-        " and for `REAUTHENTICATION_REQUIRED` how many seconds old a proof may be (`max_age`, RFC 9470).",
+        "description": "The credentials to send: a Bearer token (RFC 6750), a client secret, or an API key. After a refused token, the"
+        " header names the error. For `REAUTHENTICATION_REQUIRED`, `max_age` is the greatest age of a proof in seconds (RFC 9470).",
         "schema": {"type": "string"},
     },
 }
 _OF_ALL: Final = (_REQUEST_ID,)
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _GOOD_ANSWER: Final = "The request succeeded."
-_OTHER_ANSWER: Final = "The same kind of answer, with another outcome."
+_OTHER_ANSWER: Final = "The request had another outcome."
 _ANSWERS: Final[Mapping[int, str]] = {
-    **dict.fromkeys((301, 302, 303), "The browser goes on at `Location`."),
-    304: "The version that you have is the current one.",
+    **dict.fromkeys((301, 302, 303), "A redirect to `Location`."),
+    304: "Your version is the current version.",
 }
 
 
@@ -93,9 +93,9 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "title": "Postern",
             "version": version,
             "summary": "Single sign-on and identity",
-            "description": "Bodies are JSON in UTF-8. Moments are ISO 8601 in UTC. Every request may bring an id of its own as"
-            " `X-Request-Id` (up to 128 letters, digits, dots, dashes or underscores), and every answer has it. `Accept-Language` says in"
-            " which language a person without a setting of their own gets pages and mails.",
+            "description": "Bodies are JSON in UTF-8. Times are ISO 8601 in UTC. A request may carry an id of its own in `X-Request-Id` (up"
+            " to 128 letters, digits, dots, dashes or underscores), and the answer then has the same id. `Accept-Language` sets the language"
+            " of pages and mails for people who have chosen no language.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": base_url}],
@@ -107,7 +107,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "securitySchemes": {scheme.name: scheme.definition for scheme in schemes},
             "responses": {
                 "Error": {
-                    "description": "Any other failure. All failures have this body.",
+                    "description": "Any other error. All errors have this body.",
                     "headers": _ANY_FAILURE,
                     "content": {_JSON_TYPE: {"schema": _ERROR}},
                 }
@@ -117,7 +117,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
 
 
 class _Schemas:
-    """The JSON schemas of all types that the endpoints name, made together so that they share their components."""
+    """The JSON schemas of all types in the declarations. One call makes all schemas, so that they share their components."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         kinds: list[Any] = [ErrorBody, *dict.fromkeys(one.errors.kind for one in endpoints if one.errors.kind not in {None, ErrorBody})]
@@ -127,7 +127,7 @@ class _Schemas:
             parameters += [kind for kind in (one.query_type, one.path_type) if kind is not None]
         schemas, self.components = self._of([*kinds, *parameters])
         self._by_kind = list(zip([*kinds, *parameters], schemas, strict=True))
-        # Queries and paths are spelled out parameter by parameter; nothing refers to them as objects.
+        # The document lists the parameters of queries and paths one by one, so nothing refers to the schemas of their Structs.
         self._parameters = {kind.__name__: self.components[kind.__name__] for kind in parameters}
         for kind in set(parameters) - set(kinds):
             del self.components[kind.__name__]
@@ -203,7 +203,9 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
 
 
 def _security(one: Endpoint) -> list[Json]:
-    """Each entry alone is enough. An empty entry means that the caller presents nothing, or presents its credentials in the body."""
+    """The ways to authenticate, of which one is enough. An empty entry means that the caller sends no credentials in the headers: either no
+    credentials at all, or credentials in the body.
+    """
     if one.caller.scheme is None:
         return [] if one.may_present is None else [{}, {one.may_present.name: []}]
     presented: list[Json] = [{one.caller.scheme.name: []}]
@@ -222,7 +224,7 @@ def _parameter(header: RequestHeader) -> Json:
 
 
 def _is_required(body: Any) -> bool:
-    """A JSON body that is missing counts as an empty object."""
+    """Whether a request needs a body. A missing JSON body counts as an empty object, so a body without required fields is optional."""
     return not (isinstance(body, type) and issubclass(body, msgspec.Struct)) or any(
         field.required for field in msgspec.structs.fields(body)
     )
@@ -233,7 +235,7 @@ def _responses(one: Endpoint, schemas: _Schemas) -> Json:
     for status, kind in one.also.items():
         responses[str(status)] = _answer(status, _OTHER_ANSWER, one, kind, schemas)
         if kind == one.answer_type:
-            # The example is that of the good answer.
+            # An example would repeat the example of the successful answer.
             responses[str(status)]["content"][one.produces].pop("example", None)
     by_status: dict[int, list[type[Refusal]]] = {}
     for refusal in one.refusals:
@@ -243,7 +245,7 @@ def _responses(one: Endpoint, schemas: _Schemas) -> Json:
     responses["default"] = (
         {"$ref": "#/components/responses/Error"}
         if one.errors is OURS
-        else {"description": "Any other failure.", "headers": _ANY_FAILURE, "content": _other_failure(one, schemas)}
+        else {"description": "Any other error.", "headers": _ANY_FAILURE, "content": _other_failure(one, schemas)}
     )
     return responses
 
@@ -274,7 +276,7 @@ def _answer(status: int, description: str, one: Endpoint, kind: Any, schemas: _S
 
 
 def _failure(one: Endpoint, schemas: _Schemas) -> Json:
-    """A page says what it says to people alone."""
+    """The content of an error answer. The page of an error is for people, so the schema of a page is plain text."""
     return {one.errors.media_type: {"schema": {"type": "string"} if one.errors.kind is None else schemas.of(one.errors.kind)}}
 
 

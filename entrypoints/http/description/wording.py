@@ -20,8 +20,8 @@ _CALLERS: Final = {
     "own_person": "Signed-in users, but not with the token of a service",
     "leaving": "Holders of an access token, even one that has expired",
     "client": "Services, by their client id and their secret or key, or as public clients by their id alone",
-    "openid": "Applications with a session that somebody opened for them",
-    "buyer": "Members of the organization, and users of the service with a session in it",
+    "openid": "Applications with a session that a person opened for the application",
+    "buyer": "Members of the organization, and users with a session in the service",
     "scim": "Directories, with a SCIM token of the organization",
     "in_flow": "Everybody, with a browser",
     "browser_or_nobody": "Everybody, with a browser",
@@ -39,7 +39,7 @@ _FOR_THE_SHELL: Final = re.compile(r"[^\w:/.@%+,=-]")
 
 
 class Kind(Frozen):
-    """A schema in words, and the anchor of the type that the words name, if any."""
+    """A schema in words. If the words name a type, `anchor` is the anchor of that type on the page."""
 
     text: str
     anchor: str = ""
@@ -55,7 +55,7 @@ def caller_in_words(operation: Json) -> str:
     else:
         words = f"Members of the organization whose role permits `{rule}`"
     if name.endswith(_OF_INACTIVE):
-        words += ", whatever state it is in"
+        words += ", even if the organization is suspended or pending"
     in_person = _IN_PERSON in name or rule.startswith("own_")
     return f"{words}. Not while impersonating." if in_person else f"{words}."
 
@@ -85,7 +85,9 @@ def kind_of(schema: Json) -> Kind:
 
 
 def constraints_of(schema: Json, text: str) -> str:
-    """Sentences, of the type that a field has unless it is null: what its description does not say already."""
+    """The bounds and the default of a field in sentences. The bounds are those of the type other than null. The sentences leave out bounds
+    that `text`, the field's description, already states.
+    """
     bounded = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), schema)
     words = [_bounds_in_words(bounded.get(least), bounded.get(most), unit) for least, most, unit in _BOUNDS]
     default = schema.get("default")
@@ -104,13 +106,13 @@ def _bounds_in_words(least: Any, most: Any, unit: str) -> str:
 
 
 def pretty(value: Any) -> str:
-    """JSON to read: a list of words stays on its line."""
+    """Indented JSON for people. A short list stays on one line."""
     indented = json.dumps(value, indent=2, ensure_ascii=False)
     return _SHORT_LIST.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), indented)
 
 
 def curl(method: str, url: str, operation: Json) -> str:
-    """A command to paste into a shell. `$TOKEN` and `$API_KEY` are the reader's."""
+    """A command to paste into a shell. The reader sets `$TOKEN` and `$API_KEY`."""
     method = method.upper()
     content: Mapping[str, Json] = operation.get("requestBody", {}).get("content", {})
     media_type, body = next(iter(content.items()), ("", None))

@@ -127,7 +127,7 @@ def refusal_of(error: Exception, database: Database) -> Refusal:
 
 
 def _find(error: Exception) -> Refusal | None:
-    """The refusal itself, or the first refusal of a group that holds only refusals. A nursery wraps the exceptions of its tasks in a group."""
+    """The refusal itself, or the first refusal of a group of refusals. A nursery wraps the exceptions of its tasks in a group."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, ExceptionGroup):
