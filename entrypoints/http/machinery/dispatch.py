@@ -45,12 +45,12 @@ Answered = tuple[int, HeaderList, bytes | Streamed[Any]]
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER_METHOD: Final = "OTHER"
 _BODILESS: Final = frozenset({204, 304})
-# In seconds. A body that takes longer was not sent together with its head.
+# In seconds. A client whose body takes longer did not send its body together with the headers.
 _PROMPT: Final = 0.1
 _OF_DIRECTORIES: Final = f"{BASE_PATH}/"
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,128}")
-# structlog's `merge_contextvars` adds these values to every log line of the request. `bind_contextvars` does the same at seven times the
-# cost.
+# structlog's `merge_contextvars` adds the variable to every log line of the request. structlog's `bind_contextvars` costs seven times as
+# much.
 _logged_request_id: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -95,7 +95,7 @@ class Dispatcher:
             self.end(request)
 
     def begin(self, scope: Any) -> Request:
-        """Between `begin` and `end`, the request counts as being worked on, and every log line names it."""
+        """Between `begin` and `end`, the metrics count the request as running, and every log line has the request's id."""
         self._metrics.request_started()
         request = self._request(scope)
         request.log_token = _logged_request_id.set(request.id)
@@ -153,7 +153,7 @@ class Dispatcher:
         return self._completed(request, answered)
 
     def fault(self, request: Request, error: Exception) -> Answered:
-        """The answer to a request that failed before `answer` was called."""
+        """The answer to a request that failed before the call of `answer`."""
         refusal = refusal_of(error, self._postern.foundation.database)
         return self._completed(request, self._refused(refusal, request, None))
 
@@ -162,7 +162,7 @@ class Dispatcher:
         return status, [*headers, *self._cross_origin.headers(request.header(b"origin"))], body
 
     async def _for_origins(self, origins: Origins, request: Request, answered: Answered) -> Answered:
-        """For endpoints that applications in browsers call: their answers, their refusals, and the browser's preflight request."""
+        """Add the CORS headers to an answer, a refusal or a preflight answer of an endpoint that applications in browsers call."""
         origin = request.header(b"origin")
         if origins is Origins.ALL:
             allowed = FOR_ALL
@@ -176,14 +176,14 @@ class Dispatcher:
         return status, [*headers, *allowed], body
 
     async def _is_of_a_client(self, origin: bytes) -> bool:
-        """No origin is allowed while the database is away."""
+        """Whether the origin belongs to a public web client. False while the database is away."""
         try:
             return await self._postern.federation.client_origins.includes(origin.decode("latin-1"))
         except (Unavailable, Overloaded):
             return False
 
     def _completed(self, request: Request, answered: Answered) -> Answered:
-        """With the headers that depend on the request and on the body."""
+        """Add the headers that depend on the request and on the body."""
         request.status, headers, body = answered
         headers += request.handed_over
         headers.append((b"x-request-id", request.id.encode()))
@@ -201,7 +201,7 @@ class Dispatcher:
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body, "more_body": False})
 
     async def _stream(self, request: Request, headers: HeaderList, body: Streamed[Any], send: Send) -> None:
-        """Each part is made only after the client has read the part before."""
+        """Send an answer in parts. The generator makes a part only after the client has read the part before."""
         await send({"type": "http.response.start", "status": request.status, "headers": headers})
         async with aclosing(body.parts) as parts:
             if request.method != "HEAD":
@@ -220,7 +220,7 @@ class Dispatcher:
         return await self._answer(target, request, values, receive)
 
     def _without_target(self, request: Request, allowed: tuple[str, ...]) -> Answered:
-        """The path is known, but it does not take this method."""
+        """The answer when the path exists, but has no handler for this method."""
         if request.method != "OPTIONS":
             raise MethodNotAllowed(allowed)
         methods = ", ".join(allowed).encode()
@@ -231,7 +231,7 @@ class Dispatcher:
 
     async def _answer(self, target: "_Target", request: Request, values: Mapping[str, str], receive: Receive) -> Answered:
         endpoint = target.endpoint
-        # Probes are answered however busy the process is.
+        # Probes get an answer even while the process is overloaded.
         work = UNBOUNDED if endpoint.quiet else self._work
         reading = False
         with trio.move_on_after(self._deadline) as scope:
@@ -256,8 +256,8 @@ class Dispatcher:
                 request.body = sent
             with work:
                 if trio.current_time() - began > _PROMPT:
-                    # The caller was admitted before the body, and a slow sender chooses how long ago that was. If the session has ended
-                    # since, it has ended for this request, too.
+                    # The rule admitted the caller before the body arrived, and a slow sender can delay the body. So the rule admits the
+                    # caller once more: a session that has ended meanwhile must not serve this request.
                     caller = await self._admit(endpoint, request)
                 body = await beside_the_loop(partial(target.body.decode, sent), sent)
                 if target.binds_forms is not None:
@@ -327,7 +327,7 @@ class Dispatcher:
 
 
 class _Target:
-    """An endpoint, with everything that can be made beforehand."""
+    """An endpoint, with all parts of its answers that do not depend on the request."""
 
     def __init__(self, endpoint: Endpoint, common_headers: HeaderList, body_limit: int) -> None:
         self.endpoint = endpoint
@@ -336,7 +336,7 @@ class _Target:
         self.query = _query_reader(endpoint)
         self.takes_own_form = endpoint.is_page and endpoint.method != "GET" and not endpoint.foreign
         self.binds_forms = endpoint.caller if self.takes_own_form and isinstance(endpoint.caller, BindsForms) else None
-        # It waits for nothing, admits everybody and decodes nothing: it needs neither a deadline nor a task switch.
+        # An immediate endpoint waits for nothing, admits everybody and decodes nothing. It needs neither a deadline nor a task switch.
         self.immediate = not (
             endpoint.waits
             or endpoint.limits
@@ -353,7 +353,9 @@ class _Target:
         self.refusing = Refusing(endpoint.errors, common_headers, policy, b"Bearer" if scheme is None else scheme.challenge)
 
     def path_values(self, values: Mapping[str, str]) -> Any:
-        """A segment that is not of its declared type names nothing that exists."""
+        """The values of the path's parameters, in their declared types. Raises `NotFound` for a value that does not fit its type, because
+        no such resource can exist.
+        """
         if self.endpoint.path_type is None:
             return None
         try:
@@ -383,7 +385,7 @@ def _query_reader(endpoint: Endpoint) -> LinkReader | QueryReader | None:
 
 
 class Routes:
-    """The routes, and everything that can be made beforehand. Nothing in it changes, so any number of dispatchers can share it."""
+    """The routes with their targets, made once at the start. Routes never change, so any number of dispatchers can share one `Routes`."""
 
     def __init__(self, endpoints: Sequence[Endpoint], common_headers: HeaderList, body_limit: int) -> None:
         self.common_headers = common_headers
@@ -392,14 +394,12 @@ class Routes:
 
 
 def _spellings(one: Endpoint) -> tuple[str, ...]:
-    """A slash at the end is ignored, because people who type an address may add one."""
+    """The paths of an endpoint. A page also has its path with a slash at the end, because people who type an address may add a slash."""
     return (one.path, f"{one.path}/") if one.is_page and one.path != "/" else (one.path,)
 
 
 def _is_for_people(request: Request) -> bool:
-    """Whether a request for something that does not exist is answered with a page. Programs that call `/api/` get JSON, even if they
-    accept HTML.
-    """
+    """Whether the 404 of an unknown path is a page. Programs that call `/api/` get JSON, even if they accept HTML."""
     path = request.path
     if path == "/ui" or path.startswith("/ui/"):
         return True

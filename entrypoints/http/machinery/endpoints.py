@@ -1,5 +1,5 @@
-"""Endpoint declarations. Each says method, path, who may call, limits, types and refusals. Everything else about a route follows from it:
-validation, authorization, the OpenAPI document, and the tests that walk every route as every kind of caller.
+"""Endpoint declarations. A declaration states method, path, caller rule, limits, types and refusals. Everything else about a route follows
+from its declaration: validation, authorization, the OpenAPI document, and the tests that call every route as every kind of caller.
 """
 
 import inspect
@@ -34,29 +34,28 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class InvalidDeclaration(Exception):
-    """A route cannot be served as declared. Postern does not start."""
+    """The declaration of a route is wrong. Postern does not start."""
 
 
 class Statement(TypedDict, total=False):
-    """What a declaration says besides method and path."""
+    """The parts of a declaration besides method and path."""
 
     caller: Required[CallerRule]
     step_up: StepUp
-    """What the endpoint needs a fresh proof for: the calling session must have proved its person's identity lately."""
+    """The reason why the endpoint needs a fresh proof: the person of the calling session must have proved their identity lately."""
     limit: RateLimit | tuple[RateLimit, ...]
-    """The rate limits that apply, all of them. Where the caller rule demands a limit, it must be stated, if only as `UNLIMITED`."""
+    """All rate limits of the endpoint. If the caller rule demands a limit, the declaration must have `limit`, if only as `UNLIMITED`."""
     counts: tuple[RateLimit, ...]
     """The limits that the handler itself applies, because the limit depends on the caller or on the outcome."""
     attempt: RateLimit
-    """A limit of failures: an answer that is no refusal gives its token back. Requests that one client sends at once wait for their turn.
-    """
+    """A limit of failures: a successful request gives its token back. Simultaneous requests of one client wait for their turn."""
     refuses: tuple[type[Refusal], ...]
-    """The refusals of the use case. Those of the caller rule, the limits and the decoding are added by themselves."""
+    """The refusals of the use case. `Endpoint.refusals` adds the refusals of the caller rule, the limits and the decoding."""
     status: int
     summary: str
     """Defaults to the first line of the handler's docstring; the rest of the docstring is the description."""
     tags: tuple[str, ...]
-    """Its chapter in the API's description. Without a tag it is not part of the API, and not described."""
+    """The chapter of the endpoint in the API's description. An endpoint without a tag is not part of the API, and not described."""
     cache: str
     """The Cache-Control of a successful answer; `no-store` by default."""
     produces: str
@@ -66,19 +65,20 @@ class Statement(TypedDict, total=False):
     reads: tuple[RequestHeader, ...]
     """The headers that the handler reads."""
     sends: Mapping[int, tuple[AnswerHeader, ...]]
-    """The headers of its own that an answer has, by its status. Every redirect has its Location."""
+    """The headers that an answer has besides the common headers, by the answer's status. Redirects have `Location` without a declaration.
+    """
     may_present: SecurityScheme
     """A credential that the operator can require at an endpoint whose rule requires none."""
     accepts: Accepts
-    """The kind of body, and its own limit; JSON by default."""
+    """The kind of body, and the limit of its size; JSON by default."""
     errors: ErrorShape
-    """The shape in which refusals are told; ours by default."""
+    """The shape of error answers; `OURS` by default."""
     origins: Origins
-    """The origins whose pages may read the answer in a browser, besides those that the operator lists."""
+    """The origins whose pages may read the answer in a browser, besides the origins that the operator lists."""
     quiet: bool
-    """For probes and scrapes: logged at debug, and answered even when the process is overloaded."""
+    """For probes and scrapes, which Postern logs at debug level, and answers even while the process is overloaded."""
     translated: bool
-    """For a page in the language of its reader. It has the headers that say so."""
+    """For a page in the language of its reader. The answer has the headers `Content-Language` and `Vary`."""
     foreign: bool
     """For a page whose form other sites send, because a protocol requires this. The page must change nothing."""
 
@@ -118,12 +118,12 @@ class Endpoint(Frozen, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """A handler that waits for nothing is a plain function, and needs no deadline."""
+        """Whether the handler is asynchronous. A handler that waits for nothing is a plain function, and needs no deadline."""
         return inspect.iscoroutinefunction(self.handler)
 
     @property
     def refusals(self) -> tuple[type[Refusal], ...]:
-        """All refusals that a caller may meet, by status and code."""
+        """All refusals that a caller may get, sorted by status and code."""
         refusals = {*self.caller.refuses, *self.stated_refusals}
         if self.step_up is not None:
             refusals.add(ReauthenticationRequired)
@@ -146,7 +146,7 @@ class Endpoint(Frozen, kw_only=True):
 
 
 class Declare:
-    """`@endpoint.get("/api/user", caller=USER)`: makes an `Endpoint` of the handler below it."""
+    """`@endpoint.get("/api/user", caller=USER)` turns the handler below into an `Endpoint`."""
 
     def get(self, path: str, **stated: Unpack[Statement]) -> Callable[[Handler], Endpoint]:
         return declare("GET", path, stated)
@@ -196,7 +196,7 @@ class Endpoints:
 
 
 def parameters(path: str) -> tuple[str, ...]:
-    """The names in a template, in order."""
+    """The names of a template's parameters, in order."""
     return tuple(_PARAMETER.findall(path))
 
 
@@ -287,7 +287,7 @@ def _types(name: str, handler: Handler) -> tuple[Any, Any, Any, Any]:
         if one is not None and not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
             raise InvalidDeclaration(f"{name}: query and path must be Structs")
     answer = hints["return"]
-    # Of several answers the first is described: a page, where the others lead elsewhere.
+    # The OpenAPI document describes the first of several answer types: usually the page, since the others are redirects.
     if get_origin(answer) in {Union, UnionType}:
         answer = get_args(answer)[0]
     return body, query, path, get_args(answer)[0] if get_origin(answer) in {Answer, Streamed} else answer

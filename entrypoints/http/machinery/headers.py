@@ -1,8 +1,8 @@
-"""The headers that all answers have. They are made once, so that an answer adds only its own headers.
+"""The headers that all answers have. The code makes these headers once, so that an answer adds only its own headers.
 
 The module also has the headers of single endpoints. A declaration names the headers that its handler reads and the headers of its
-successful answers, and the description follows from the declaration. Headers of all requests and answers are described once
-(`entrypoints/http/description/openapi.py`).
+successful answers, and the OpenAPI description follows from the declaration. `entrypoints/http/description/openapi.py` describes the
+headers of all requests and answers.
 """
 
 import re
@@ -21,17 +21,17 @@ SELF: Final = "'self'"
 _A_YEAR = 31_536_000
 
 _PERMISSIONS = b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-# Our own address, one inline script or style by its hash, or an origin. No wildcard, no bare scheme, nothing unsafe.
+# Postern's own address, one inline script or style by its hash, or an origin. No wildcard, no bare scheme, no `'unsafe-inline'`.
 _SOURCE: Final = re.compile(r"'self'|'sha(256|384|512)-[A-Za-z0-9+/]+={0,2}'|https?://([A-Za-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?")
 
 
 class UnsafePolicy(Exception):
-    """A policy that would let a page run or load what it should not. Postern does not start."""
+    """A policy that would let a page run or load unsafe content. Postern does not start."""
 
 
 class PagePolicy(Frozen, kw_only=True):
-    """What a page may run, load and send, for its Content-Security-Policy (CSP level 3). What is not named is forbidden, and nobody may
-    frame any page. An inline script or style is allowed by its hash alone.
+    """The sources from which a page may load and to which a page may send, for its Content-Security-Policy (CSP level 3). All other sources
+    are forbidden, and no site may frame a page. An inline script or style is allowed only by its hash.
     """
 
     scripts: tuple[str, ...] = ()
@@ -39,11 +39,11 @@ class PagePolicy(Frozen, kw_only=True):
     images: tuple[str, ...] = (SELF,)
     connections: tuple[str, ...] = ()
     form_action: tuple[str, ...] | None = ()
-    """Where the page's forms may go. Browsers apply this to the whole chain of redirects after a form. None leaves the directive out, for a
-    page whose form leads to an address that somebody registered.
+    """The targets of the page's forms. Browsers apply the directive to the whole chain of redirects after a form. None leaves the directive
+    out, for a page whose form leads to a registered redirect URI.
     """
     opener: Opener = "same-origin"
-    """The Cross-Origin-Opener-Policy: a page that a sign-in opens in a pop-up must stay within reach of the window that opened it."""
+    """The Cross-Origin-Opener-Policy. The policy must keep a page in a sign-in pop-up connected to the window that opened the pop-up."""
 
     def __post_init__(self) -> None:
         for sources in (self.scripts, self.styles, self.connections, self.form_action or ()):
@@ -66,7 +66,8 @@ class PagePolicy(Frozen, kw_only=True):
 
 
 _NONE: Final = "'none'"
-# An API answer is never a document: if a browser shows one all the same, nothing in it runs and nobody may frame it.
+# An API answer is never a document. If a browser shows an API answer all the same, nothing in the answer runs, and no site may frame the
+# answer.
 _API_POLICY: Final = b"default-src 'none'; frame-ancestors 'none'"
 _API_OPENER: Final = b"same-origin"
 
@@ -78,7 +79,7 @@ def _require_safe(sources: tuple[str, ...]) -> None:
 
 
 def security_headers(*, https: bool) -> HeaderList:
-    """For every answer. Strict-Transport-Security is sent only where the base URL is https: elsewhere browsers ignore it."""
+    """The headers of every answer. With an http base URL, browsers would ignore Strict-Transport-Security, so the header is left out."""
     headers = [
         (b"x-content-type-options", b"nosniff"),
         (b"referrer-policy", b"no-referrer"),
@@ -90,11 +91,11 @@ def security_headers(*, https: bool) -> HeaderList:
 
 
 IN_LANGUAGE: Final = {language: ((b"content-language", language.encode()), (b"vary", b"Accept-Language")) for language in Language}
-"""For an answer in words that depend on the reader. A cache, if there is one after all, must ask again for a reader of another language."""
+"""The headers of an answer in the reader's language. `Vary` makes a cache, if there is one, ask again for a reader of another language."""
 
 
 def answer_headers(common: HeaderList, media_type: bytes | None, cache: str = NO_STORE, *, policy: PagePolicy | None = None) -> HeaderList:
-    """Without a policy: the headers of an API answer, not of a page."""
+    """The headers of a page with this policy. Without a policy, the headers of an API answer."""
     headers = [
         *common,
         *_policy_headers(policy),
@@ -105,7 +106,7 @@ def answer_headers(common: HeaderList, media_type: bytes | None, cache: str = NO
     return headers
 
 
-# Hundreds of endpoints have a few policies between them.
+# Cached, since hundreds of endpoints share a few policies.
 @cache
 def _policy_headers(policy: PagePolicy | None) -> tuple[tuple[bytes, bytes], ...]:
     return (
@@ -123,7 +124,7 @@ class RequestHeader(Frozen):
 
     @property
     def key(self) -> bytes:
-        """As a request has it."""
+        """The name of the header in lower case, as in `Request.header`."""
         return self.name.lower().encode()
 
 
@@ -134,24 +135,24 @@ class AnswerHeader(Frozen):
     text: str
     example: str
     always: bool = True
-    """Whether all answers of that status have it."""
+    """Whether all answers of the declared status have the header."""
 
 
 DEVICE_TOKEN: Final = RequestHeader(
     "X-Device-Token",
-    "The device token that an earlier sign-in on this device answered with. Browsers send it as a cookie instead.",
+    "The device token from the answer to an earlier sign-in on this device. Browsers send the token as a cookie instead.",
     "8fKq2ZrWm1LcVb6NsXe0HjUo5TgPaYd3QiRl7wBzMx4",
 )
 DEVICE_TRUST_TOKEN: Final = RequestHeader(
     "X-Device-Trust-Token",
-    "The `device_trust_token` of an earlier sign-in, with which this device may skip the second factor. It has an effect only beside the"
-    " device token. Browsers send it as a cookie instead.",
+    "The `device_trust_token` of an earlier sign-in. With this token and the device token, the device may skip the second factor. Browsers"
+    " send the token as a cookie instead.",
     "3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2uQiRl7wBzMx",
 )
 NEW_DEVICE_TOKEN: Final = AnswerHeader(
     DEVICE_TOKEN.name,
-    "The device token: keep it, and send it with the next sign-in and each refresh. It is absent if you owe a second factor, and for a"
-    " device that only looks like a trusted one.",
+    "The device token. Keep the token, and send the token with the next sign-in and each refresh. The header is absent if you still owe a"
+    " second factor, and for a device that only looks like a trusted device.",
     DEVICE_TOKEN.example,
     always=False,
 )
@@ -161,5 +162,5 @@ COOKIES: Final = AnswerHeader(
     f"postern_device={DEVICE_TOKEN.example}; Max-Age=34560000; Path=/; HttpOnly; SameSite=Lax",
     always=False,
 )
-LOCATION: Final = AnswerHeader("Location", "Where the browser goes on.", "https://id.example.org/ui/sign-in")
-KEPT_FOR: Final = AnswerHeader("Cache-Control", "Who may keep the answer, and for how many seconds.", "public, max-age=300")
+LOCATION: Final = AnswerHeader("Location", "The address to which the browser goes next.", "https://id.example.org/ui/sign-in")
+KEPT_FOR: Final = AnswerHeader("Cache-Control", "The caches that may keep the answer, and the time in seconds.", "public, max-age=300")

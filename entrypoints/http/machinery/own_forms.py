@@ -1,8 +1,8 @@
-"""Makes sure that a form comes from our own page, and that no other site has sent it in somebody's name.
+"""Make sure that a form comes from a page of Postern, and that no other site has sent the form in a person's name.
 
-These forms have the secret of a mailed link, which no other site knows. So besides the secret it is enough to check the origin that the
-browser names. A page for people with a session in their browser needs more: a token in its form that is bound to the session. The caller
-rule that reads the cookie checks this token.
+Some forms carry the secret of a mailed link, which no other site knows. For these forms, a check of the origin that the browser names is
+enough. A page for people with a session in their browser needs more: its form has a token that is bound to the session. The dispatcher
+checks this token with the secret that the caller rule reads from the cookie.
 """
 
 from core.domain.errors import Forbidden
@@ -10,8 +10,8 @@ from entrypoints.http.machinery.calls import Request
 
 
 def require_own_form(request: Request, origin: str) -> None:
-    """Browsers say where a form comes from: in `Sec-Fetch-Site`, at least over https, and in `Origin`, which our referrer policy turns into
-    `null`. Where they send neither, the form's token, which only the mail has, must be enough.
+    """Raises `Forbidden` when a page of another site has sent the form. Browsers name the form's origin in `Sec-Fetch-Site`, at least over
+    https, and in `Origin`, which Postern's referrer policy turns into `null`. Without both headers, the form's token must be enough.
     """
     site = request.header(b"sec-fetch-site")
     given = request.header(b"origin")
@@ -21,5 +21,5 @@ def require_own_form(request: Request, origin: str) -> None:
 
 
 def is_of_another_origin(request: Request, origin: str) -> bool:
-    """Whether a page of another site has sent the request. Its browser ignores the cookies of our answer."""
+    """Whether a page of another site has sent the request. The browser then ignores the cookies of the answer."""
     return request.header(b"origin") not in {None, origin.encode()}

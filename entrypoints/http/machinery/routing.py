@@ -1,7 +1,7 @@
 """Find the route of a path. A path without parameters is looked up in a dict. Other paths are matched by a tree of segments.
 
-A path is matched as it was sent, segment by segment, and percent-decoded afterwards. So an encoded slash is part of a segment and never
-divides two segments.
+The router splits the raw path into segments, and percent-decodes each segment afterwards. So an encoded slash is part of a segment and
+never divides two segments.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _NO_VALUES: Final[dict[str, str]] = {}
 
 
 class Route(Generic[Target]):
-    """One path, with what it does for each method."""
+    """One path template, with a target for each method."""
 
     def __init__(self, template: str) -> None:
         self.template = template
@@ -78,7 +78,7 @@ class Router(Generic[Target]):
 def _segments(path: bytes) -> list[str] | None:
     """None for a path that no route can match: it is not UTF-8, or contains a NUL."""
     if path.startswith((b"http://", b"https://")):
-        # The absolute form (RFC 9112 section 3.2.2), which clients send when they take us for a proxy.
+        # The absolute form (RFC 9112 section 3.2.2), which clients send to proxies. A server must accept this form, too.
         path = b"/" + path.split(b"/", 3)[-1] if path.count(b"/") > 2 else b"/"
     if not path.startswith(b"/"):
         return None

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.error_shapes import scim_type_of
 
 log = structlog.get_logger()
 
-# In bytes. The form of a longer body is not worth the time.
+# In bytes. Decoding a longer body for the record would take too much time.
 _LONGEST_BODY: Final = 32 << 10
 _MOST_FIELDS: Final = 20
 _LONGEST_METHOD: Final = 16
@@ -60,7 +60,7 @@ def _query(encoded: bytes) -> dict[str, str]:
 
 
 def _body(sent: bytes) -> Any:
-    """None for what has no body, or one that cannot be read."""
+    """The body as the record shows it. None when the request has no body, or a body that is too long or cannot be decoded."""
     if not sent or len(sent) > _LONGEST_BODY:
         return None
     try:

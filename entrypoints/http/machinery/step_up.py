@@ -9,6 +9,6 @@ from entrypoints.http.machinery.calls import Request
 
 
 async def require_fresh_proof(request: Request, postern: Postern, asked: StepUp) -> None:
-    """Runs after the caller rule, on the session that the rule admitted. Raises `ReauthenticationRequired`."""
-    assert request.caller is not None  # noqa: S101 - for the type checker: a rule that lets a session in says whose
+    """Check the session that the caller rule has admitted. Raises `ReauthenticationRequired`."""
+    assert request.caller is not None  # noqa: S101 - for the type checker: a rule that admits sessions sets the caller
     await postern.identity.reauthentication.require(request.caller, asked)

@@ -1,4 +1,4 @@
-"""How many requests a process may work on at once. Waiting for a client, for its body or until it has read its answer, is not work."""
+"""A limit to the requests that a process works on at once. Waiting for a client to send its body or to read its answer is not work."""
 
 import sys
 from types import TracebackType
@@ -8,9 +8,9 @@ from core.domain.errors import Overloaded
 
 
 class Work:
-    """`with work:` counts one more request that holds something of ours. Raises `Overloaded` when there are too many.
+    """`with work:` counts one more request at work. Raises `Overloaded` when too many requests are at work.
 
-    A plain class, since every request passes here.
+    A plain class with slots, since every request passes through it.
     """
 
     __slots__ = ("_most", "_now")
@@ -29,4 +29,4 @@ class Work:
 
 
 UNBOUNDED: Final = Work(sys.maxsize)
-"""For requests that are answered even while the process is overloaded."""
+"""For requests that Postern answers even while the process is overloaded."""
