@@ -1,4 +1,6 @@
-"""What an operator sees of an account, gathered from the whole database. Operators ask for one person at a time, so it may be slow."""
+"""The overview of an account for operators, read from the whole database. Operators ask for one person at a time, so the look-up may be
+slow.
+"""
 
 from datetime import datetime
 from ipaddress import IPv4Interface, IPv6Interface
@@ -139,7 +141,7 @@ _LINKS: Final = """
      order by created_at, digest
 """
 
-# Read from each table as a whole: an index of who made what would be for this alone.
+# The statement reads each of the three tables as a whole. An index on `created_by` would serve no other statement.
 _CREDENTIALS: Final = """
     select kind, prefix, place, created_at
       from (

@@ -1,7 +1,8 @@
 """Counted sign-ins in PostgreSQL.
 
-A sign-in stands in `uncounted_logins` from its own commit until the commit of whoever counts it. A statement that adds both up sees each
-exactly once, whatever the order of the commits: there is no moment at which an hour is closed, and so none for a late commit to miss.
+A sign-in has a row in `uncounted_logins` from its own commit until the commit of the transaction that counts it. A statement that adds the
+counts and the uncounted rows sees each sign-in exactly once, whatever the order of the commits. No hour is ever closed, so a sign-in that
+commits late is still counted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,7 +114,7 @@ def _within(organization: OrganizationId, span: Span) -> Mapping[str, Any]:
 
 _NIL: Final = "'00000000-0000-0000-0000-000000000000'::uuid"
 
-# Of one organization, within a span: what is counted, and what is not yet.
+# The sign-ins of one organization within a span: the counted ones, and the ones not counted yet.
 _LOGINS: Final = f"""
          logins as (
              select hour, service_id, provider, logins
@@ -134,7 +135,7 @@ BY_DAY: Final[LiteralString] = f"""
    order by day
 """
 
-# A service that is being removed has its row for a while longer, and then its name is among the former ones.
+# A service that is being deleted keeps its row in `all_services` for a while. After that, its name is in `former_services`.
 BY_SERVICE: Final[LiteralString] = f"""
     with {_LOGINS},
          counted as (
@@ -155,7 +156,7 @@ BY_PROVIDER: Final[LiteralString] = f"""
    order by logins desc, provider
 """
 
-# Read backwards from an index, as far as one page goes.
+# PostgreSQL reads an index backwards and stops after one page.
 RECENT: Final = """
     select id, user_id, service_id, provider, created_at
       from login_events
@@ -186,7 +187,8 @@ OVERVIEW: Final[LiteralString] = f"""
     from users_counted, with_second_factor
 """
 
-# One at a time: several would only wait for each other's rows. The counts of organizations that are being removed are not kept up.
+# The advisory lock lets one process count at a time, because several would only wait for each other's rows. The statement does not update
+# the counts of organizations that are being deleted.
 COUNT: Final = f"""
     with turn as materialized (
              select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s) as is_ours

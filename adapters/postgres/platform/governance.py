@@ -28,7 +28,7 @@ class _Row(WithTierRow, kw_only=True):
 
 
 class _Listed:
-    """A row of the list. For an empty page, one row without an organization carries the total."""
+    """A row of the list. For an empty page there is one row, which has the total and no organization."""
 
     def __init__(self, *, total: int, **columns: Any) -> None:
         self.total = total
@@ -66,8 +66,9 @@ _FIND: Final[LiteralString] = f"""
 
 
 def _list(condition: LiteralString) -> LiteralString:
-    """The rows of the page are found in an index alone, so that a page far down costs little more than the first. Only those rows are then
-    read, one by one, whatever the planner assumes about an unknown limit. The total comes even when the page is empty.
+    """A list with one condition. PostgreSQL finds the page in an index alone, so a page far down costs little more than the first one. The
+    lateral join then reads only the rows of the page, one by one, whatever the planner assumes about an unknown limit. The total comes even
+    when the page is empty.
     """
     found: LiteralString = f"select id from organizations {condition} order by created_at desc, id desc"
     return f"""
@@ -86,7 +87,7 @@ def _list(condition: LiteralString) -> LiteralString:
 """
 
 
-# One for each combination of filters, so that each is planned for what it asks.
+# Each combination of filters has its own statement, so that PostgreSQL plans each one for its own condition.
 _LISTS: Final[Mapping[tuple[bool, bool], LiteralString]] = {
     (False, False): _list(""),
     (True, False): _list("where status = %(status)s"),

@@ -84,13 +84,14 @@ class PostgresUserDirectory:
 
 
 def containing(part: str) -> str:
-    """A pattern that matches this text anywhere. Nothing in it is a wildcard."""
+    """A pattern for `like` that matches this text anywhere. Wildcards in the text are escaped."""
     escaped = part.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{escaped}%"
 
 
-# By address. A text that many addresses contain is found near the start of the index. For a rare one, the index is read to its end; it
-# holds nothing but addresses. An index of substrings would need an extension that not every PostgreSQL has.
+# The search reads an index of addresses. For a text that many addresses contain, PostgreSQL finds enough of them near the start of the
+# index. For a rare text, PostgreSQL reads the index to its end, but the index holds only addresses. An index of substrings would need an
+# extension that not every PostgreSQL has.
 def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
     return f"""
     with sought as materialized ({sought})
@@ -116,7 +117,7 @@ _OF_PART: Final[LiteralString] = (
     _search(
         """
              select email_key
-               from (select email_key from users order by email_key offset 0) as addresses    -- read in the index, one after the other
+               from (select email_key from users order by email_key offset 0) as addresses    -- PostgreSQL reads the index in order
               where email_key like %(pattern)s
               limit %(limit)s
          """,

@@ -1,4 +1,4 @@
-"""The looks that organizations choose, in PostgreSQL. `adapters/postgres/branding.py` reads what of them pages and mails show."""
+"""Organizations' looks in PostgreSQL. `adapters/postgres/branding.py` reads the parts of a look that pages and mails show."""
 
 from typing import Final
 
@@ -68,7 +68,7 @@ _KEEP: Final = """
            created_at = excluded.created_at
 """
 
-# Several organizations may have the same one.
+# Several organizations may have the same logo; any of the rows will do.
 _LOGO: Final = """
     select logos.media_type, logos.content
       from logos

@@ -1,4 +1,4 @@
-"""Who is calling, in PostgreSQL: the look-up that every authenticated request makes."""
+"""The look-up of the caller in PostgreSQL. Every authenticated request makes this look-up."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -23,8 +23,8 @@ from core.domain.tenancy.members import OrganizationStanding
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.frozen import replace
 
-# Whoever travels together also goes on together, in one turn of the event loop. For a page that takes a tenth of a millisecond each, much
-# longer than for a program: so that others are not kept waiting, these are fewer.
+# Requests whose look-ups share a round trip also resume together, in one turn of the event loop. In this turn, a page takes a tenth of a
+# millisecond, much longer than an answer of the API. So fewer look-ups of browsers share a round trip, and other requests wait less.
 _MOST_BROWSERS: Final = 10
 
 _Presented = tuple[SessionId, UserId]
@@ -32,7 +32,7 @@ _Visit = tuple[SessionId, UserId, str]
 
 
 class _Caller(NamedTuple):
-    """`place` is the place of the question among those that travelled together, from 1."""
+    """`place` is the position of the question among the questions that shared the round trip, from 1."""
 
     place: int
     email: str
@@ -184,7 +184,7 @@ BROWSER_COLUMNS: Final = len(_Caller._fields) + len(_Browser._fields)
 
 
 def browser_caller(columns: Sequence[Any]) -> Caller | None:
-    """Of the columns of `BROWSER`, all null where it finds nobody."""
+    """The caller in a row of `BROWSER`. None when all columns are null, because the statement found nobody."""
     if columns[0] is None:
         return None
     row, browser = _browser(*columns)
@@ -195,9 +195,10 @@ def _presented(asked: Sequence[_Presented]) -> Mapping[str, Any]:
     return {"sessions": array([session.hex for session, _ in asked]), "users": array([user.hex for _, user in asked])}
 
 
-# One look into each index at a time, for one question and for a hundred. The planner plans a subquery with a limit by itself, with its
-# values as given; for a plain join it reads a whole table as soon as that looks cheaper. And an array that comes out of a subquery has the
-# same estimated length for any content: so PostgreSQL keeps one plan for all, instead of planning each length again.
+# The statement looks into each index once for each question, whether there is one question or a hundred. The planner plans a subquery
+# with a limit separately, as a look-up of one given value. A plain join it may turn into reading a whole table, when that seems cheaper.
+# Arrays come out of a subquery, because the planner then assumes the same length for every array: PostgreSQL keeps one plan for all
+# lengths instead of planning each length again.
 def _its_person(of_membership: LiteralString = "") -> LiteralString:
     return f"""
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
@@ -219,7 +220,8 @@ def _its_person(of_membership: LiteralString = "") -> LiteralString:
 
 
 ITS_PERSON: Final[LiteralString] = _its_person()
-# Only in a service does it decide who is admitted: PostgreSQL makes ready every part of a statement, also those that will find nothing.
+# `owes_second_factor` decides about admission only in a service. `ITS_PERSON` leaves the column out, because PostgreSQL sets up every part
+# of a statement, even a part that then reads no row.
 ITS_PERSON_IN_SERVICE: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor")
 
 _SESSION: Final = """
@@ -270,7 +272,7 @@ FIND_MEMBER: Final[LiteralString] = f"""
      where {IS_LIVE}
 """
 
-# The same for the cookies of browsers.
+# The look-up by the digests of browsers' cookies.
 FIND_BROWSER: Final[LiteralString] = f"""
     select {_CALLER}, sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
            chosen.slug as chosen_slug, {is_listed("sessions.user_id")} as is_listed
@@ -288,7 +290,7 @@ FIND_BROWSER: Final[LiteralString] = f"""
      where {IS_LIVE}
 """
 
-# A part of a statement that looks at other things as well: as `browser`, with the columns that `browser_caller` reads.
+# `FIND_BROWSER` as the common table expression `browser`, for a statement that also reads other rows. `browser_caller` reads its columns.
 BROWSER: Final[LiteralString] = f"""
          browser (place, email, is_platform_owner, device_id, impersonator_id, organization_id, organization_slug, organization_is_active,
                   service_slug, role, email_is_verified, is_admitted, language,

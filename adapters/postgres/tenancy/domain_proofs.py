@@ -1,5 +1,5 @@
-"""The proofs of domains in PostgreSQL, the same for each table of proved domains. A domain that one organization has verified for anything
-is verified by no other.
+"""The proofs of domains in PostgreSQL, the same for each table of proved domains. Only one organization can have verified a domain, in
+whichever table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _Proved_co = TypeVar("_Proved_co", bound=Domain, covariant=True)
 
 
 class DomainRow(Frozen):
-    """What `DOMAIN` reads; to be extended by what a table has besides."""
+    """The columns of `DOMAIN`. A table with further columns extends this class."""
 
     id: UUID
     org_id: UUID
@@ -54,7 +54,7 @@ class _Row(Protocol[_Proved_co]):
 
 
 class ProofTable(Generic[Proved]):
-    """The statements about one table, and what their rows become."""
+    """The statements about one table, and the class of their rows."""
 
     def __init__(self, table: LiteralString, columns: LiteralString, row: type[_Row[Proved]]) -> None:
         self.row = row
@@ -97,7 +97,7 @@ _LOCK: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
 
 _OF_ANOTHER: Final = "others.domain = %(domain)s and others.verified_at is not null and others.org_id <> %(organization)s"
 
-# Whether it is new is known under the lock: the weekly check, or another look, may have been quicker.
+# `before` holds the row and then reads whether the proof is new: the weekly check or another member may have verified the domain meanwhile.
 _VERIFY: Final[LiteralString] = f"""
     with before as (
              select id, verified_at is null as is_new from {{table}} where id = %(id)s for no key update
@@ -117,7 +117,7 @@ _SEEN: Final = """
      where id = %(id)s and verified_at is not null
 """
 
-# Whoever has seen it since the check began was right.
+# When somebody else has seen or missed the proof since this check began, `checked_at` differs, and this check changes nothing.
 _MISSED: Final = """
     update {table}
        set misses = misses + 1, checked_at = %(at)s, updated_at = %(at)s,

@@ -90,7 +90,7 @@ class DomainRouteRows(ProofRows[DomainRoute]):
 
 
 def _led(route: DomainRoute) -> Mapping[str, Any]:
-    """Where it leads."""
+    """The id, and every column that may change."""
     return {
         "id": route.id,
         "shared_provider": None if route.shared_provider is None else route.shared_provider.value,
@@ -105,7 +105,7 @@ _STANDING: Final = """
     select count(*) as count, coalesce(bool_or(domain = %(domain)s), false) as has_domain from domain_routes where org_id = %(organization)s
 """
 
-# The key share keeps the provider from being deleted until this one names it.
+# `for key share` keeps other transactions from deleting the provider until this route refers to it.
 _KNOWS_PROVIDER: Final = """
            (
                %(own_provider)s::uuid is null

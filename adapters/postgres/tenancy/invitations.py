@@ -1,4 +1,4 @@
-"""Invitations in PostgreSQL, by the digests of what their links carry."""
+"""Invitations in PostgreSQL. A link carries a token; the row has only the token's digest."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -141,7 +141,7 @@ class _Offer(_Invitation):
     role_name: str | None
 
     def offer(self) -> InvitationOffer:
-        # One of the two is empty: a built-in role has no id, and the organization's own roles never have a built-in name.
+        # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
         capabilities = capabilities_of(self.permissions if self.role_id is not None else [self.role])
         return InvitationOffer(
             self.invitation(),
@@ -268,7 +268,7 @@ class InvitationRows:
         return bool(added)
 
     async def hold(self, which: ByToken | ById, manager: UserId | None = None) -> InvitationOffer | None:
-        # The organization comes first, as for everybody who adds a member.
+        # The organization is locked first, as in every transaction that adds a member.
         by_token = isinstance(which, ByToken)
         await self._statements.tell(_HOLD_ORGANIZATION_OF_TOKEN if by_token else _HOLD_ORGANIZATION_OF_ID, _parameters(which))
         await self._statements.tell(_HOLD_INVITED_BY_TOKEN if by_token else _HOLD_INVITED_BY_ID, _parameters(which))
@@ -308,7 +308,8 @@ _INVITATION: Final = """
            invitations.id, invitations.org_id, invitations.email, invitations.role, invitations.role_id, invitations.invited_by,
            invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at, invitations.closed_at"""
 
-# An overdue invitation would block the new one, so it is closed here. Earlier ones are read newest first, as many as matter.
+# An overdue invitation would block the new one, so this statement closes it. For the limits on the number of invitations, the statement
+# reads earlier invitations newest first, and no more of them than the limits.
 _PROSPECT: Final[LiteralString] = f"""
     with lapsed as (
              update invitations
@@ -348,7 +349,7 @@ _PROSPECT: Final[LiteralString] = f"""
    where wanted.id = %(organization)s
 """
 
-# Of two that invite the same address at once, the second waits for the first's commit and then adds nothing.
+# Of two callers who invite the same address at once, the second waits for the first one's commit and then adds nothing.
 _ADD: Final = """
     insert into invitations (id, org_id, email, email_key, role, role_id, invited_by, token_digest, expires_at, created_at, mailed_digest)
     values (%(id)s, %(organization)s, %(email)s, %(email_key)s, %(role)s, %(role_id)s, %(invited_by)s, %(token_digest)s, %(expires_at)s,
@@ -363,7 +364,8 @@ _OF_ID: Final[LiteralString] = f"""id = %(id)s
        and (%(session)s::uuid is null or {SESSION_LIVES})
 """
 
-# Statements of their own, so that the next one sees what was committed while they waited, above all the number of members.
+# The locks are separate statements. So the next statement sees what others committed while the locks waited, above all the number of
+# members.
 _HOLD_ORGANIZATION: Final = "select from organizations where id = %(organization)s for no key update"
 _HOLD_ORGANIZATION_OF_TOKEN: Final[LiteralString] = f"""
     select from organizations where id = (select org_id from invitations where {_OF_TOKEN}) for no key update
@@ -372,8 +374,9 @@ _HOLD_ORGANIZATION_OF_ID: Final[LiteralString] = f"""
     select from organizations where id = (select org_id from invitations where {_OF_ID}) for no key update
 """
 
-# Nobody moves the account to another address meanwhile: whoever is let in is who was invited. As strongly as an account is held that loses
-# what nobody has proved, because a weaker lock could only become this one by waiting for others that hold it too.
+# The lock keeps the account's address from changing meanwhile, so only the invited person becomes a member. Accepting may remove unproved
+# credentials from the account, and the removal takes this same lock. If this transaction began with a weaker lock, it would have to wait
+# for every other transaction that also holds the weaker lock, and two such transactions would deadlock.
 _HOLD_INVITED_BY_TOKEN: Final[LiteralString] = f"""
     select from users where email_key = (select email_key from invitations where {_OF_TOKEN}) for no key update
 """
@@ -381,7 +384,8 @@ _HOLD_INVITED_BY_ID: Final[LiteralString] = f"""
     select from users where email_key = (select email_key from invitations where {_OF_ID}) for no key update
 """
 
-# The new invitation names them. Before any invitation, as whoever forgets them takes those.
+# The new invitation refers to the inviter. The inviter's account is locked before any invitation: forgetting a person takes the locks in
+# this order, too.
 _HOLD_INVITER: Final = "select from users where id = %(inviter)s for key share"
 
 _SELECT_OFFER: Final = f"""
@@ -421,7 +425,7 @@ _HOLD_BY_ID: Final[LiteralString] = f"{_FIND_BY_ID} for no key update of invitat
 
 _CLOSE: Final = "update invitations set status = %(status)s, closed_at = %(at)s where id = %(id)s and status = 'pending'"
 
-# An overdue one is not cancelled: it will be closed as expired.
+# An overdue invitation is not cancelled, because another statement closes it as expired.
 _CANCEL: Final[LiteralString] = f"""
     update invitations
        set status = 'cancelled', closed_at = %(at)s
@@ -451,7 +455,8 @@ _EXPIRE_DUE: Final = """
  returning id, org_id, email, role, expires_at
 """
 
-# The page is found in an index alone. Ids grow with time, so the index gives the newest first. Only the rows of the page are joined.
+# PostgreSQL finds the page in an index alone and joins only the rows of the page. Ids grow with time, so the index gives the newest
+# invitations first.
 _SELECT_PAGE: Final = f"""
     select {_INVITATION}, users.email as inviter_email, users.created_at as inviter_created_at
       from (
@@ -480,7 +485,7 @@ _LIST_PENDING: Final[LiteralString] = f"""{_SELECT_PAGE}
                 {_PART}
 {_JOIN_PAGE}"""
 
-# Those that were closed as expired, and those that nobody has closed yet.
+# Invitations that were closed as expired, and overdue invitations that nobody has closed yet.
 _LIST_EXPIRED: Final[LiteralString] = f"""{_SELECT_PAGE}
                select id
                  from (
@@ -513,7 +518,7 @@ _LISTS: Final[Mapping[InvitationStatus | None, LiteralString]] = {
     InvitationStatus.EXPIRED: _LIST_EXPIRED,
 }
 
-# An address that nobody has proved belongs to nobody yet.
+# A person whose address is not verified sees no invitations, because the address may belong to somebody else.
 _LIST_OWN: Final = """
     select invitations.id, invitations.email, invitations.role, organizations.slug, organizations.name, invitations.expires_at,
            invitations.created_at, (select roles.name from roles where roles.id = invitations.role_id) as role_name

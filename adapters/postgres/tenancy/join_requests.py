@@ -1,4 +1,4 @@
-"""Requests to become a member, in PostgreSQL, and what decides whether somebody becomes one by the domain of their address."""
+"""Requests to become a member, in PostgreSQL, and the facts that decide whether the domain of an address makes a person a member."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -140,7 +140,8 @@ class JoinRequestRows:
         return await self._statements.ask(OwnJoinRequest, _LIST_OWN, {"user": user, "limit": MOST_LISTED})
 
     async def hold_candidate(self, user: UserId, domain: str) -> JoinCandidate | None:
-        # A statement of its own, so that the next one sees what was committed while it waited, above all the number of members.
+        # The locks are separate statements. So the last one sees what others committed while the locks waited, above all the number of
+        # members.
         parameters = {"user": user, "domain": storable_text(domain)}
         await self._statements.tell(_HOLD, parameters)
         await self._statements.tell(_HOLD_CANDIDATE, parameters)
@@ -177,8 +178,8 @@ _HOLD: Final = """
        for no key update
 """
 
-# The address is what lets them in: as long as this holds, nobody moves the account to another one. Before the request, because whoever
-# moves an account ends its requests.
+# The address decides whether the person may join, so this lock keeps the account's address from changing. The account is locked before the
+# request, because a change of address first locks the account and then ends the account's requests.
 _HOLD_CANDIDATE: Final = "select from users where id = %(user)s for key share"
 _HOLD_ASKING: Final = """
     select
@@ -242,7 +243,7 @@ _PART: Final = "order by id desc limit %(limit)s offset %(offset)s"
 _OF: Final[LiteralString] = f"select {_COLUMNS} from join_requests where org_id = %(organization)s"
 _LIST_CLOSED: Final[LiteralString] = f"{_OF} and status = %(status)s {_PART}"
 
-# Each in an index: of all of the organization, or of those that are pending.
+# Each list reads an index: the index of all requests to the organization, or the index of its pending requests.
 _LISTS: Final[Mapping[JoinRequestStatus | None, LiteralString]] = {
     None: f"{_OF} {_PART}",
     JoinRequestStatus.PENDING: f"{_OF} and status = 'pending' {_PART}",

@@ -1,4 +1,4 @@
-"""Machine keys in PostgreSQL: how each table of them is looked up, added to, and marked."""
+"""Machine keys in PostgreSQL: how keys of each kind are looked up, added, and marked as used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.tenancy.machine_keys import Holder, KnownKey
 from core.frozen import Frozen
 
-# The shortest time between two marks of one key's use.
+# The shortest time between two updates of one key's `last_used_at`.
 _PAUSE: Final = timedelta(minutes=1)
 
 Id = TypeVar("Id", bound=UUID)
@@ -22,7 +22,7 @@ Id = TypeVar("Id", bound=UUID)
 
 class KeyTable(Frozen):
     """A table with `id`, `name`, `prefix` and `digest` (both unique), `last_used_at`, `expires_at`, `created_by` and `created_at`. `owner`
-    is its column for what a key belongs to, `more` are those that only this kind has.
+    is the column that names the key's owner. `more` are the columns that only this kind of key has.
     """
 
     name: LiteralString
@@ -31,8 +31,8 @@ class KeyTable(Frozen):
 
 
 class KeyLookups(Generic[Holder]):
-    """How keys of one kind are found. `statement` is made with `asked_keys`, and tells the columns
-    of a `row` in their order: its `digest`, and by its method `known` what is known of the key.
+    """Finds keys of one kind. `statement` is made with `asked_keys` and selects the columns of `row` in their order. A `row` has the key's
+    `digest`, and its method `known` returns the key.
     """
 
     def __init__(self, pool: Pool, row: Callable[..., Any], statement: LiteralString) -> None:
@@ -50,7 +50,7 @@ class KeyLookups(Generic[Holder]):
 
 
 class PostgresKeyUse:
-    """Implements `ports.presence.PresenceStore` for one kind of keys. Each is marked at most once a minute, over all processes."""
+    """Implements `ports.presence.PresenceStore` for one kind of key. All processes together mark a key at most once a minute."""
 
     def __init__(self, pool: Pool, table: KeyTable) -> None:
         self._pool = pool
@@ -65,14 +65,14 @@ class _Added(Frozen):
 
 
 async def added(transaction: Transaction, statement: LiteralString, columns: Mapping[str, Any]) -> int | None:
-    """By a statement of `adding`: how many keys there were before, or None when the prefix is taken."""
+    """Runs a statement that `adding` made. Returns the number of keys before, or None when another key has the prefix."""
     rows = await transaction.ask(_Added, statement, columns)
     return rows[0].before if rows else None
 
 
 def asked_keys(table: KeyTable) -> LiteralString:
-    """What to select `keys` from. One look into the index at a time, for one key and for a hundred: `adapters/postgres/tenancy/callers.py`
-    gives the reason.
+    """The `from` part of a look-up of keys. PostgreSQL looks into the index once for each key, whether there is one key or a hundred:
+    `adapters/postgres/tenancy/callers.py` gives the reason.
     """
     return f"""unnest((select %(digests)s::text[])) as asked (digest)
      cross join lateral (
@@ -81,7 +81,7 @@ def asked_keys(table: KeyTable) -> LiteralString:
 
 
 def adding(table: KeyTable) -> LiteralString:
-    """Counts the keys that existed when the statement began."""
+    """The statement that adds a key. It also counts the owner's keys that existed when it began."""
     columns = ("id", table.owner, "name", "prefix", "digest", *table.more, "expires_at", "created_by", "created_at")
     return f"""
     insert into {table.name} ({", ".join(columns)})
@@ -99,7 +99,7 @@ def _marking(table: KeyTable) -> LiteralString:
                join unnest(%(ids)s::uuid[], %(times)s::timestamptz[]) as used (id, at) on used.id = keys.id
               where keys.last_used_at is null or keys.last_used_at <= used.at - %(pause)s
               order by keys.id
-                for no key update of keys      -- in one order everywhere: two processes that mark the same keys cannot deadlock
+                for no key update of keys      -- all processes lock in this order, so two that mark the same keys cannot deadlock
          )
   update {table.name}
      set last_used_at = due.at

@@ -139,7 +139,7 @@ _FALL_BACK: Final[LiteralString] = f"""
  returning {_COLUMNS}
 """
 
-# What it was before: `returning` tells only what it is now.
+# `before` reads whether the server had fallen back, because `returning` gives only the values after the update.
 _RECOVER: Final = """
     with before as (select id, fallen_back_at is not null as had_fallen_back from mail_servers where id = %(id)s for no key update)
     update mail_servers

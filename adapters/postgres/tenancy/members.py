@@ -124,7 +124,7 @@ class MemberRows:
             "most_counted": MOST_COUNTED,
         }
         rows = await self._statements.ask(_Listed, statement, parameters)
-        # When the organization has been deleted since the caller was admitted, it has no members any more.
+        # No row: the organization was deleted after the caller was admitted, so it has no members any more.
         if not rows:
             return MemberList([], 0, user_limit(None, None))
         members = [one for one in (row.member() for row in rows) if one is not None]
@@ -231,15 +231,15 @@ class MemberRows:
 
 
 def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -> Mapping[str, Any]:
-    """The relation that gives a person their role here."""
+    """The relation that gives a person a role in the organization."""
     if role_id is None:
         return {"relation": role, "object_type": "organization", "object": organization}
     return {"relation": HOLDER, "object_type": "role", "object": role_id}
 
 
-# Of two that add the same person at once, the second waits for the first's commit and then adds nothing; and so does who waits for a
-# deletion of the account, or for its being forgotten. Sessions that were opened in the
-# organization as a member before, and refused since the removal, do not come back with the membership.
+# Of two callers who add the same person at once, the second waits for the first one's commit and then adds nothing. A caller who waits
+# while the account is deleted or forgotten adds nothing either. A former member may still have sessions in the organization, which Postern
+# refuses since the removal. `ended` revokes them, so that the new membership does not make them valid again.
 _ADD: Final = """
     with added as (
              insert into memberships (id, org_id, user_id, role, role_id, created_at, came_by, own_since)
@@ -261,7 +261,7 @@ _ADD: Final = """
                 and sessions.service_id is null
                 and sessions.revoked_at is null
               order by sessions.id
-                for no key update      -- in the order in which all revoke them
+                for no key update      -- every statement that revokes sessions locks them in this order
          ),
          ended as (
              update sessions set revoked_at = now() from left_over where sessions.id = left_over.id
@@ -291,18 +291,19 @@ _FIND: Final[LiteralString] = f"""
        and memberships.user_id = any(%(users)s)
 """
 
-# A statement of its own, so that the next one sees what was committed while this one waited.
+# The lock is a separate statement, so that the next statement sees what others committed while this one waited.
 _HOLD: Final = "select from organizations where id = %(organization)s for no key update"
 
-# Before memberships and what directories say of people, as whoever deletes or forgets an account takes them. Those to whom something is
-# done; whoever asks alone changes nothing of theirs. As strongly as by whoever opens a session: one that is being opened by a membership
-# which ends here would be missed.
+# Accounts are locked before memberships and before `provisioned_users`: deleting or forgetting an account takes the locks in this order,
+# too. A caller who names only themselves changes nothing of their own account, so `hold` then locks no account. The lock is the one that
+# opening a session takes. With a weaker lock, a removal could miss a session that another transaction opens through the membership.
 _HOLD_ACCOUNTS: Final = "select from users where id = any(%(users)s) order by id for no key update"
 
-# As strongly as by whoever opens a session: a weaker lock would have to become that one.
+# The lock is the one that opening a session takes. Two transactions that began with a weaker lock could deadlock when both then take this
+# one.
 _HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"
 
-# The membership stays until the transaction ends. A removal waits, and then finds the session that is being opened.
+# The membership stays until the transaction ends. A removal waits for the end, and then finds the session that this transaction opened.
 _HOLD_MEMBERSHIP: Final = """
     select
       from memberships
@@ -320,7 +321,7 @@ _ENTER: Final[LiteralString] = f"""
      where organizations.slug = %(slug)s
 """
 
-# Relations that exist already are left alone, because one statement cannot delete a row and insert it again.
+# The statement keeps a relation that the new role gives as well, because one statement cannot delete a row and insert it again.
 _CHANGE_ROLE: Final[LiteralString] = f"""
     with changed as (
              update memberships
@@ -353,7 +354,7 @@ _RELEASE: Final = """
      where id = %(user)s
 """
 
-# In the order of their ids, as in each other tab.
+# Memberships are locked in the order of their ids. So two tabs that confirm the same memberships cannot deadlock.
 _CONFIRM: Final[LiteralString] = f"""
     with listed as (
              select id
@@ -414,7 +415,7 @@ _REMOVE: Final = """
   select id from removed
 """
 
-# The organization's services that are for members alone, and those that nothing but the membership let in.
+# The organization's services that admit only members, and the services that the person entered only because of the membership.
 _OF_MEMBERS: Final[LiteralString] = f"""
            array(
                select services.id
@@ -425,8 +426,9 @@ _OF_MEMBERS: Final[LiteralString] = f"""
            )
 """
 
-# What an application got by a code beyond what the person has allowed it: the membership spared it the question. What a device was let in
-# for has no session above it, and the person was asked on a page.
+# Sessions that an application got with an authorization code, for scopes that the person has not consented to. For a member, Postern
+# skipped the consent page. A device's session has no parent session; without `offline_access` it stays, because the person answered on a
+# page.
 _UNASKED: Final = """
            sessions.scopes is not null and (sessions.parent_id is not null or 'offline_access' = any (sessions.scopes))
        and not exists (
@@ -437,7 +439,8 @@ _UNASKED: Final = """
            )
 """
 
-# Their services learn of it. Sessions of the organization itself are refused from now on.
+# The services of the ended sessions get logout notices. The statement leaves sessions in the organization itself alone, because Postern
+# refuses these from now on: the person is no longer a member.
 _END_SESSIONS: Final[LiteralString] = revoking(
     f"user_id = %(user)s and organization_id = %(organization)s and (service_id = any ({_OF_MEMBERS}) or {_UNASKED})"
 )
@@ -447,7 +450,8 @@ _END_CODES: Final[LiteralString] = ending_codes(
 )
 
 
-# Whoever leaves it unanswered sees the same ones first, however many others list them meanwhile.
+# The oldest memberships come first. So a person who has not answered sees the same organizations first, however many others list the
+# person meanwhile.
 _LISTING: Final[LiteralString] = f"""
     select organizations.id as organization_id, organizations.slug, organizations.name, memberships.role, roles.name as role_name,
            memberships.created_at as since,
@@ -508,7 +512,8 @@ class _Listed(Frozen):
         return ListedMember(belonging.membership(), Email(self.email), bool(self.is_platform_owner))
 
 
-# The page is found in an index alone; only its rows are joined. For an empty page, one row of nulls carries the numbers.
+# PostgreSQL finds the page in an index alone and joins only the rows of the page. For an empty page there is one row, in which only the
+# numbers are not null.
 _SELECT_PAGE: Final = """
            wanted.max_users, tiers.default_max_users, wanted.id as org_id, memberships.user_id, users.email, users.is_platform_owner,
            memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at

@@ -1,4 +1,4 @@
-"""The credentials that organizations have at providers, in PostgreSQL."""
+"""Organizations' own client ids and secrets at upstream providers, in PostgreSQL."""
 
 from datetime import datetime
 from typing import Final, LiteralString

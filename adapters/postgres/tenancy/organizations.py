@@ -1,4 +1,4 @@
-"""Organizations in PostgreSQL. Everything reads the view, which leaves out organizations that are being deleted."""
+"""Organizations in PostgreSQL. Every statement reads the view `organizations`, which leaves out organizations that are being deleted."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ from ports.tenancy.organizations import Added, HeldOrganization
 
 
 class OrganizationRow(Frozen, kw_only=True):
-    """What `ORGANIZATION` reads. Statements that read more extend it."""
+    """The columns of `ORGANIZATION`. Statements that read further columns extend this class."""
 
     id: UUID
     slug: str
@@ -60,7 +60,7 @@ class OrganizationRow(Frozen, kw_only=True):
 
 
 class WithTierRow(OrganizationRow, kw_only=True):
-    """What `ORGANIZATION` and `TIER` read."""
+    """The columns of `ORGANIZATION` and `TIER`."""
 
     tier_name: str
     tier_display_name: str
@@ -80,14 +80,14 @@ class WithTierRow(OrganizationRow, kw_only=True):
         )
 
 
-# Columns of a statement that reads `organizations`.
+# The organization's columns, for a statement that reads `organizations`.
 ORGANIZATION: Final = """
            organizations.id, organizations.slug, organizations.name, organizations.status, organizations.tier_id,
            organizations.owner_user_id, organizations.max_services, organizations.max_users, organizations.approved_at,
            organizations.approved_by, organizations.rejected_at, organizations.rejection_reason, organizations.suspended_at,
            organizations.suspension_reason, organizations.created_at, organizations.updated_at"""
 
-# The same with its tier, of a statement that joins `tiers`, and with the number of its members.
+# The columns of the organization's tier, and the number of members, for a statement that also joins `tiers`.
 TIER: Final = """
            tiers.name as tier_name, tiers.display_name as tier_display_name, tiers.default_max_services as tier_default_max_services,
            tiers.default_max_users as tier_default_max_users, tiers.price_cents as tier_price_cents, organizations.member_count"""
@@ -158,7 +158,7 @@ class _OverviewRow(WithTierRow, kw_only=True):
 
 
 def _columns(organization: Organization) -> dict[str, Any]:
-    """Everything that may change, with the id."""
+    """The id, and every column that may change."""
     return {
         "id": organization.id,
         "name": storable_text(organization.name),
@@ -193,8 +193,8 @@ _ADD: Final = """
            (select count(*) from organizations where owner_user_id = %(owner)s) as owned
 """
 
-# A statement of its own, so that the next one sees what was committed while this one waited, including another tier. The weakest lock that
-# works: sessions and events that refer to the organization can be added meanwhile.
+# The lock is a separate statement. So the next statement sees what others committed while this one waited, including a change of tier.
+# The lock is the weakest one that works: other transactions can meanwhile add sessions and events that refer to the organization.
 _HOLD: Final = "select from organizations where id = %(id)s for no key update"
 
 _FIND_HELD: Final = f"""
@@ -206,7 +206,7 @@ _FIND_HELD: Final = f"""
      where organizations.id = %(id)s
 """
 
-# There are few services, because their number is limited.
+# Counting an organization's services is cheap, because the number of services is limited.
 _OVERVIEW: Final = f"""
     select {ORGANIZATION},
            {TIER},
@@ -222,7 +222,8 @@ _OVERVIEW: Final = f"""
      where memberships.user_id = %(user)s
 """
 
-# First those that the person owns, then the oldest memberships. So these stay in sight even if somebody makes them a member of many others.
+# The list takes the organizations that the person owns first, then the oldest memberships. So the person still sees these organizations
+# when somebody makes the person a member of many others.
 LIST: Final = f"""
     select *
       from (

@@ -1,4 +1,4 @@
-"""The owners of an organization, for mails about its settings; and its administrators, for what they have to decide."""
+"""The owners of an organization, who get mails about its settings, and its administrators, who get mails about decisions to make."""
 
 from collections.abc import Sequence
 from typing import Final

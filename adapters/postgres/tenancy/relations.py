@@ -1,4 +1,4 @@
-"""Relations in PostgreSQL: who stands how to what. Every check of access reads these rows and no others."""
+"""Relations in PostgreSQL: which person has which relation to which object. Every check of access reads these rows and no others."""
 
 from datetime import datetime
 from typing import Final, LiteralString
@@ -12,9 +12,10 @@ from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.frozen import Frozen
 
-# Part of any statement that reads `users` and an organization as `wanted`. It finds all relations of the person to the organization: their
-# own, and those that come through its roles (`by_role`). Being a holder of a role permits nothing by itself; what its holders may do is a
-# relation of the role. This takes two look-ups in an index, whatever the number of organizations or members.
+# A part of statements that read `users` and an organization as `wanted`. The part finds all relations of the person to the organization:
+# the person's own relations, and the relations that a role gives the person (`by_role`). The relation `holder` to a role permits nothing by
+# itself; the role's own relations say what its holders may do. Finding all of them takes two look-ups in an index, whatever the number of
+# organizations or members.
 RELATED: Final = """
                select held.relation, case held.object_type when 'role' then held.object_id end as by_role
                  from relations as held
@@ -28,7 +29,7 @@ RELATED: Final = """
                   and held.object_type = 'role' and held.relation = 'holder'
 """
 
-# The same, but only the names of the relations.
+# The names of the relations that `RELATED` finds.
 RELATIONS_OF_MEMBER: Final[LiteralString] = f"array(select relation from ({RELATED}) as related)"
 
 

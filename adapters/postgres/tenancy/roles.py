@@ -83,7 +83,7 @@ class RoleRows:
 
 
 def _columns(role: Role) -> dict[str, Any]:
-    """Everything that may change, with the id."""
+    """The id, and every column that may change."""
     return {
         "id": role.id,
         "name": storable_text(role.name),
@@ -107,8 +107,9 @@ _FIND_BY_SLUG: Final[LiteralString] = f"{_ROLE} where roles.org_id = %(organizat
 
 _LIST: Final[LiteralString] = f"{_ROLE} where roles.org_id = %(organization)s order by roles.slug"
 
-# Statements of their own, so that the next one sees what was committed while these waited, including the permissions, which are other rows.
-# The lock is shared: any number of people can be given a role at once, but changing or deleting it waits for them, and they for it.
+# The locks are separate statements. So the next statement sees what others committed while the lock waited, including the permissions,
+# which are other rows. `for share` lets any number of transactions assign the role at once. A transaction that changes or deletes the role
+# takes `for update`, so it waits for them, and they wait for it.
 _HOLD_BY_SLUG: Final = "select from roles where org_id = %(organization)s and slug = %(slug)s for share"
 
 _HOLD: Final = "select from roles where id = %(id)s and org_id = %(organization)s for update"
@@ -148,7 +149,7 @@ _SAVE: Final = """
       on conflict do nothing
 """
 
-# An overdue invitation that has not been closed yet still counts as offering the role. It will be closed soon.
+# An overdue invitation keeps the role from being deleted until housekeeping closes the invitation soon after.
 _DELETE: Final = """
     delete from roles
      where id = %(id)s

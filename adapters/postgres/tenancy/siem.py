@@ -112,7 +112,7 @@ _GET: Final[LiteralString] = f"select {_COLUMNS} from siem_configurations where 
 
 _HOLD: Final[LiteralString] = f"{_GET} for no key update"
 
-# Without a lease: what a forwarder has in hand by the configuration before counts no longer.
+# A change ends the lease. So a batch that a forwarder is sending under the previous configuration does not count as received.
 _SAVE: Final = """
     insert into siem_configurations as existing (id, org_id, name, provider_type, endpoint_url, sealed_credentials, batch_size, is_active,
                                                  created_at, updated_at)
@@ -124,7 +124,7 @@ _SAVE: Final = """
            updated_at = excluded.updated_at, failures = 0, last_error = null, next_at = now(), lease = null, leased_until = null
 """
 
-# Each look is one step into an index.
+# Each subquery reads one row through an index.
 _HEALTH: Final[LiteralString] = """
            last_delivered_at, last_error,
            (greatest(coalesce(ends.sequence, 0) - audit_sequence, 0) + greatest(sign_ins - sign_in_sequence, 0))::bigint as lag,

@@ -1,4 +1,4 @@
-"""What is to be exported, in PostgreSQL: sign-ins get their numbers, configurations are claimed, and entries are read by their numbers."""
+"""The queue of SIEM exports in PostgreSQL: statements that number sign-ins, claim configurations, and read entries by their numbers."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -18,15 +18,17 @@ from core.domain.tenancy.siem_export import Cursor, Numbered, Stream
 from core.frozen import Frozen
 from ports.tenancy.siem import ClaimedExport, ExportTarget
 
-# Configurations that one statement looks at, and statements of one claim that finds nothing. The next one goes on where it stopped, so what
-# a claim costs does not grow with the number of exports.
+# `_LOOKED_AT` is the number of configurations that one statement reads. `_PARTS` is the number of statements after which a claim that finds
+# nothing stops. The next claim goes on where the last one stopped, so the cost of a claim does not grow with the number of exports.
 _LOOKED_AT: Final = 500
 _PARTS: Final = 4
 _FIRST: Final = UUID(int=0)
 
 
 class _Claim(Frozen):
-    """One row of nulls when nothing was claimed. `last` is where the claim stopped: null at the end of the round."""
+    """One claimed configuration. When nothing was claimed, there is one row, and its `id` is null. `last` is the id at which the claim
+    stopped; null after the last configuration.
+    """
 
     last: UUID | None
     id: UUID | None
@@ -89,7 +91,7 @@ class PostgresSiemQueue:
         return answer.count
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedExport]:
-        """Goes round: after the last configuration comes the first again, so none waits for ever behind others."""
+        """Claims in a circle: after the last configuration comes the first again, so no configuration waits for ever behind others."""
         ends = 1 if self._after[failing] == _FIRST else 2
         for _ in range(_PARTS):
             parameters = {"after": self._after[failing], "limit": limit, "lease": lease, "failing": failing, "most": _LOOKED_AT}
@@ -126,15 +128,15 @@ def _leased(claimed: ClaimedExport) -> dict[str, Any]:
 
 _MOMENT: Final = "to_char({} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 
-# What may be forgotten of a sign-in, as the text that its commitment covers. A deleted account and the end of the retention delete the row,
-# with the salt; forgetting the person takes the salt away.
+# The personal data of a sign-in, as the text that the commitment covers. When an account is deleted or the retention ends, the row goes,
+# and the salt with it. When a person is forgotten, the salt is removed from the row.
 _PERSONAL: Final[LiteralString] = """jsonb_build_array(
                login_events.user_id, host(login_events.address), login_events.user_agent, login_events.country, login_events.city,
                login_events.device_id
            )::text"""
 
-# The sequence is made of what is committed, after it was: no number is given that a transaction could take back, and none passes by a
-# sign-in that commits late. One at a time over all processes, so that nobody waits for a row of another's.
+# Sign-ins get their numbers after their commit. So no rollback takes a number back, and a sign-in that commits late still gets a number.
+# The advisory lock lets one process number at a time, so that no process waits for rows that another one holds.
 _NUMBER: Final[LiteralString] = f"""
     with ours as materialized (
              select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s) as is_ours
@@ -227,8 +229,8 @@ _CLAIM: Final[LiteralString] = f"""
    where {AT_LEISURE}
 """
 
-# A number without its entry, or with another organization's, is told as such: nothing is passed over in silence, and nothing of others is
-# told. The limits of 1 change nothing but the plan.
+# When the entry of a number is missing or belongs to another organization, the row has the number and no entry. So the reader of the export
+# sees that an entry is missing, and no organization gets another one's entries. `limit 1` changes only the plan.
 _AUDIT_ENTRIES: Final[LiteralString] = f"""
     with next as (
              select links.sequence, entries.created_at as at,
@@ -253,7 +255,7 @@ _AUDIT_ENTRIES: Final[LiteralString] = f"""
                         select *
                           from audit_personal
                          where audit_personal.entry_id = entries.id
-                           -- Of people who are being forgotten, what is still there does not leave.
+                           -- Personal data of people who are being forgotten may still be stored, but is not exported.
                            and {STAYS}
                          limit 1
                     ) as personal on true
@@ -272,7 +274,7 @@ _AUDIT_ENTRIES: Final[LiteralString] = f"""
    order by sequence
 """
 
-# Small enough not to be weighed.
+# Sign-ins are small, so their statement has no limit in bytes.
 _SIGN_IN_ENTRIES: Final[LiteralString] = f"""
     select links.sequence, links.created_at as at, links.content as entry, encode(links.commitment, 'hex') as commitment,
            case when login_events.id is not null then {_PERSONAL} end as personal,
@@ -292,7 +294,7 @@ _SIGN_IN_ENTRIES: Final[LiteralString] = f"""
 
 _ENTRIES: Final[Mapping[Stream, LiteralString]] = {Stream.AUDIT: _AUDIT_ENTRIES, Stream.SIGN_IN: _SIGN_IN_ENTRIES}
 
-# Waits for a change of the configuration that is under way, and sees it.
+# The update waits for a transaction that is changing the configuration, and then sees the change.
 _HOLD: Final[LiteralString] = f"""
     update siem_configurations as configurations
        set leased_until = now() + %(for)s
@@ -326,8 +328,8 @@ _RELEASE: Final[LiteralString] = f"""
     update siem_configurations set lease = null, leased_until = null where id = %(id)s and lease = %(lease)s and {AT_LEISURE}
 """
 
-# The janitor's: numbered sign-ins that were received, or whose export is gone. Hops from export to export, and reads of each no more than
-# what goes: those that wait for a receiver may be millions.
+# The janitor deletes numbered sign-ins that the receiver has, and numbered sign-ins of deleted exports. The recursion steps from export to
+# export and reads only the rows to delete, because millions of rows may wait for a receiver.
 FORGET_RECEIVED: Final = """
     with recursive
          exports (id) as (

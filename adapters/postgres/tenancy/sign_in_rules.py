@@ -1,4 +1,6 @@
-"""The sign-in rules of organizations in PostgreSQL: columns of the organization, so that who reads it has them at hand."""
+"""The sign-in rules of organizations in PostgreSQL: columns of the organization, so that a statement that reads an
+organization needs no join for them.
+"""
 
 from datetime import datetime
 from typing import Final, LiteralString

@@ -105,7 +105,7 @@ _LIST: Final[LiteralString] = f"select {_COLUMNS} from upstream_providers where 
 
 _IS_NAMED: Final = "select exists (select from domain_routes where own_provider = %(id)s) as yes"
 
-# The organization is held, so nobody else takes the name meanwhile.
+# The caller holds the organization's row, so nobody else takes the name meanwhile.
 _SAVE: Final = """
     update upstream_providers
        set name = %(name)s, client_id = %(client_id)s, sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret),

@@ -1,4 +1,4 @@
-"""Deliveries in PostgreSQL: listed, and queued again."""
+"""Deliveries to webhooks in PostgreSQL: the list, and the ways to queue a delivery again."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -116,7 +116,7 @@ class WebhookDeliveryRows:
         return rows[0].delivery() if rows else None
 
     async def replay(self, webhook: WebhookId, since: datetime, until: datetime, event_type: str | None, limit: int) -> Replayed:
-        # Ids begin with the milliseconds of their making, a moment before `occurred_at` or after.
+        # An event's id begins with the time at which the id was made, in milliseconds. This time is a moment before or after `occurred_at`.
         parameters = {
             "webhook": webhook,
             "since": since,
@@ -142,13 +142,13 @@ def _conditions(wanted: WantedDeliveries) -> LiteralString:
 _ABOUT_SOMEBODY_GOING: Final[LiteralString] = f"""
            ({IS_BEING_FORGOTTEN.format(user="events.actor_id")} or {IS_BEING_FORGOTTEN.format(user=target_user("events"))})"""
 
-# What an organization may know of its event: the details, and what they say about people as long as that is kept. The actor's address is
-# that of today.
+# The columns of an event that its organization may read: the details, and the personal part of the details as long as Postern keeps it.
+# `actor_email` is the actor's present address.
 HAPPENED: Final[LiteralString] = f"""
            events.id as event_id, events.name as event_name, events.organization_id, events.actor_id, users.email as actor_email,
            events.target_type, events.target_id,
            events.details || coalesce(
-               -- Of people who are being forgotten, what is still there is not shown.
+               -- The personal part about people who are being forgotten may still be stored, but nobody sees it.
                case when not {_ABOUT_SOMEBODY_GOING}
                     then events.personal
                end,
@@ -156,7 +156,8 @@ HAPPENED: Final[LiteralString] = f"""
            ) as data, events.occurred_at
 """
 
-# The event must be one of the webhook's own organization. It always is; this is where another's would have to pass.
+# The event must belong to the webhook's own organization. No delivery breaks this rule; the condition keeps a bug elsewhere from showing
+# one organization's event to another.
 WITH_EVENT: Final = """
       join events on events.id = deliveries.event_id and events.organization_id = webhooks.org_id
       left join users on users.id = events.actor_id
@@ -165,7 +166,7 @@ WITH_EVENT: Final = """
 _DELIVERIES: Final[LiteralString] = f"""
     select deliveries.id, deliveries.webhook_id, webhooks.name as webhook_name, deliveries.attempts, deliveries.next_at,
            deliveries.delivered_at, deliveries.status_code,
-           -- It may repeat what the receiver was told.
+           -- The receiver's response may repeat personal data from the delivery.
            case when not ({_ABOUT_SOMEBODY_GOING} or {names_somebody_being_forgotten("deliveries.response_body")})
                 then deliveries.response_body
            end as response_body,
@@ -214,7 +215,7 @@ _PAGE_TAIL: Final[LiteralString] = f"""
      order by deliveries.event_id desc
 """
 
-# From an index of the organization's events by their ids, which begin with the time.
+# The condition on `events.id` lets PostgreSQL read an index of the organization's events by their ids, which begin with the time.
 _REPLAY: Final = """
     with replayed as (
              select events.id, events.name, events.occurred_at, webhooks.id as webhook_id

@@ -13,7 +13,7 @@ from ports.tenancy.webhook_deliveries import ClaimedWebhook
 
 
 class _Claim(Frozen):
-    """One row of nulls when nothing was claimed."""
+    """One claimed webhook. When nothing was claimed, there is one row, and its `id` is null."""
 
     last: UUID | None
     id: UUID | None
@@ -63,7 +63,8 @@ WEBHOOKS: Final[DeliveryTables[ClaimedWebhook, DueEvent]] = DeliveryTables(
     kept="response_body = outcomes.response_body,",
 )
 
-# The janitor's: gives up what waits for a webhook that is disabled, or for an organization that is not active.
+# The janitor gives up deliveries that wait for a disabled webhook, or for a webhook of an organization that is not active. The recursion
+# reads each webhook's id once from an index, however many deliveries wait for the webhook.
 FORSAKE: Final = """
     with recursive
          pending (webhook_id) as (

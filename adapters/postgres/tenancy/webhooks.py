@@ -124,7 +124,7 @@ _HOLD: Final[LiteralString] = f"{_GET} for no key update"
 
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from webhooks where org_id = %(organization)s order by created_at, id"
 
-# The organization is held, so nobody else takes the name meanwhile.
+# The caller holds the organization's row, so nobody else takes the name meanwhile.
 _SAVE: Final = """
     update webhooks
        set name = %(name)s, url = %(url)s, events = %(events)s::text[], is_active = %(is_active)s, paused_at = %(paused_at)s,
