@@ -1,5 +1,5 @@
-"""Arrays in PostgreSQL's own text form, instead of a list. psycopg converts each element of a list separately, on the
-event loop's thread.
+"""Arrays as text in PostgreSQL's own form. A list would cost more time on the event loop's thread, because psycopg converts each element of
+a list separately.
 """
 
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ from adapters.postgres.storable import storable_text
 
 
 def array(words: Iterable[str]) -> str:
-    """For words that need no quotes: numbers, times, ids, hexadecimal digits. The statement gives the type."""
+    """An array of words that need no quotes: numbers, times, ids, hexadecimal digits. The statement casts the array to its type."""
     return "{" + ",".join(words) + "}"
 
 
 def array_of_texts(texts: Iterable[str]) -> str:
-    """For any texts. Characters that PostgreSQL cannot keep are replaced."""
+    """An array of any texts. The function replaces characters that PostgreSQL cannot store."""
     return "{" + ",".join([_quoted(text) for text in texts]) + "}"
 
 

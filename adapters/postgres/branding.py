@@ -25,5 +25,5 @@ class PostgresBrandings:
         return branding(rows[0].name, rows[0].logo_digest, rows[0].primary_color) if rows else None
 
 
-# While an organization is not approved, anyone may have chosen its name, so no mail of ours carries it.
+# Before an organization is approved, its name may be misleading, because anyone can choose one. So mails do not show the name.
 _FIND: Final = "select name, logo_digest, primary_color from organizations where slug = %(slug)s and status = 'active'"

@@ -55,7 +55,7 @@ class PostgresDatabase:
             try:
                 with translated():
                     async with self._pool.connection() as connection:
-                        # A call that outlasts its deadline closes the connection at once, without the usual time to finish.
+                        # When the statement outlasts its deadline, the connection closes at once and has no extra time to finish.
                         recovery, connection.recovery = connection.recovery, 0
                         try:
                             await connection.execute(_PING, prepare=True)

@@ -12,7 +12,7 @@ from adapters.postgres.transaction import CHANNEL
 
 log = structlog.get_logger()
 
-# A notification without a topic means that the listener has connected or reconnected, and may have missed any number of them.
+# A notification without a topic means that the listener has connected or reconnected, and may have missed other notifications.
 _ANYTHING: Final = ""
 
 
@@ -24,7 +24,7 @@ class PostgresDoorbell:
         self._posts: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Listens to the other processes for as long as it runs."""
+        """Receives the notifications of the other processes until the task is cancelled."""
         await self._listener.run([CHANNEL], task_status=task_status)
 
     def connect(self, post: Callable[[], None], *topics: str) -> None:
@@ -41,5 +41,5 @@ class PostgresDoorbell:
 
 
 def _lost(error: Exception, pause: float) -> None:
-    # Not an error: polling finds the work until the listener is back.
+    # The log has a warning and no error, because polling finds the work until the listener is connected again.
     log.warning("doorbell_lost", error=str(error).partition("\n")[0], retry_in=round(pause, 1))

@@ -1,8 +1,8 @@
 """The embedded PostgreSQL: a private server from the wheel's binaries, started, owned and stopped by one `postern serve`.
 
 The server listens on a Unix socket only, in a directory that only its owner can enter. PostgreSQL refuses to run as root; under root, an
-unprivileged system user runs it. Everything here blocks: it runs before the event loop starts, after the loop has ended, or in a worker
-thread.
+unprivileged system user runs it. The functions here block, so they run before the event loop starts, after the loop has
+ended, or in a worker thread.
 """
 
 import errno
@@ -33,15 +33,14 @@ BINARIES: Final = Path((_WHEEL and _WHEEL.origin) or "missing").parent / "pginst
 MAJOR_VERSION: Final = "18"
 SYSTEM_USER: Final = "postern-postgres"
 SUPERUSER: Final = "postgres"
-# The program's own role and database. The role owns its tables and nothing else, so that an injected statement does not become a shell on
-# the machine.
+# Postern's own role and database. The role owns its tables and nothing else, so injected SQL cannot run commands on the machine.
 APPLICATION: Final = "postern"
 LONGEST_SOCKET_PATH: Final = 100  # Linux takes 107 bytes, macOS 103
 PORT: Final = 5432  # part of the socket's name; nothing listens on the network
 LONGEST_LOG: Final = 10 << 20
 _POLL: Final = 0.01
-# PostgreSQL reports these two causes, and they pass in a moment: backends of a killed server still hold its shared memory, or a server
-# whose starter was killed took the data directory between our check and our start.
+# PostgreSQL's error messages for two causes that pass in a moment. Either backends of a killed server still hold its shared memory, or a
+# server whose starter was killed took the data directory between our check and our start.
 _PASSING: Final = ("shared memory", 'lock file "postmaster.pid"')
 
 SETTINGS: Final[Mapping[str, str]] = {
@@ -129,7 +128,7 @@ class EmbeddedPostgres:
         if not (BINARIES / "postgres").exists():
             raise EmbeddedPostgresError("This installation carries no PostgreSQL of its own; POSTERN_DATABASE_URL names one elsewhere")
         try:
-            # Under root, the user who runs the server must be able to pass through.
+            # When Postern runs as root, another user runs the server. That user must be able to enter the directory.
             self.data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
             self._require_owner()
             self._take_lock()
@@ -151,7 +150,7 @@ class EmbeddedPostgres:
             raise
 
     def revive(self, patience: float = 600) -> None:
-        """Start the server again after it died under us."""
+        """Start the server again after it died while Postern was running."""
         if not self.is_running():
             self._process = self._adopted = None
             self._run(self._runner(), patience)
@@ -268,9 +267,9 @@ class EmbeddedPostgres:
                 _command("rm", "-rf", str(unfinished))
 
     def _initialize(self, runner: pwd.struct_passwd | None) -> None:
-        # initdb fills a directory of its own, which is moved in place when complete: a first start that was killed leaves nothing
-        # half-made. The directory's name is unique too, because the initdb of a killed start lives on for a while and writes into its
-        # directory.
+        # initdb fills a separate directory, which is moved into place when complete. So a first start that was killed leaves no half-made
+        # cluster. The separate directory's name is unique, because the initdb of a killed start runs on for a while and writes into its
+        # own directory.
         unfinished = self.cluster / f"initdb-{time.time_ns()}"
         _command(
             str(BINARIES / "initdb"),
@@ -323,7 +322,8 @@ class EmbeddedPostgres:
                 stdout=output,
                 stderr=output,
                 cwd=self.cluster,
-                # A session of its own: we handle Ctrl-C at the terminal, and stop the server after the last request.
+                # With a new session, Ctrl-C at the terminal does not reach the server. Postern handles Ctrl-C and stops the server
+                # after the last request.
                 start_new_session=True,
                 env=_environment(),
                 user=user,
@@ -433,7 +433,9 @@ def _name(uid: int) -> str:
 
 
 def _open_way(path: Path) -> None:
-    """Let others pass through (not list) the directories that lead here; without that the unprivileged user cannot reach its own files."""
+    """Let other users pass through, but not list, the directories that lead to `path`. Otherwise the unprivileged user cannot reach its own
+    files.
+    """
     for directory in (path, *path.parents):
         mode = directory.stat().st_mode
         if not mode & stat.S_IXOTH:
@@ -447,7 +449,7 @@ def _identity(runner: pwd.struct_passwd | None) -> tuple[int | None, int | None,
 
 
 def _environment() -> dict[str, str]:
-    """Our environment without our settings: the database must not see the keys that seal its secrets."""
+    """The environment without Postern's settings, because the database server must not see the keys that seal its secrets."""
     return {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
 
 

@@ -15,7 +15,8 @@ from core.domain.errors import Overloaded, Unavailable
 
 RETRY_AFTER: Final = 2.0
 
-# PostgreSQL's appendix A, classes of SQLSTATE: connection, authorization, rollback of a transaction, resources, operator, system.
+# Classes of SQLSTATE from PostgreSQL's appendix A, in this order: connection, authorization, rollback of a transaction, resources,
+# operator, system.
 _PASSING_CLASSES: Final = frozenset({"08", "28", "40", "53", "57", "58"})
 _PASSING: Final = frozenset(
     {
@@ -28,7 +29,7 @@ _PASSING: Final = frozenset(
 
 
 class translated:  # noqa: N801 - it reads as a statement: `with translated():`
-    """Around everything that talks to the pool. Raises `Overloaded` or `Unavailable`; other exceptions pass."""
+    """A context manager around each use of the pool. Raises `Overloaded` or `Unavailable`; other exceptions pass unchanged."""
 
     __slots__ = ()
 
@@ -54,5 +55,5 @@ def _passes(error: psycopg.Error) -> bool:
 
 
 def _detail(error: psycopg.Error) -> str:
-    # The server's primary message only: its detail may quote the data of a row.
+    # The log gets only the server's primary message, because the detail may quote the data of a row.
     return error.diag.message_primary or str(error).partition("\n")[0]

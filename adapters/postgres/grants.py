@@ -1,6 +1,7 @@
 """The rights of the role that serves: the statements that grant them, and the check of the present state.
 
-A dump carries no grants that another cluster could use, and a new database has none. So a command grants them, as often as needed.
+A dump has no grants that another cluster could use, and a new database has none. So an operator's command grants the rights, and may be
+repeated.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from psycopg.rows import class_row
 from adapters.postgres.driver.connection import Connection
 from core.frozen import Frozen
 
-# Entries are added and never changed: an intruder with the server's role cannot rewrite what they did.
+# The server's role may add rows to these tables and may not change rows. So an intruder with this role cannot rewrite the audit log.
 APPEND_ONLY: Final = ("audit_entries", "audit_links")
 
 _MOST_NAMED: Final = 4
@@ -143,7 +144,8 @@ async def _script(connection: Connection, role: str) -> Sequence[str]:
     return sql.SQL(_SCRIPT.strip()).format(**names).as_string(connection).splitlines()
 
 
-# The owner's own rights come before the revocation of everyone's rights, which they may rest on.
+# The script first grants the owner's own rights, because the owner may have had them only through `public`, and then revokes the rights of
+# `public`.
 _SCRIPT: Final = """
 grant usage, create on schema public to {owner}
 revoke all on schema public from public

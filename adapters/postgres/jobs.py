@@ -27,10 +27,11 @@ log = structlog.get_logger()
 # long the queue is.
 PRIORITIES: Final = (1, 0, -1)
 
-# Where a gauge stops counting. A longer queue is in trouble, and its exact length adds nothing.
+# The gauge of waiting jobs stops counting at this number. A longer queue is a problem whatever its exact length.
 MOST_COUNTED: Final = 50_000
 
-# How long a job rests when the key ring cannot open its payload. The key may come back, so this does not count as an attempt.
+# How long a job waits when the key ring cannot open its payload. An operator may add the key again, so the failure does not count as an
+# attempt.
 SEALED_SHUT_PAUSE: Final = timedelta(minutes=5)
 
 LONGEST_ERROR: Final = 2_000
@@ -164,7 +165,9 @@ class PostgresJobQueue:
 
 
 def _turns(kinds: Sequence[str]) -> dict[str, list[Any]]:
-    """Where a claim looks, in this order: every kind under the highest priority, then every kind under the next."""
+    """The pairs of kind and priority under which a claim looks: first every kind with the highest priority, then every kind with the
+    next one.
+    """
     return {
         "kinds": [kind for _ in PRIORITIES for kind in kinds],
         "priorities": [priority for priority in PRIORITIES for _ in kinds],
@@ -184,7 +187,7 @@ _CLAIM: Final = """
                            and (jobs.leased_until is null or jobs.leased_until <= now())
                          order by jobs.run_at
                          limit %(limit)s
-                           for no key update skip locked       -- a claim at the same time takes the next ones and does not wait
+                           for no key update skip locked       -- a concurrent claim takes the next jobs and does not wait
                     ) as job
               limit %(limit)s
          )
@@ -240,7 +243,7 @@ _NEXT_DUE: Final = """
            ) as first
 """
 
-# The recursion hops from kind to kind through the index, instead of reading every row to find the few kinds.
+# The recursion steps from kind to kind through the index, so that it need not read every row to find the few kinds.
 _STATE: Final = """
     with recursive
          kinds (kind) as (
@@ -290,9 +293,7 @@ class SealedJob(Frozen):
 
 
 class SealedJobs:
-    """Jobs whose payload is sealed and names the person concerned. Forgetting a person has to open each of these jobs to find that
-    person's.
-    """
+    """Jobs whose sealed payload names a person. Forgetting a person has to open each of these payloads to find the person's jobs."""
 
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool

@@ -1,4 +1,6 @@
-"""Every advisory lock, with its reason. The first number is ours, so that we never meet another program's locks in the same database."""
+"""Every advisory lock, with its reason. `NAMESPACE` is the first number of each lock, so that Postern's locks never collide with those of
+another program in the same database.
+"""
 
 from typing import Final
 
@@ -16,7 +18,7 @@ SIGNING_KEYS: Final = 3
 # Held while a platform owner is removed: of the last two, one must stay.
 PLATFORM_OWNERS: Final = 4
 
-# Held while entries of the audit log are linked: two links must not follow the same one.
+# Held while entries of the audit log are linked into chains: two links must not follow the same link.
 AUDIT_CHAINS: Final = 5
 
 # Held while a domain is recorded as proved: of two organizations that prove the same domain, one gets the domain.

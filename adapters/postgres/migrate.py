@@ -1,4 +1,4 @@
-"""Migrations: forward-only `NNNN_name.sql` files, each applied once, in its own transaction, by one process at a time.
+"""Migrations: forward-only files `NNNN_name.sql`. One process at a time applies a migration, once, in its own transaction.
 
 The first line of each migration says which older processes may go on running beside it (docs/decisions/0022): `-- additive` for all, `--
 additive since NNNN` for those that carry migration NNNN, `-- breaking` for none.
@@ -25,7 +25,8 @@ from core.frozen import Frozen
 
 OLDEST_SERVER: Final = 14
 
-# A statement that waits for a table lock makes every later query on that table wait behind it, so it gives up soon and tries again.
+# While a statement waits for a table lock, every later query on the table waits behind this statement. So a migration gives up soon and
+# tries again.
 LOCK_TIMEOUT: Final = "3s"
 LOCK_ATTEMPTS: Final = 10
 LOCK_PAUSE: Final = 1.0
@@ -44,7 +45,7 @@ class SchemaMismatch(Exception):
 
 
 class MigrationFailed(SchemaMismatch):
-    """A migration was rolled back; those before it stay applied."""
+    """A migration was rolled back. Earlier migrations stay applied."""
 
 
 class Migration(Frozen):
@@ -52,8 +53,8 @@ class Migration(Frozen):
     name: str
     sql: str
     needs: int | None = None
-    """A process must carry the migration with this number to run beside this one; with 0 any process may. None: only processes that carry
-    this migration.
+    """The number of the migration that an older process must carry to run beside this migration. With 0, any process may run. With None,
+    only processes that carry this migration may run.
     """
 
     @property
@@ -198,13 +199,14 @@ def _require_history_of(migrations: Sequence[Migration], applied: Sequence[Appli
             raise SchemaMismatch(f"Migration {there} was applied in another form than the {ours} that this Postern carries")
 
 
-# Not to_regclass: within one transaction it may answer from a cache that does not know of another transaction's commit.
+# The statement does not use to_regclass, because within one transaction to_regclass may answer from a cache that does not know of another
+# transaction's commit.
 _HAS_TABLE: Final = "select exists (select from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid))"
 
 # A role that may not use the schema sees no table in it. We refuse such a database; otherwise we would take it for an empty one.
 _USE_SCHEMA: Final = "select to_regclass('public.schema_migrations')"
 
-# Read through JSON, because the column `needs` does not exist before the first migration that records it.
+# The statement reads `needs` through JSON, because the column does not exist before the first migration that records it.
 _APPLIED: Final = """
     select number, name, checksum, applied_at, (to_jsonb(schema_migrations) ->> 'needs')::integer as needs
       from schema_migrations
@@ -243,7 +245,8 @@ async def _apply_next(connection: Connection, migrations: Sequence[Migration], r
     raise MigrationFailed(f"A migration could not get a table to itself in {LOCK_ATTEMPTS} attempts; nothing of it was kept")
 
 
-# A role or database may have timeouts of its own. Waiting for the other process, and rewriting a table, may take longer than they allow.
+# The operator may have set timeouts for the role or the database. Waiting for another process, or rewriting a table, may take longer than
+# these timeouts allow.
 _PATIENCE: Final = "select set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"
 
 _TRY_TURN: Final = "select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s)"

@@ -12,13 +12,13 @@ from adapters.postgres.statements import Parameters, tell
 
 Seen = TypeVar("Seen", bound=UUID)
 
-# Small enough that other tasks get their turn between two parts.
+# The number of marks in one part. A part is small, so that other tasks get their turn between two parts.
 WRITTEN_AT_ONCE: Final = 250
 
 
 async def mark(pool: Pool, statement: LiteralString, times: Mapping[Seen, datetime], parameters: Parameters | None = None) -> None:
-    """Writes the marks in parts. Each part is a transaction of its own, which holds no lock of the part before, and the statement locks its
-    rows in order. So two parts cannot wait for each other.
+    """Writes the marks in parts. Each part is a separate transaction and holds no lock of the part before. The statement locks rows in the
+    order of their ids. So two processes that mark the same rows cannot deadlock.
     """
     marks = iter(times.items())
     while part := list(islice(marks, WRITTEN_AT_ONCE)):

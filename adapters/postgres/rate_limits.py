@@ -10,7 +10,7 @@ from core.domain.rate_limits import Place, RateLimit
 from core.frozen import Frozen
 
 FORGOTTEN_AT_ONCE: Final = 1_000
-# `_TAKE_AROUND` has room for this many.
+# The statement `_TAKE_AROUND` takes tokens from at most this many wider places.
 _MOST_AROUND: Final = 2
 
 
@@ -21,7 +21,7 @@ class _Taken(Frozen):
 
 
 class PostgresBuckets:
-    """Implements `ports.rate_limits.SharedBuckets`. The key names who is limited, and never what is guessed."""
+    """Implements `ports.rate_limits.SharedBuckets`. The key names the limited caller, never the secret that a caller tries to guess."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -114,7 +114,7 @@ TAKE: Final[LiteralString] = f"""
     {TAKE_WANTED}
 """
 
-# For every limit: the bucket of the place whose number is to follow.
+# For every limit, the bucket of one place. The number of the place follows this text.
 _OF_PLACE: Final = """
              select given.limit_name, place.key, given.burst * place.room as burst, given.pace / place.room as pace
                from unnest(%(limits)s::text[], %(bursts)s::double precision[], %(paces)s::double precision[])

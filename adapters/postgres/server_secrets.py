@@ -1,5 +1,5 @@
-"""Server secrets in PostgreSQL: created at their first use, sealed by the key ring, and kept in the process's memory after the
-first read.
+"""Server secrets in PostgreSQL. The first use of a secret creates it, and the key ring seals it. After the first read, a process keeps the
+secret in memory.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""Look-ups that are requested at the same time share one statement. A look-up that arrives while a statement is under way waits for its
-return, and joins the next statement. A single look-up loses nothing; each of many concurrent look-ups pays a share of one round trip.
+"""Concurrent look-ups share one statement. A look-up that arrives while a statement is under way waits for the statement's return, and
+joins the next statement. A single look-up costs no more than without sharing. Each of many concurrent look-ups costs a share of a round
+trip.
 """
 
 from collections import deque
@@ -16,8 +17,8 @@ Found = TypeVar("Found")
 MOST: Final = 100
 """The largest number of look-ups in one statement. All rows of a statement become objects in one turn of the event loop."""
 PATIENCE: Final = 0.25
-"""After this many seconds, callers no longer wait for a statement that may never return, because its server fell silent or a lock holds it
-up.
+"""After this many seconds, callers no longer wait for a statement under way: the server may have stopped answering, or the statement may
+wait for a lock.
 """
 
 
@@ -60,7 +61,7 @@ class SharedLookups(Generic[Key, Found]):
         self._most = most
         self._under_way = 0
         self._departed = 0.0
-        # While any task waits here, at least `abreast` look-ups are under way, and each calls the next on its return.
+        # While any task waits here, at least `abreast` look-ups are under way. A look-up that returns wakes the next waiting task.
         self._waiting: deque[_Traveller[Key, Found]] = deque()
 
     async def find(self, key: Key) -> Found | None:

@@ -1,4 +1,4 @@
-"""Signing keys in PostgreSQL. The private halves arrive and leave sealed."""
+"""Signing keys in PostgreSQL. Callers pass and receive the private keys sealed."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -93,7 +93,7 @@ _ACTIVATE: Final = "update all_signing_keys set state = 'current', activated_at 
 
 _RETIRE: Final = "update all_signing_keys set state = 'outgoing', retires_at = %(until)s where id = %(id)s and state = 'current'"
 
-# The keys of ID tokens are kept for longer than any session lasts, because applications send ID tokens back as a hint of whom they mean.
+# The keys of ID tokens are kept for longer than any session lasts, because applications send ID tokens back as `id_token_hint`.
 NEEDED_UNTIL: Final[LiteralString] = "retires_at + case purpose when 'access' then interval '0' else interval '400 days' end"
 
 _DELETE_RETIRED: Final[LiteralString] = f"""

@@ -15,7 +15,7 @@ from adapters.postgres.failures import translated
 Parameters = Mapping[str, Any]
 Row = TypeVar("Row")
 Item = TypeVar("Item")
-# Rows that are converted in one turn of the event loop.
+# The number of rows that are converted in one turn of the event loop.
 PART: Final = 100
 
 
@@ -64,14 +64,14 @@ async def tell(pool: Pool, statement: LiteralString, parameters: Parameters | No
 
 
 class NeedsUnitOfWork(Exception):
-    """A store was asked, outside any unit of work, for something that only a transaction can do: a bug in the caller."""
+    """The caller has a bug: outside any unit of work, it asked a store for something that only a transaction can do."""
 
 
 class Statements:
-    """Stores speak to `Statements` outside any unit of work, and to a `Transaction` inside one: the questions have the same names on both.
+    """A store uses `Statements` outside any unit of work, and a `Transaction` inside one. The methods have the same names in both classes.
 
-    Here each question is a transaction of its own and one round trip. A write that is told, a lock that is held and a doorbell that is
-    rung are parts of a larger change, so `Statements` refuse them.
+    With `Statements`, each `ask` is a separate transaction and one round trip. `tell`, `hold` and `ring` are parts of a larger change, so
+    `Statements` refuses them.
     """
 
     def __init__(self, pool: Pool) -> None:

@@ -1,5 +1,5 @@
-"""Text, JSON and network addresses in a form that PostgreSQL can keep. Text that a person typed, or that a server answered, must never make
-the record of it fail.
+"""Text, JSON and network addresses in a form that PostgreSQL can store. Storing a text must never fail because of characters that a person
+typed or another server sent.
 """
 
 import ipaddress

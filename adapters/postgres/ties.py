@@ -18,8 +18,8 @@ IS_OWN_USE: Final = "service_users.own_since is not null"
 
 
 def is_own_member(organization: LiteralString, person: LiteralString) -> LiteralString:
-    """For a statement that does not read `memberships`. Without `offset 0`, a long list of people makes the planner read the whole
-    table.
+    """Whether the person is a member by their own act, for a statement that does not read `memberships`. Without `offset 0`, a
+    long list of people makes the planner read the whole table.
     """
     return f"""exists (
                select from memberships

@@ -1,7 +1,7 @@
 """Statements in one transaction, with as few waits for the server as possible. The stores of one unit of work write and read through it.
 
-`tell` queues a statement. `ask` waits for an answer, and receives the answers of all statements queued before. The price: an error in a
-queued statement is noticed at the next `ask`, at the latest at the commit.
+`tell` queues a statement. `ask` waits for an answer, and receives the answers of all statements queued before. So the caller learns of an
+error in a queued statement only at the next `ask`, or at the commit.
 """
 
 import re
@@ -23,7 +23,7 @@ LONGEST_HOLD: Final = "10s"
 
 
 class TransactionOver(Exception):
-    """A statement after the end of its transaction: a bug in the caller."""
+    """The caller has a bug: it sent a statement after the end of its transaction."""
 
 
 class Transaction:
@@ -47,14 +47,14 @@ class Transaction:
     async def tell_along(self, statement: LiteralString, parameters: Parameters) -> None:
         """Queue a plain insert, update or delete that neither reads nor changes a row that its neighbours change.
 
-        Writes that follow one another here leave as one statement. Each write sees the database as it was before the first, and references
-        between their rows are checked after the last.
+        Consecutive `tell_along` writes are merged into one statement. Each write sees the database as it was before the first write.
+        PostgreSQL checks references between their rows after the last write.
         """
         self._require_open()
         self._along.append((statement, parameters))
 
     async def _send_waiting(self) -> None:
-        """Later statements must see the rows of `tell_along`, so these rows leave first, as one statement."""
+        """Later statements must see the rows of `tell_along`, so the merged statement is sent first."""
         along, self._along = self._along, []
         if not along:
             return
@@ -149,7 +149,8 @@ def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Seq
     return f"with {parts}{main}", tuple(names)
 
 
-# One channel for all topics: a connection listens once, and a topic that nobody in this process waits for costs almost nothing.
+# All topics share one channel, so a connection listens once. A notification of a topic that nobody in this process waits for costs almost
+# nothing.
 CHANNEL: Final = "postern"
 
 _NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::text[]) as topic"

@@ -156,7 +156,7 @@ class PostgresUnitOfWork:
     async def commit(self) -> None:
         """Commit, shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statements."""
         for topic in await self.transaction.commit():
-            # The notification also returns to this process a little later. That second ring costs one look that finds nothing.
+            # The notification also reaches this process a little later. This second ring costs one look for work that finds nothing.
             self._doorbell.ring(topic)
 
 
@@ -197,5 +197,5 @@ class _Opened:
                 await self._pipelined.__aexit__(kind, error, trace)
             finally:
                 await self._lease.__aexit__(kind, error, trace)
-        # Translate the exception that ended the block into the words of the domain.
+        # Translate the exception that ended the block into a refusal of the domain.
         translated().__exit__(kind, error, trace)

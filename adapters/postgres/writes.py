@@ -1,4 +1,4 @@
-"""Whether the database accepts writes. An answer to a read does not show it: on a full disk, and on a standby, reads go on."""
+"""Whether the database accepts writes. A successful read does not prove that, because reads still work on a full disk and on a standby."""
 
 from typing import Final
 
@@ -10,14 +10,14 @@ from adapters.postgres.driver.pool import Pool, PoolClosed, PoolExhausted
 
 log = structlog.get_logger()
 
-# From PostgreSQL's appendix A. Other errors that fail a write pass with the request, or are bugs.
+# SQLSTATE codes from PostgreSQL's appendix A. Other errors of a write concern only one request, or are bugs.
 REASONS: Final = {"53100": "disk full", "25006": "read only", "58030": "input or output error"}
 DEADLINE: Final = 1.0
 PAUSE: Final = 1.0
 
 
 class Writes:
-    """Learns from the pool of a failed write in any request or actor, and then tries to write until writes succeed again."""
+    """The pool reports the errors of every request and actor. After an error of `REASONS`, `Writes` tries to write until writes succeed."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -51,7 +51,7 @@ class Writes:
                     await connection.execute(_LITTLE_MEMORY)
                     await connection.execute(_TRY)
             except psycopg.Error as error:
-                # Any other error, an outage above all, tells nothing about writes.
+                # Any other error, such as an outage, does not say whether writes work.
                 self._found(_reason(error) or self._reason, error.diag.message_primary)
             except (PoolExhausted, PoolClosed):
                 pass
@@ -71,9 +71,9 @@ def _reason(error: BaseException) -> str | None:
     return REASONS.get(error.sqlstate or "") if isinstance(error, psycopg.Error) else None
 
 
-# One row may fit into a page that exists already, so writing a row would prove little. Instead the statement writes a megabyte with hardly
-# any working memory: the megabyte goes into a temporary file, which needs new blocks of the disk, no privilege, and no cleaning up. And a
-# standby refuses the statement for its `delete`, even of no rows.
+# Writing one row would prove little, because the row may fit into a page that exists already. Instead, the statement makes a megabyte of
+# rows with hardly any working memory, so PostgreSQL writes them to a temporary file. The file needs new blocks of the disk, but no
+# privilege and no cleaning up. A standby refuses the statement because of its `delete`, although it deletes no row.
 _LITTLE_MEMORY: Final = "select set_config('work_mem', '64kB', true)"
 
 _TRY: Final = """
