@@ -1,4 +1,6 @@
-"""Builds one frozen `Postern` by hand, family by family, and closes it in reverse order."""
+"""Builds the object graph of the application, one immutable `Postern`, without a dependency injection framework. The parts of `Postern`
+are opened in a fixed order and closed in the reverse order.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -529,7 +529,7 @@ def read(environment: Mapping[str, str]) -> Settings:
     given = _of_environment(environment)
     config = environment.get(CONFIG)
     if config:
-        # A secret that the environment gives directly replaces its _FILE form in the file, and the other way round.
+        # POSTERN_X and POSTERN_X_FILE set the same secret. If the environment sets either of the two, both are ignored in the file.
         theirs = _of_file(Path(config))
         given = {**{name: value for name, value in theirs.items() if not _said(name, given)}, **given}
     settings = Settings(**{one.field: _value(one, given) for one in DECLARATIONS})

@@ -53,7 +53,7 @@ class UserEntity(msgspec.Struct, frozen=True, rename="camel"):
     name: Annotated[str, example("ada@example.org")]
     """The account's e-mail address."""
     display_name: Annotated[str, example("ada@example.org")]
-    """The account's e-mail address again."""
+    """The account's address, as in `name`."""
 
 
 class KeyParameter(msgspec.Struct, frozen=True):
@@ -69,11 +69,11 @@ class AuthenticatorSelection(msgspec.Struct, frozen=True, rename="camel"):
     """The requirements for the authenticator."""
 
     resident_key: Annotated[str, example("required")] = "required"
-    """Always `required`: the authenticator stores the passkey itself, so that nobody has to type a name at sign-in."""
+    """The authenticator stores the passkey itself, so that nobody has to type a name."""
     require_resident_key: bool = True
-    """As `residentKey`, for older browsers."""
+    """Says the same as `residentKey`, for older browsers."""
     user_verification: Annotated[str, example("required")] = "required"
-    """Always `required`: the authenticator verifies its owner each time."""
+    """The authenticator verifies its owner at each use."""
 
 
 class PasskeyCreationOptions(msgspec.Struct, frozen=True, rename="camel"):

@@ -23,20 +23,22 @@ _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re
 
 
 def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None) -> None:
-    """Log and count a refusal that the person sees, or that the application with the id `pusher` gets for its pushed request."""
+    """Logs a refusal that the person sees, or the application that has pushed the request."""
     reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
     said = _said(parameters)
     _tell(postern, said if pusher is None else {**said, "client_id": str(pusher)}, reason, refusal.message)
 
 
 def answered_on_arrival(postern: Postern, parameters: Parameters, answered: Answered) -> None:
-    """Log and count `answered` if it is a refusal, which the application gets by a redirect."""
+    """Logs the answer to the application, if the answer is a refusal."""
     if "error" in answered.fields:
         _tell(postern, _said(parameters), answered.fields["error"], answered.fields["error_description"])
 
 
 def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Answered) -> None:
-    """Log and count `answered` if it is a refusal that came after the person's first step. `kept` is the request in the stored flow."""
+    """Logs the answer to the application after a step of the person, if the answer is a refusal. `kept` is the request that the flow
+    stores.
+    """
     if "error" in answered.fields:
         said = {"client_id": kept["client_id"], "redirect_uri": kept["redirect_uri"], "scope": " ".join(kept.get("scope", ()))}
         if THROUGH not in kept:

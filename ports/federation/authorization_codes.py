@@ -13,9 +13,9 @@ class AuthorizationCodeStore(Protocol):
     """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
-        """The account is held first. False when the account or the service has ended, or when the service has registered other redirect
-        URIs. False also when nothing permits the code any more: the consent of the person or, `by_trust`, their own membership of an
-        organization that trusts the service.
+        """Stores the code. The caller has already locked the account. False when the account or the service has ended, or when the service
+        has registered other redirect URIs. False also when nothing permits the code any more: the consent of the person or, `by_trust`,
+        their own membership of an organization that trusts the service.
         """
 
 

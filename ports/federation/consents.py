@@ -8,8 +8,9 @@ from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
 
 
 class ConsentStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
-    account is held first, so that nobody withdraws a consent of the person meanwhile. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work in which the
+    caller has already locked the account, so that nobody withdraws a consent of the person meanwhile. Only PostgreSQL implements
+    `ConsentStore`.
     """
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:

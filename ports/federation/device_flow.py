@@ -10,7 +10,7 @@ from core.domain.identifiers import DeviceCodeId, SessionId, UserId
 
 class DeviceCodeStore(Protocol):
     """Outside a unit of work, `ask`, `poll`, `find_entered` and `find` are one statement and one round trip each. The other methods need a
-    unit of work. In a unit of work, the account of the person is held first. Only PostgreSQL implements it.
+    unit of work in which the caller has already locked the account of the person. Only PostgreSQL implements `DeviceCodeStore`.
     """
 
     async def ask(self, code: NewDeviceCode, client: AskingClient) -> AskedFor | None:

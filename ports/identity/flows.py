@@ -30,4 +30,6 @@ class FlowStore(Protocol):
         """
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
-        """The flow has led to its end, once. Of two callers at once, one gets True. `refused` says that the person did not agree."""
+        """Records that the flow is finished. Returns True to only one of several callers, and False to all others. `refused` says that the
+        person has refused what the flow asked for.
+        """

@@ -28,17 +28,20 @@ class SignInStore(Protocol):
     """All methods need a unit of work. Only PostgreSQL implements it."""
 
     async def confirm(self, look: LastLook) -> Confirmed | None:
-        """The account, if it is active and its password is the one that the look names. Account, service, connected account and flow stay
-        as they are until the unit of work ends. A service may be deleted all the same; then the session is over on its first request.
+        """Returns the account, if it is active and has the password that `look` names. Locks the account, the service, the connected
+        account and the flow until the unit of work ends, so that nobody changes them meanwhile. The lock does not prevent the deletion of
+        the service; after a deletion, the session ends at its first request.
         """
 
-    async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
-        """Keeps the same password under another hash, unless the account has another hash than `encoded` by now."""
+    async def renew(self, user: UserId, encoded: str, renewed: str) -> bool:
+        """Replaces the hash of the account's password by a new hash of the same password. False when the account's hash is not `encoded`
+        any more.
+        """
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
-        """Records that the person has signed in to the service. A person who signs in for the first time becomes a user of the service.
-        Called after `confirm` has found the service, and near the end of the unit of work, because a newcomer is counted in the row of the
-        service.
+        """Records that the person has signed in to the service. The first sign-in makes the person a user of the service. Call `enter`
+        after `confirm` has found the service, and near the end of the unit of work: a new user changes the count in the service's row and
+        so locks this row until the commit.
         """
 
     async def give_back(self, tries: Tries) -> None:

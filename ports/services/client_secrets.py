@@ -8,8 +8,8 @@ from core.domain.services.client_secrets import ClientSecret
 
 
 class ClientSecretStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
-    service is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work in which the
+    caller has already locked the service. Only PostgreSQL implements `ClientSecretStore`.
     """
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:

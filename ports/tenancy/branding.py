@@ -7,8 +7,8 @@ from core.domain.tenancy.branding import Logo, OrganizationLook
 
 
 class LookStore(Protocol):
-    """Outside a unit of work, `get` and `logo` are one statement and one round trip each. The other methods need a unit of work. In a unit
-    of work, the organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` and `logo` are one statement and one round trip each. The other methods need a unit of work in
+    which the caller has already locked the organization. Only PostgreSQL implements `LookStore`.
     """
 
     async def get(self, organization: OrganizationId) -> OrganizationLook | None:

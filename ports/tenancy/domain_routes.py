@@ -25,7 +25,7 @@ class HeldRoute(Frozen):
 
 class DomainRouteStore(ProofStore[DomainRoute], Protocol):
     """Outside a unit of work, `list`, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of
-    work. Where a member acts, the organization is held first. Only PostgreSQL implements it.
+    work. When a member acts, the caller has already locked the organization. Only PostgreSQL implements `DomainRouteStore`.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:

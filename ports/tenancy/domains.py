@@ -18,8 +18,8 @@ class Verified(Frozen):
 
 
 class ProofStore(Protocol[Proved]):
-    """The proofs of domains. Where a member acts, the organization is held first. Only PostgreSQL implements it, once for domains and once
-    for domain routes.
+    """The proofs of domains. When a member acts, the caller has already locked the organization. Only PostgreSQL implements
+    `ProofStore`, once for domains and once for domain routes.
     """
 
     async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[Proved]:

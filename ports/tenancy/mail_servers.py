@@ -18,8 +18,8 @@ class SealedMailServer(Frozen):
 
 
 class MailServerStore(Protocol):
-    """Outside a unit of work, `find` and `failed` are one statement and one round trip each. The other methods need a unit of work. Where a
-    member acts, the organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `find` and `failed` are one statement and one round trip each. The other methods need a unit of work. When
+    a member acts, the caller has already locked the organization. Only PostgreSQL implements `MailServerStore`.
     """
 
     async def find(self, organization: OrganizationId) -> SealedMailServer | None: ...

@@ -20,8 +20,8 @@ class KnownMember(Frozen):
 
 class MemberStore(Protocol):
     """Outside a unit of work, `list`, `listed` and `listed_by_link` are one statement and one round trip each. The other methods need a
-    unit of work. A change of a membership changes its relations in the same statement. In a unit of work, the organization is held first.
-    Only PostgreSQL implements it.
+    unit of work in which the caller has already locked the organization. A change of a membership changes its relations in the same
+    statement. Only PostgreSQL implements `MemberStore`.
     """
 
     async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:

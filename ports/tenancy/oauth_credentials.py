@@ -8,8 +8,8 @@ from core.domain.tenancy.oauth_credentials import OAuthCredentials
 
 
 class OAuthCredentialStore(Protocol):
-    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
-    organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work in which the
+    caller has already locked the organization. Only PostgreSQL implements `OAuthCredentialStore`.
     """
 
     async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None: ...

@@ -46,8 +46,8 @@ class ExportTarget(Frozen):
 
 
 class SiemStore(Protocol):
-    """Outside a unit of work, `get` and `stored` are one statement and one round trip each. The other methods need a unit of work. In a
-    unit of work, the organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` and `stored` are one statement and one round trip each. The other methods need a unit of
+    work in which the caller has already locked the organization. Only PostgreSQL implements `SiemStore`.
     """
 
     async def get(self, organization: OrganizationId) -> ShownSiem | None: ...
@@ -55,16 +55,20 @@ class SiemStore(Protocol):
     async def stored(self, organization: OrganizationId) -> Stored | None: ...
 
     async def hold(self, organization: OrganizationId) -> Stored | None:
-        """The configuration stays as it is until the unit of work ends. None when the organization has no configuration."""
+        """Locks the configuration until the unit of work ends, so that nobody changes it meanwhile. None when the organization has no
+        configuration.
+        """
 
     async def save(self, configuration: SiemConfiguration, sealed_credentials: bytes | None) -> None:
-        """After `hold`. A batch that is on its way does not count as received, because it went by the configuration before."""
+        """Call after `hold`. A batch that is being sent at this moment does not count as received, because its sender used the previous
+        configuration.
+        """
 
     async def delete(self, configuration: SiemId) -> None:
-        """After `hold`."""
+        """Call after `hold`."""
 
     async def health(self, configuration: SiemId) -> SiemHealth:
-        """After `save`."""
+        """Call after `save`."""
 
 
 class SiemQueue(Protocol):
@@ -73,17 +77,19 @@ class SiemQueue(Protocol):
     """
 
     async def number(self, most: int) -> int:
-        """Gives numbers to committed sign-ins, at most this many. Returns how many waited."""
+        """Gives sequence numbers to at most `most` committed sign-ins. Returns how many sign-ins waited for a number."""
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedExport]:
-        """Up to `limit` configurations with something to send, either those whose last attempt failed or all others."""
+        """Claims up to `limit` configurations that have entries to send. With `failing`, claims only configurations whose last attempt
+        failed; otherwise only the others.
+        """
 
     async def entries(self, claimed: ClaimedExport, stream: Stream, after: int, most: int, most_bytes: int) -> Sequence[Numbered]:
         """The next entries in order. The first one is returned however long it is."""
 
     async def hold(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
-        """The last question before an attempt. None when the lease is lost, when the configuration is disabled or deleted, or when its
-        organization is not active.
+        """Checks for the last time before an attempt that the batch may be sent, and renews the lease. None when the lease is lost, when
+        the configuration is disabled or deleted, or when its organization is not active.
         """
 
     async def received(self, claimed: ClaimedExport, stream: Stream, end: Cursor, at: datetime) -> bool:

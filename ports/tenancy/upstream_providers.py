@@ -8,8 +8,8 @@ from core.domain.tenancy.upstream_providers import UpstreamProvider
 
 
 class UpstreamProviderStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. In a unit of work, the
-    organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work in which the
+    caller has already locked the organization. Only PostgreSQL implements `UpstreamProviderStore`.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:

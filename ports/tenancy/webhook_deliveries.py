@@ -23,8 +23,8 @@ class ClaimedWebhook(ClaimedReceiver, kw_only=True):
 
 
 class WebhookDeliveryStore(Protocol):
-    """Outside a unit of work, `list` is two statements. The other methods need a unit of work, in which the webhook is held first. Only
-    PostgreSQL implements it.
+    """Outside a unit of work, `list` is two statements. The other methods need a unit of work in which the caller has already
+    locked the webhook. Only PostgreSQL implements `WebhookDeliveryStore`.
     """
 
     async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:

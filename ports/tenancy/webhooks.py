@@ -21,8 +21,8 @@ class Owner(Frozen):
 
 
 class WebhookStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. In a unit
-    of work, the organization is held first. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work in
+    which the caller has already locked the organization. Only PostgreSQL implements `WebhookStore`.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:

@@ -287,8 +287,8 @@ _SAVE: Final[LiteralString] = f"""
 
 _DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"
 
-# The organization's row has the limit of services. An index finds the page in the index's order. The counts of plans are read for the
-# page's rows only.
+# The organization's row gives the limit on its services. An index finds the services of the page in their order. The plans are counted only
+# for the services of the page.
 _LIST: Final[LiteralString] = f"""
     select counted.count as service_count, of_plans.plan_count, of_plans.subscription_count,
            {ORGANIZATION},

@@ -272,7 +272,7 @@ FIND_MEMBER: Final[LiteralString] = f"""
      where {IS_LIVE}
 """
 
-# The look-up by the digests of browsers' cookies.
+# Finds the sessions that belong to cookies of browsers.
 FIND_BROWSER: Final[LiteralString] = f"""
     select {_CALLER}, sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
            chosen.slug as chosen_slug, {is_listed("sessions.user_id")} as is_listed

@@ -87,7 +87,7 @@ ORGANIZATION: Final = """
            organizations.approved_by, organizations.rejected_at, organizations.rejection_reason, organizations.suspended_at,
            organizations.suspension_reason, organizations.created_at, organizations.updated_at"""
 
-# The columns of the organization's tier, and the number of members, for a statement that also joins `tiers`.
+# Further columns of a statement that reads `organizations` and joins `tiers`: the organization's tier, and the number of its members.
 TIER: Final = """
            tiers.name as tier_name, tiers.display_name as tier_display_name, tiers.default_max_services as tier_default_max_services,
            tiers.default_max_users as tier_default_max_users, tiers.price_cents as tier_price_cents, organizations.member_count"""

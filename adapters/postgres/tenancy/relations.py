@@ -29,7 +29,7 @@ RELATED: Final = """
                   and held.object_type = 'role' and held.relation = 'holder'
 """
 
-# The names of the relations that `RELATED` finds.
+# The names of the relations that `RELATED` finds, as an array.
 RELATIONS_OF_MEMBER: Final[LiteralString] = f"array(select relation from ({RELATED}) as related)"
 
 

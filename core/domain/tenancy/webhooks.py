@@ -18,9 +18,9 @@ from core.frozen import Frozen
 # Each event costs one more row and one more call for each webhook.
 MOST_WEBHOOKS: Final = 50
 LONGEST_NAME: Final = 100
-# After a rotation, the previous secret still signs for so long.
+# How long the previous secret still signs after a rotation.
 OVERLAP: Final = timedelta(hours=24)
-# A webhook that has only failed for so long is paused.
+# A webhook is paused when all its deliveries have failed for this time.
 PATIENCE: Final = timedelta(days=5)
 
 SECRET_BYTES: Final = 32
@@ -29,8 +29,8 @@ _SUBSCRIBABLE: Final = tuple(one.name for one in WEBHOOK_EVENTS)
 
 
 class Webhook(Frozen, kw_only=True):
-    """`paused_at` is set when we have disabled the webhook, because it failed for days. None when a person has disabled
-    it, or nobody has.
+    """`paused_at` is the time when Postern disabled the webhook because it had failed for days. `paused_at` is None when the webhook is
+    enabled, or when a person has disabled the webhook.
     """
 
     id: WebhookId

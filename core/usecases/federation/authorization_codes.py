@@ -65,29 +65,29 @@ class AuthorizationCodes(Frozen):
         return code
 
     async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
-        """Redeems a code once. The application's session ends with the browser's session, unless the person has allowed the application to
-        stay. Raises `BadRequest` when the request lacks something, and `InvalidGrant`.
+        """Redeems a code. A code works only once. The application's session ends with the browser's session, unless the person has
+        permitted the application to stay signed in. Raises `BadRequest` when the request lacks a parameter, and `InvalidGrant`.
         """
         claim = claim_of(request, client.registered.client, is_public=client.is_public)
 
         async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
             return client, await self.redemption.redeem(claim, client.registered, opening, at)
 
-        # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
+        # An application that keeps a secret sends this request from its own servers, whose IP address says nothing about the person.
         granted, _ = await self._redeemed(claim, look, sender, sender.actor() if client.is_public else SYSTEM)
         return granted
 
     async def redeem_with_secret(
         self, request: TokenRequest, shown: ClientCredentials, sender: Client
     ) -> tuple[Granted, AuthenticatedClient]:
-        """Redeems a code for a client that shows a secret. The redeeming statement looks the client up as well, so both take one round
-        trip. Raises the errors of `redeem`, `Unauthorized` and `OrganizationNotActive`.
+        """Redeems a code for a client that shows a secret. One statement looks up the client and redeems the code, which saves a round
+        trip. Raises the errors of `redeem`, and `Unauthorized`, `OrganizationNotActive`.
         """
         secret_digest = None if shown.secret is None else shown.secret.digest()
         try:
             claim = claim_of(request, shown.client, is_public=False)
         except BadRequest:
-            # Only an authenticated client learns which part of its request is missing. A stranger who names the client does not.
+            # Only an authenticated client learns which parameter its request lacks.
             await self.clients.authenticate(shown)
             raise
 

@@ -47,7 +47,7 @@ class Clients(Frozen):
         return await self.confirm(found, credentials)
 
     async def confirm(self, found: RegisteredClient | None, credentials: ClientCredentials) -> AuthenticatedClient:
-        """Authenticates a client that another statement has looked up already. Raises the errors of `authenticate`."""
+        """Authenticates a client that the caller has already looked up. Raises the errors of `authenticate`."""
         client = require_known(found, credentials)
         if credentials.assertion is not None and client.keys is not None:
             claims = await self._verified(credentials.assertion, client, client.keys)

@@ -55,8 +55,8 @@ class AddressProofs(Frozen):
         return Doubt(link.purpose, link.email, asked)
 
     async def prove(self, token: Token, browser: Token | None, password: Password, client: Client) -> MailedTokenPurpose:
-        """Proves the address, once. Needs the password of the registration, unless the account was registered in this browser. Raises
-        `LinkRefused`, and the errors of `PasswordProofs.of_registration`.
+        """Proves the address. The link works only once. `prove` needs the password of the registration, unless the account was registered
+        in this browser. Raises `LinkRefused`, and the errors of `PasswordProofs.of_registration`.
         """
         link, asked = await self._find(token, browser)
         checked = None if asked is AskedOnPage.NOTHING else await self.proofs.of_registration(link.email, password, client)
@@ -69,8 +69,9 @@ class AddressProofs(Frozen):
         return link.purpose
 
     async def prove_with_new_password(self, token: Token, new: Password, actor: Actor) -> None:
-        """Proves the address of a registration, once. Removes everything that was set up in the account before. Raises `LinkRefused`,
-        `BadRequest` for the password, `ProviderRequired`.
+        """Proves the address of a registration and sets a new password. Removes everything that was set up in the account before. The link
+        works only once. Raises `LinkRefused`; `BadRequest` when the rules do not permit the password; and `ProviderRequired` when people
+        of the domain sign in at a provider.
         """
         link, _ = await self._find(token, None)
         if link.purpose is not MailedTokenPurpose.VERIFY_EMAIL:
@@ -99,7 +100,7 @@ class AddressProofs(Frozen):
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             if link is None:
                 raise refusal_of(None)
-            # The account may be deleted, so it is held for that.
+            # The account may be deleted below, so it is locked as for a deletion.
             await uow.accounts.hold_to_move(link.user)
             await self.accounts.redeem(uow, link)
             if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:

@@ -37,7 +37,9 @@ class OpenReceiver(Frozen, Generic[To]):
 
 
 class Receivers(Protocol[To, Due_contra]):
-    """The differences between kinds of receivers. `attempted` and `unreadable` are the names of log events."""
+    """The behavior that each kind of receiver (webhooks, logout notices) defines for itself. `attempted` is the name of the log event for
+    an attempt. `unreadable` is the name of the log event for a receiver whose stored address or secret cannot be read.
+    """
 
     rules: DeliveryRules
     attempted: str

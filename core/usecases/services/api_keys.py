@@ -99,7 +99,7 @@ class ApiKeys(Frozen):
         return known
 
     async def delete(self, member: Member, service_slug: str, key: ApiKeyId, actor: Actor) -> None:
-        """The key is refused from the next request on. Raises `NotFound`."""
+        """Deletes the key, which is refused from the next request on. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             deleted = await uow.api_keys.delete(member.organization, service_slug, key)
             if deleted is None:
@@ -108,8 +108,8 @@ class ApiKeys(Frozen):
             await uow.commit()
 
     async def revoke(self, prefix: str, operator: str) -> PlacedKey:
-        """Delete a key for an operator, who knows only the key's prefix. The caller of this method has checked that the operator may do
-        this. Raises `NotFound`.
+        """Deletes an API key for an operator, who knows only the key's prefix. The key is refused from the next request on. The caller has
+        checked that the operator may do this. Raises `NotFound`.
         """
         async with self.unit_of_work() as uow:
             deleted = await uow.api_keys.revoke(prefix)

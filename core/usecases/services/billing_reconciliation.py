@@ -41,9 +41,7 @@ class BillingReconciliation(Frozen):
         return self.provider is not None
 
     async def check_one(self) -> bool:
-        """Ask the provider about one subscription whose news are overdue. Returns False when there is no such subscription. Raises
-        `PaymentUnavailable`.
-        """
+        """Asks the provider about one subscription whose check is due. False when no check is due. Raises `PaymentUnavailable`."""
         if self.provider is None:
             return False
         claimed = await self.inbox.claim_checks(1, self.clock.now() + LEASE)
@@ -51,19 +49,21 @@ class BillingReconciliation(Frozen):
             try:
                 look = await self.provider.subscription(subject)
             except PaymentRefused as refused:
-                # The installation's key may belong to another account, which knows none of the subscriptions. So a refusal ends nothing.
+                # If the API key belongs to another account at the provider, the provider knows none of our subscriptions. So a refusal ends
+                # no subscription.
                 log.warning("billing_subscription_unknown", subject=subject, code=refused.code)
                 self.metrics.billing_check("refused")
                 await self.inbox.checked(subject, self.clock.now() + AGAIN)
             else:
-                # Observe an unchanged subscription too: `observe` ends its doubts and sets the time of the next check.
+                # Postern stores the provider's description even if nothing has changed: this settles doubts about the subscription and sets
+                # the time of the next check.
                 for found, snapshot in look.subscriptions.items():
                     await self._observe(found, snapshot, look)
         return bool(claimed)
 
     async def cancel_one(self) -> bool:
-        """Cancel one subscription at the provider whose person, service or record is gone. Returns False when there is no such
-        subscription. Raises `PaymentUnavailable`.
+        """Ends one subscription whose person, service or record is gone. False when no such subscription is left. Raises
+        `PaymentUnavailable`.
         """
         if self.provider is None:
             return False
@@ -72,7 +72,7 @@ class BillingReconciliation(Frozen):
             try:
                 await self.provider.cancel(subject)
             except PaymentRefused as refused:
-                # The subscription is claimed again later, after a longer wait each time.
+                # The inbox hands out this subscription again later, and waits longer after each refusal.
                 log.warning("billing_cancellation_refused", subject=subject, code=refused.code)
             else:
                 await self.inbox.cancelled(subject)
@@ -80,9 +80,7 @@ class BillingReconciliation(Frozen):
         return bool(claimed)
 
     async def sweep_page(self) -> bool:
-        """Look at one page of all subscriptions, as part of the daily look. Returns False when the daily look is not due. Raises
-        `PaymentUnavailable`.
-        """
+        """Checks one page of the daily check of all subscriptions. False when no page is due. Raises `PaymentUnavailable`."""
         if self.provider is None:
             return False
         claimed = await self.inbox.claim_sweep(LEASE)

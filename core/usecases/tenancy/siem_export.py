@@ -33,11 +33,11 @@ from ports.tenancy.siem import ClaimedExport, ExportTarget, SiemQueue
 
 log = structlog.get_logger()
 
-# Longer than one batch takes, from the check of `SiemQueue.hold` to the stored result.
+# A lease lasts longer than one batch takes: from the last check that the batch may leave until its receipt is recorded.
 LEASE: Final = timedelta(seconds=60)
-# The most sign-ins that one statement numbers.
+# The most sign-ins to which one statement gives sequence numbers.
 NUMBERED_AT_ONCE: Final = 500
-# The number of entries that are hashed and serialized in one turn of the event loop.
+# The most entries that are hashed and serialized in one turn of the event loop.
 _MADE_AT_ONCE: Final = 20
 
 

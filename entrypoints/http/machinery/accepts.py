@@ -65,7 +65,7 @@ class Form(Frozen):
 
 
 class FormOrJson(Frozen):
-    """A Struct from a form, as in OAuth, or from JSON. The content type decides. Without `limit`, the limit is 16 KiB."""
+    """Decodes one Struct from a form, as OAuth sends it, or from JSON, as the content type says. `limit` is 16 KiB by default."""
 
     limit: int = 16 << 10
 

@@ -215,7 +215,7 @@ class _Buyer:
 
 
 class _Key:
-    """For a service's own servers, with an API key that has the permission."""
+    """Admits a service's own server that shows an API key with the permission."""
 
     # No registered authentication scheme uses a header of its own. So the challenge names a scheme `ApiKey` and the header, and no client
     # takes the scheme for Bearer.
@@ -243,7 +243,9 @@ class _Key:
 
 
 class _Directory:
-    """For a directory with a SCIM token of its organization. Requests and answers are kept for the organization's administrators."""
+    """Admits a directory that shows a SCIM token of its organization. Postern stores the requests and answers, so that the organization's
+    administrators can read them.
+    """
 
     name = "scim"
     scheme = SecurityScheme("scim", {"type": "http", "scheme": "bearer", "description": "A SCIM token of the organization."})
@@ -267,8 +269,8 @@ class _Directory:
 
 
 class _Leaving:
-    """For a holder who wants to end a session of any kind. The token must be a token of Postern that names the session. The session may
-    have ended already, so that signing out twice is no error. The organization of the session does not matter.
+    """Admits a caller who signs out of a session of any kind. The token must be signed by Postern and name the session. The session may
+    have ended already, so that signing out twice is no error. The session's organization need not be active.
     """
 
     name = "leaving"
@@ -401,8 +403,7 @@ _OWN_ACCOUNT: Final = frozenset({CallerContext.PLATFORM, CallerContext.ORGANIZAT
 # Also for applications, with the session that a person opened for the application: applications read the person's profile and the person's
 # use of the service.
 _ANY_SESSION: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=True, participation=Participation.ACTIVE)
-# As `_ANY_SESSION`, but without impersonation: for endpoints about the person's ways to sign in, and about credentials that act for the
-# person elsewhere.
+# As `_ANY_SESSION`, but without impersonation. For the means by which the person signs in, and for applications that act for the person.
 _ANY_SESSION_IN_PERSON: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=False, participation=Participation.ACTIVE)
 _ANY_SESSION_OF_INACTIVE: Final = AdmittedCaller(contexts=_EVERYWHERE, impersonated=True, participation=Participation.MEMBER)
 # Not for applications: with the person's token, an application could change the account's e-mail address to an address of its own, or run

@@ -20,9 +20,10 @@ class HeldIdentity(Frozen):
 
 
 class IdentityStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work. The account is held first.
-    An organization's own provider must vouch for the account at that moment: the provider is on, its organization active, the domain of the
-    account's address proved, and the account no platform owner's. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work in which the caller has
+    already locked the account. An organization's own provider must vouch for the account at that moment: the provider is on, its
+    organization is active, the domain of the account's address is proved, and the account is no platform owner's. Only PostgreSQL
+    implements `IdentityStore`.
     """
 
     async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:

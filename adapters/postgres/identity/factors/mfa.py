@@ -231,11 +231,11 @@ def has_second_factor(person: LiteralString) -> LiteralString:
 
 
 def second_factor_due(person: LiteralString) -> LiteralString:
-    """When the grace period ends, or ended, of a member who has no second factor although the organization requires one; null for all
-    others. The statement reads `organizations` and `memberships`, and either row may be missing. PostgreSQL looks for a second factor only
-    if the organization has such a rule.
+    """The end of the grace period of a member who has no second factor although the organization requires one; null for all others. The
+    statement must read `organizations` and `memberships`; either row may be missing. PostgreSQL looks for the person's second factor only
+    if the organization requires one.
 
-    `person` would have to give the second factor: the member, or a platform owner who acts in the member's name.
+    `person` is the account that must have the second factor: the member, or a platform owner who acts in the member's name.
     """
     return f"""
            case
@@ -246,9 +246,9 @@ def second_factor_due(person: LiteralString) -> LiteralString:
 
 
 def second_factor_due_in(organization: LiteralString, person: LiteralString) -> LiteralString:
-    """`second_factor_due` as a subquery, for this person in this organization. The subquery first evaluates `organization` and `person`,
-    and only then joins its tables: the statement around it may have tables of the same names, and PostgreSQL would take a column of the
-    outer table for a column of the inner one.
+    """`second_factor_due` as a subquery, for the given person in the given organization. The subquery evaluates `organization` and `person`
+    in a `from` clause of their own, before it joins its tables. Otherwise a column of the outer statement would be taken for a column of
+    the subquery's table of the same name.
     """
     return f"""(
                select {second_factor_due("asked.person")}
@@ -258,7 +258,7 @@ def second_factor_due_in(organization: LiteralString, person: LiteralString) -> 
            )"""
 
 
-# The person who acts in a session: a platform owner, if one acts in the user's name.
+# The account that acts in a session: the person, or the platform owner who impersonates the person.
 ACTING: Final = "coalesce(sessions.impersonator_id, sessions.user_id)"
 
 

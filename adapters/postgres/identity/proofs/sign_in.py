@@ -202,7 +202,8 @@ class SignInRows:
         await self._transaction.tell(_RENEW, {"user": user, "encoded": encoded, "renewed": renewed})
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
-        # Triggers count the newcomers. They run after everything that travels in the same statement.
+        # A trigger counts the new users of a service. The trigger runs after all other writes of the statement into which `tell_along`
+        # merges this write, so the service's row is locked late.
         await self._transaction.tell_along(_ENTER, {"user": user, "service": service, "at": at})
 
     async def give_back(self, tries: Tries) -> None:
@@ -233,7 +234,7 @@ _FROM_ONE_DEVICE: Final = """
                left join known on this.try
          )"""
 
-# Any other try takes from the account's bucket.
+# A try without such a device token draws from the account's bucket.
 _FROM_ANYWHERE: Final = """
          wanted as (
              select %(account_limit)s::text as limit_name, %(account_key)s::text as key, %(account_burst)s::float8 as burst,

@@ -175,8 +175,8 @@ def unasked(configuration: Configuration, relay_state: str | None, *, next_certi
 
 
 def as_authorization(request: SamlRequest, application: RequestingApplication) -> AuthorizationRequest:
-    """The same question in OpenID Connect's words, for the one function that decides the next step. It always asks for consent, because
-    there are no scopes to compare; `Progress` says whether the person has consented.
+    """Returns the SAML request as an OpenID Connect request, because one function decides the next step for both protocols. The result
+    always asks for consent, because SAML has no scopes to compare; `Progress` says whether the person has consented.
     """
     prompts = {AuthorizationPrompt.CONSENT, AuthorizationPrompt.LOGIN} if request.force else {AuthorizationPrompt.CONSENT}
     return AuthorizationRequest(
@@ -282,8 +282,9 @@ def require_subject(request: SamlRequest, subject: SamlSubject, service: Service
 
 
 def named(format_: NameIdFormat, subject: SamlSubject, service: ServiceId, key: bytes, transient: str) -> NameId:
-    """The name by which the service provider knows the person. A persistent name is the same at each sign-in and differs between services;
-    without `key` it says nothing. `transient` is new at each sign-in.
+    """Returns the name by which the service provider knows the person. A persistent name is the same at each sign-in and differs between
+    services; without `key`, nobody can tell from a persistent name whose name it is. A transient name is `transient`, which the caller
+    makes anew for each sign-in. All other formats use the person's address.
     """
     match format_:
         case NameIdFormat.PERSISTENT:

@@ -109,8 +109,8 @@ class Saml(Frozen):
         return after
 
     async def disable(self, member: Member, service_slug: str, actor: Actor) -> None:
-        """Disables SAML and deletes all certificates. May be repeated. Raises `NotFound`, and `Forbidden` when the caller may no longer do
-        this.
+        """Disables SAML for the service and deletes all its certificates. A second call changes nothing. Raises `NotFound`, and `Forbidden`
+        when the caller may no longer manage services.
         """
         async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
@@ -122,15 +122,16 @@ class Saml(Frozen):
                 await uow.commit()
 
     async def make_certificate(self, member: Member, service_slug: str, actor: Actor, *, activate: bool) -> Certificate:
-        """Makes a certificate that is valid for three years. With `activate`, the certificate replaces the active one at once. Otherwise
-        it becomes the next certificate. Raises `NotFound`, `BadRequest` while SAML is not enabled, `CertificateNotMade`, and `Forbidden`.
+        """Makes a certificate that is valid for three years. With `activate`, the new certificate signs from now on and replaces the
+        active certificate. Without `activate`, the new certificate becomes the next certificate, which does not sign yet. Raises
+        `NotFound`, `BadRequest` while SAML is not enabled, `CertificateNotMade`, and `Forbidden`.
         """
         configured = found(await self.lookup.of_service(member.organization, service_slug))
         require_enabled(configured.configuration)
         now = self.clock.now().replace(microsecond=0)
         until = three_years_after(now)
         serial = int.from_bytes(self.secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
-        # The search for two primes takes up to half a second, so the key is made before the service is locked.
+        # To find two primes takes up to half a second, so the key is made before the service is locked.
         try:
             pem, key = await self.maker.make(
                 f"{configured.organization_slug}/{configured.service_slug}", serial, int(now.timestamp()), int(until.timestamp())
@@ -156,7 +157,9 @@ class Saml(Frozen):
         return certificate
 
     async def activate_next(self, member: Member, service_slug: str, actor: Actor) -> Certificate:
-        """Raises `NotFound` when there is no next certificate, and the errors of `make_certificate`."""
+        """Makes the next certificate the active certificate. Raises `NotFound` when there is no next certificate, and the errors of
+        `make_certificate`.
+        """
         async with self.unit_of_work() as uow:
             service = await _held_with_certificates(uow, member, service_slug)
             activated = await uow.saml.activate_next(service.id)

@@ -204,7 +204,7 @@ async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None]
 
 @page.get(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
 async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
-    """Go on to the service provider, or to the next step before it"""
+    """Go on to the service provider, or to the next page of the sign-in"""
     flow = await flow_of(call, postern, call.query.flow)
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client)

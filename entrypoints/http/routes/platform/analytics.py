@@ -66,7 +66,7 @@ class ServiceLogins(msgspec.Struct, frozen=True):
 
 
 class ProviderLogins(msgspec.Struct, frozen=True):
-    """The number of sign-ins in one way."""
+    """The number of sign-ins by one method, which `provider` names."""
 
     provider: _Provider
     count: _Logins
