@@ -21,8 +21,7 @@ class ScimTokenLookup(Protocol):
 
 
 class ScimTokenStore(Protocol):
-    """All methods need a unit of work in which the caller has already locked the organization. Only PostgreSQL implements `ScimTokenStore`.
-    """
+    """All methods need a unit of work in which the caller has locked the organization. Only PostgreSQL implements `ScimTokenStore`."""
 
     async def add(self, token: ScimToken, digest: bytes) -> int | None:
         """Returns how many tokens the organization had before. None when another token has this prefix; then nothing is added."""
