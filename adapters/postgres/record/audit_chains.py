@@ -90,7 +90,8 @@ class PostgresAuditChains:
         try:
             return await self._link(key, most)
         except UniqueViolation:
-            # A linked entry waits in the queue again. Whatever put it there, it must not stop all other entries, so we remove it.
+            # A linked entry waits in the queue again. Whatever put it there, it must not stop all other entries, so it leaves
+            # the queue.
             await tell(self._pool, _DROP_LINKED)
             return await self._link(key, most)
 

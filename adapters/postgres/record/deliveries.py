@@ -62,8 +62,8 @@ class DeliveryTables(Frozen, Generic[To, Due], kw_only=True):
 class PostgresDeliveryQueue(Generic[To, Due]):
     """Implements `ports.record.deliveries.DeliveryQueue` for one pair of tables.
 
-    Claims go round: after the last receiver comes the first again, so no receiver waits for ever behind others. When an organization may
-    have no more claims now, the claim passes over the rest of its receivers and takes those of other organizations.
+    Claims go round: after the last receiver comes the first again, so none waits for ever behind others. When an organization may have no
+    more receivers claimed now, its next claim begins with the receivers behind the one that was claimed last.
     """
 
     def __init__(self, pool: Pool, tables: DeliveryTables[To, Due]) -> None:
