@@ -33,10 +33,8 @@ class SignInStore(Protocol):
         the service; after a deletion, the session ends at its first request.
         """
 
-    async def renew(self, user: UserId, encoded: str, renewed: str) -> bool:
-        """Replaces the hash of the account's password by a new hash of the same password. False when the account's hash is not `encoded`
-        any more.
-        """
+    async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
+        """Keeps the same password under another hash, unless the account has another hash than `encoded` by now."""
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         """Records that the person has signed in to the service. The first sign-in makes the person a user of the service. Call `enter`

@@ -149,7 +149,7 @@ _SAVE: Final = """
       on conflict do nothing
 """
 
-# An overdue invitation keeps the role from being deleted until housekeeping closes the invitation soon after.
+# An overdue invitation keeps the role from being deleted until the invitation sweeper closes the invitation soon after.
 _DELETE: Final = """
     delete from roles
      where id = %(id)s
