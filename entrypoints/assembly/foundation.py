@@ -114,7 +114,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     dialer = guarded_dialer(settings, names)
     outbound, operators_outbound = guarded_client(settings, dialer), plain_client(settings, names)
     inside = inside_client(settings, names)
-    # Not the HTTP client's: that one names its protocol in it.
+    # Mail needs a `Trust` of its own, because the HTTP client writes its protocol into the TLS context.
     trust = Trust(settings.outbound_ca_file)
     target = conninfo(settings)
     pool = Pool(target, max_size=settings.pool_size, on_wait=metrics.pool_waited)

@@ -25,7 +25,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def status(seen: Accessor, capability: Capability | None) -> int:
-    """Zero when the person's next request would be let in. With a capability, zero when the person has that capability, too."""
+    """Returns exit status 0 when the person's next request would be let in. With a capability, 0 only when the person also has that
+    capability.
+    """
     return OK if seen.gets_in and (capability is None or capability in seen.capabilities) else FAILURE
 
 

@@ -1,4 +1,4 @@
-"""`postern api-key …`: what the operator does about a key that has leaked."""
+"""`postern api-key …`: the operator revokes an API key that has leaked."""
 
 import argparse
 from typing import Final

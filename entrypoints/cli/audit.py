@@ -1,4 +1,4 @@
-"""`postern audit verify`: does the audit log still say what was written?"""
+"""`postern audit verify`: checks whether entries of the audit log were removed, added or altered."""
 
 import argparse
 from collections import Counter
@@ -12,7 +12,7 @@ from entrypoints.cli.opening import opened_postern
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 
-# Where everything is wrong, a complete list helps nobody.
+# The most faults that are printed for a chain. A longer list would not help the reader.
 _MOST_SHOWN: Final = 20
 
 

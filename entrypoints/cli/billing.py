@@ -1,4 +1,4 @@
-"""`postern billing`: what the payment provider has reported, applied again, and compared with what the provider says now."""
+"""`postern billing`: lists events of the payment provider, applies failed events again, and corrects subscriptions that differ there."""
 
 import argparse
 from functools import partial
@@ -49,7 +49,7 @@ async def _retry(settings: Settings, event: str | None) -> int:
 
 
 async def _apply_all(postern: Postern) -> None:
-    """Those that fail again are due later, so this comes to an end."""
+    """Applies all due events. An event that fails again is due later, so the loop ends."""
     while due := await postern.services.billing_inbox.due(postern.foundation.clock.now(), _BATCH):
         for subject, is_customer in due:
             await postern.services.billing.apply(subject, is_customer=is_customer)

@@ -7,7 +7,7 @@ from entrypoints.settings import DECLARATIONS, Settings, in_force
 
 
 def run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    """In a form that POSTERN_CONFIG could read, except that secrets are masked."""
+    """Prints the settings in the form of a POSTERN_CONFIG file, except that secrets are masked."""
     group = ""
     for one, (name, value) in zip(DECLARATIONS, in_force(settings), strict=True):
         if one.group != group:

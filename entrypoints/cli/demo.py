@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def require_trial(issuer: str) -> None:
-    """Raises `StartFailed` for an installation that others use, and for one that does not answer."""
+    """Raises `StartFailed` when the installation is not on this machine, or does not answer."""
     if urlsplit(issuer).hostname not in _HERE:
         raise StartFailed(f"The demo is for trying Postern out on one machine, and this one is {issuer}")
     try:

@@ -1,4 +1,4 @@
-"""`postern doctor`: what a person on call wants to know, in one line per check."""
+"""`postern doctor`: checks the installation for a person on call, in one line per check."""
 
 import argparse
 import os
@@ -92,7 +92,7 @@ async def _examine(settings: Settings, processes: int | None) -> int:
     report("encryption keys", _encryption_keys(settings))
     away: list[str] = []
     async with trio.open_nursery() as nursery:
-        # It runs beside the other checks: somebody who asks because the database is down should hear so at once.
+        # The check of the database runs beside the other checks, so that a database that is down is reported without delay.
         nursery.start_soon(_notice_absence, settings, away)
         report("mail", await _mail(settings))
         report("password hashing", await _argon2(settings))
@@ -176,7 +176,7 @@ def _certificate(settings: Settings) -> Finding:
     text = f"{settings.tls_certificate}, valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC"
     if not begins <= now < ends:
         return Finding(Verdict.FAIL, f"{text}, so that clients refuse it now: renew it, and restart Postern")
-    # Some are issued for a few days only.
+    # Some certificates are issued for a few days only.
     if ends - now < min(_ENDS_SOON, (ends - begins) / 4):
         return Finding(Verdict.WARN, f"{text}: renew it, and restart Postern")
     return Finding(Verdict.OK, text)
@@ -195,7 +195,7 @@ def _data_directory(settings: Settings) -> Finding:
     if not settings.embedded and not settings.mail.startswith("file:"):
         return Finding(Verdict.OK, "not used")
     directory = settings.data_dir.absolute()
-    # The first start makes the directory: until then, what counts is the file system where it will be.
+    # The first start makes the directory. Until then, its nearest existing parent is checked, because both share a file system.
     nearest = next(parent for parent in (directory, *directory.parents) if os.path.exists(parent))  # noqa: PTH110 - some may not look
     try:
         with tempfile.TemporaryFile(dir=nearest):
@@ -271,7 +271,7 @@ def _grants(settings: Settings, found: Rights) -> Finding:
 
 
 async def _connections(settings: Settings, processes: int | None) -> Finding:
-    """Compares what all processes together may open with what the server allows this role."""
+    """Compares the connections that all processes together may open with the connections that the server allows this role."""
     limits = await connection_limits(conninfo(settings))
     count = max(1, limits.processes) if processes is None else processes
     most = connections_of(settings, count)
@@ -308,7 +308,7 @@ async def _writes(postern: Postern) -> Finding:
 async def _clock(postern: Postern) -> Finding:
     before = postern.foundation.clock.now()
     theirs = await postern.foundation.database.clock()
-    # The server read its clock at some moment between our two readings; the middle is the best guess.
+    # The database read its clock at some moment between our two readings, and the middle is the best guess.
     skew = abs(theirs - (before + (postern.foundation.clock.now() - before) / 2))
     text = f"{skew.total_seconds():.3f} s apart from the database's"
     verdict = Verdict.FAIL if skew > _SKEW_HARMFUL else Verdict.WARN if skew > _SKEW_NOTED else Verdict.OK

@@ -1,4 +1,4 @@
-"""`postern grants`: what the serving database role needs. Prints it for the owner of the tables, or applies it."""
+"""`postern grants`: prints the grants that the serving database role needs, for the owner of the tables, or applies these grants."""
 
 import argparse
 
@@ -29,7 +29,7 @@ async def _run(settings: Settings, role: str, apply: bool) -> None:  # noqa: FBT
         except GrantsImpossible as error:
             raise StartFailed(str(error)) from error
         if fault is not None:
-            # Before PostgreSQL 15, the owner of the database does not own the schema. The server then reports it as a warning, not as an
-            # error.
+            # Before PostgreSQL 15, the owner of the database does not own the schema. PostgreSQL then reports a missing grant as a warning,
+            # not as an error.
             raise StartFailed(f"{fault}. The owner may not grant all of it: run this again as a superuser")
         print(f"{role} may now do what serving needs, and nothing else.")

@@ -50,7 +50,7 @@ async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None: 
     async with reachable_database(settings):
         await require_schema(settings)
         async with open_postern(settings) as postern:
-            # What is sealed under a ring of another database, nobody opens.
+            # A key that is encrypted under the key ring of another database could never be decrypted.
             await require_encryption_keys(postern)
             if signing:
                 for rotation in await postern.foundation.signing_keys.rotate():
@@ -67,7 +67,7 @@ async def _rotate_encryption(settings: Settings) -> None:
     if file is None:
         print(_HOW_TO_ROTATE_A_SETTING.format(line=generate_key().line()))
         return
-    key_ring(settings)  # says so if the file cannot be used
+    key_ring(settings)  # raises if the file cannot be used
     if file.path.stat().st_uid != os.geteuid():
         raise StartFailed(f"{file.path} belongs to another user, who has to keep it: run this as that user")
     added = generate_key()
@@ -75,7 +75,7 @@ async def _rotate_encryption(settings: Settings) -> None:
         file.prepend(added)
     except OSError as error:
         raise StartFailed(f"{file.path} cannot be written: {error.strerror}. The keys are as they were") from error
-    # Opened only after the file is written, so that its ring has the new key.
+    # Postern is opened only after the file is written, so that the key ring has the new key.
     async with open_postern(settings) as postern:
         await _reencrypt(postern, added.id)
     print(f"encryption: {added.id} is in force. The running server re-encrypts what is stored, or does so at its next start.")
@@ -83,7 +83,7 @@ async def _rotate_encryption(settings: Settings) -> None:
 
 async def _reencrypt(postern: Postern, key: str) -> None:
     async with postern.foundation.unit_of_work() as uow:
-        # A waiting job for a key that is no longer the first would be retried in vain for a week, and then be dead.
+        # A waiting job names a key that is no longer the first. Such a job would be retried in vain for a week, and then be dead.
         await uow.jobs.withdraw(REENCRYPTION_JOB)
         await uow.jobs.add(reencryption_job(postern.foundation.keyring))
         await uow.record(Event("platform.encryption_keys.rotated", SYSTEM, Target("encryption_key", key), details={"key": key}))

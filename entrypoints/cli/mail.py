@@ -1,4 +1,4 @@
-"""`postern mail`: shows what was mailed while mail goes into files. It needs neither the server nor the database."""
+"""`postern mail`: shows the mails that Postern wrote to files. The command needs neither the server nor the database."""
 
 import argparse
 import re
@@ -14,7 +14,7 @@ from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings, SettingsError
 
 _LOOK_EVERY: Final = 0.1
-# A terminal obeys control characters, and other people write parts of a mail's text.
+# Control characters are replaced: a terminal obeys them, and other people write parts of a mail's text.
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

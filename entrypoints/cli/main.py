@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from core.domain.record.audit_chains import ChainHead
 
 _INTERRUPTED: Final = 130
-# How many new objects the garbage collector waits for. Python's 700 are those of one or two requests under way, which are still in use: it
-# would look through them several times in each.
+# The number of new objects after which the garbage collector runs. One or two requests in flight make Python's default of 700 objects, all
+# still in use, so with the default the collector would look through these objects several times in each request.
 _YOUNG: Final = 5_000
 _EPILOG: Final = f"""\
 Settings are environment variables: docs/settings.md lists them, `postern config` shows those in force.
@@ -63,23 +63,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has closed it. Python would complain again when it closes standard output.
+        # The reader of our output has closed the pipe. Python would raise again when it closes standard output at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
-    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the last one to hear of it
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the outermost handler of the command
         return _explain(sole(error))
 
 
 def _bear_any_text(out: TextIO) -> None:
-    """A character that the output's encoding lacks is written as its escape code, as standard error does by itself: a name must not end a
-    command.
+    """Writes a character that the output's encoding lacks as its escape code, as standard error does by default. Otherwise a person's name
+    could end a command with an error.
     """
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="backslashreplace")
 
 
 def _run(given: argparse.Namespace) -> int:
-    # What is loaded by now stays loaded: the garbage collector need not look through it, now or later.
+    # The loaded modules stay loaded, so the garbage collector need not look through their objects.
     gc.disable()
     command = import_module(f"entrypoints.cli.{given.module}")
     gc.freeze()
@@ -87,17 +87,17 @@ def _run(given: argparse.Namespace) -> int:
     gc.enable()
     if given.without_settings:
         return int(command.run(given))
-    from entrypoints import logs, settings  # noqa: PLC0415 - what `postern version` does without
+    from entrypoints import logs, settings  # noqa: PLC0415 - `postern version` does not need them
 
     in_force = settings.read(os.environ)
-    # A command reports its own result. What libraries log underneath matters only when something is wrong.
+    # A command prints its own result. Log lines below a warning would only stand between the lines of the result.
     level = "warning" if in_force.log_level == "info" and given.module != "serve" else in_force.log_level
     logs.configure(level, in_force.log_format)
     return int(command.run(given, in_force))
 
 
 def _explain(error: BaseException) -> int:
-    """A sentence for what we foresaw, a stack trace for what we did not."""
+    """Prints a sentence for a foreseen error, and logs a stack trace for any other. Returns the exit status."""
     from core.domain.errors import Refusal, RetryLater  # noqa: PLC0415 - only when something failed
     from entrypoints.settings import SettingsError  # noqa: PLC0415
 
@@ -108,7 +108,7 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, StartFailed):
         return _say(str(error), error.status)
     if isinstance(error, RetryLater) and error.detail is not None:
-        # Callers of the API are not told why. Whoever runs commands has to mend it.
+        # Callers of the API do not get the detail. The operator at the command line gets the detail, to repair the cause.
         return _say(f"{error.message}: {error.detail}", FAILURE)
     if isinstance(error, Refusal):
         return _say(error.message, FAILURE)

@@ -1,4 +1,4 @@
-"""What a command works with: a `Postern` on a database that answers and has the schema of this program."""
+"""Opens a `Postern` for a command, on a database that answers and has the schema of this program."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +18,6 @@ async def opened_postern(settings: Settings) -> AsyncIterator[Postern]:
 
 
 async def require_schema(settings: Settings) -> None:
-    """For a caller whose database is known to answer. Raises `StartFailed`."""
+    """Checks the schema and the role's rights. The database must answer. Raises `StartFailed`."""
     await require_known_schema(settings)
     await require_grants(settings)

@@ -1,4 +1,4 @@
-"""`postern organization …`: lists organizations, and carries out what an operator decides about them."""
+"""`postern organization …`: lists organizations, and lets an operator approve, reject, suspend, limit and delete an organization."""
 
 import argparse
 import sys
@@ -119,7 +119,7 @@ async def _tier(governance: Governance, given: argparse.Namespace) -> TierId | N
 
 
 def override(text: str | None) -> Override:
-    """`none` takes the organization's own limit away, so that its tier's applies again."""
+    """The limit that an operator gave. `none` removes the organization's own limit, so that its tier's limit applies again."""
     if text is None:
         return UNCHANGED
     return None if text == "none" else int(text)

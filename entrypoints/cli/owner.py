@@ -49,7 +49,7 @@ async def _listens(address: Address) -> bool:
         except OSError:
             return False
         await stream.aclose()
-    # Who takes long to answer may be there.
+    # A server that takes long to answer may still listen.
     return True
 
 

@@ -1,10 +1,10 @@
-"""How commands print times and text that others wrote."""
+"""Prints times, and text that others wrote, for commands."""
 
 from datetime import UTC, datetime
 
 
 def printable(text: str, longest: int = 60) -> str:
-    """The name that a stranger's client gave itself, without the control characters that a terminal would obey."""
+    """Text that others wrote, without the control characters that a terminal would obey."""
     shown = "".join(one if one.isprintable() else "?" for one in text)
     return shown if len(shown) <= longest else f"{shown[:longest]}…"
 

@@ -1,4 +1,4 @@
-"""`postern privacy …`: a person's data, handed out or forgotten by an operator. Both are put on record, with the operator's name."""
+"""`postern privacy …`: an operator exports a person's data, or anonymizes the person. The audit log names the operator of both."""
 
 import argparse
 import sys

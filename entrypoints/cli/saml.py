@@ -1,4 +1,4 @@
-"""`postern saml status`: where each service that has SAML stands, and its service provider."""
+"""`postern saml status`: the state of each service with SAML, and of its service provider."""
 
 import argparse
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ async def _run(settings: Settings) -> None:
 
 
 def table(services: Sequence[Configured]) -> list[str]:
-    """One line for each service: whether it is enabled, which certificate signs and until when, when that last signed, and whether anybody
-    has fetched the metadata since there is a next one.
+    """One line for each service: whether SAML is enabled, which certificate signs and until when, when that certificate last signed, and
+    whether the metadata was fetched after a next certificate was made.
     """
     if not services:
         return ["No service has SAML."]

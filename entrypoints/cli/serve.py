@@ -101,7 +101,7 @@ def _ready(settings: Settings, owner: FirstOwner | None, stopping: Stopping, man
 
 @asynccontextmanager
 async def _attended() -> AsyncIterator[tuple[Stopping, ServiceManager]]:
-    """The block listens to signals, is cancelled by them until its start is over, and keeps the service manager informed."""
+    """Listens to signals and informs the service manager while the block runs. A signal to stop cancels the block during the start."""
     manager = ServiceManager.of_environment()
     async with stopping_on_signals() as stopping, trio.open_nursery() as nursery:
         nursery.start_soon(manager.keep_watchdog, name="watchdog")
@@ -113,7 +113,7 @@ async def _attended() -> AsyncIterator[tuple[Stopping, ServiceManager]]:
 
 
 async def _say_starting(manager: ServiceManager, stopping: Stopping) -> None:
-    """A migration, a recovery or a late database may take longer than the service manager would wait."""
+    """Extends the start timeout, because a migration, a recovery or a late database may take longer than the service manager would wait."""
     while stopping.is_starting:
         manager.extend_start(_START_EXTENDED_BY)
         await trio.sleep(_START_EXTENDED_BY / 3)

@@ -1,4 +1,4 @@
-"""`postern user …`: what an operator does to one account."""
+"""`postern user …`: an operator shows or changes one account."""
 
 import argparse
 import getpass
@@ -90,7 +90,7 @@ _ACTIONS: Final = {
 
 
 def operator() -> str:
-    """The person at the keyboard, as far as the system knows: behind sudo, the user who called it."""
+    """The name of the system's user who runs the command. Under sudo, the user who called sudo."""
     try:
         return os.environ.get("SUDO_USER") or getpass.getuser()
     except (KeyError, OSError):

@@ -1,1 +1,1 @@
-"""What `postern demo` shows: an organization with people and a service, and an application that signs them in."""
+"""The parts of `postern demo`: an organization with people and a service, and an application that signs these people in."""

@@ -1,5 +1,5 @@
-"""An application that hands its sign-in to Postern: code flow with PKCE, the ID token verified, and signing out. It knows the issuer, its
-client id, and nothing else of Postern.
+"""An application that leaves its sign-in to Postern: code flow with PKCE, a verified ID token, and sign-out. The application knows the
+issuer and its client id, and nothing else of Postern.
 """
 
 import json
@@ -29,7 +29,7 @@ dt{{font-weight:600}}dd{{margin:0 0 .5rem;overflow-wrap:anywhere}}</style><h1>De
 
 @dataclass
 class _Browser:
-    """What the application keeps for one browser."""
+    """The data that the application keeps for one browser."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -40,7 +40,7 @@ class _Browser:
 
 
 class SignInFailed(Exception):
-    """The message is for the person."""
+    """The message is shown to the person who signs in."""
 
 
 class DemoApplication(ThreadingHTTPServer):
@@ -60,7 +60,7 @@ class DemoApplication(ThreadingHTTPServer):
         return cast("Mapping[str, Any]", _fetched(f"{self.issuer}/.well-known/openid-configuration"))
 
     def begin(self) -> tuple[str, str]:
-        """The cookie of the browser, and where to send it."""
+        """Begins a sign-in. Returns the browser's new cookie, and the URL to redirect the browser to."""
         while len(self.browsers) >= _MOST_BROWSERS:
             self.browsers.pop(next(iter(self.browsers)))
         cookie, browser = secrets.token_urlsafe(16), _Browser()
@@ -140,7 +140,7 @@ class _Requests(BaseHTTPRequestHandler):
             self._show(f"<p>Postern did not answer as it should: {escape(str(error))}</p>{_BUTTON}", 502)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        """The terminal belongs to the person who reads what was made."""
+        """Logs nothing, because the terminal shows the addresses and the password of the demo."""
 
     def _cookie(self) -> str:
         try:

@@ -1,4 +1,4 @@
-"""The organization of the demo with its people and its service: made at the first run, found again at every other."""
+"""The organization of the demo with its people and its service. The first run makes all of these, and later runs find them again."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ from ports.unit_of_work import UnitOfWork
 
 SLUG: Final = "demo"
 SERVICE: Final = "notes"
-# Nobody can receive mail there: nobody else has accounts like these.
+# No mail can be delivered to these addresses, so no other person has an account with one of these addresses.
 OWNER: Final = "ada@demo.postern.local"
 MEMBER: Final = "bob@demo.postern.local"
 
@@ -31,11 +31,13 @@ class Demo(Frozen):
     organization: Organization
     service: Service
     password: Password
-    """Of both people, and new at each run: we cannot show an older one again."""
+    """The password of both people. Each run sets a new password, because only a hash of the old password is stored."""
 
 
 async def make(postern: Postern, home: str) -> Demo:
-    """`home` is the address of the application. All of it or nothing. Raises `StartFailed` where somebody else's things are in the way."""
+    """Makes or finds everything in one transaction. `home` is the URL of the application. Raises `StartFailed` when another organization
+    has the demo's slug, or when the demo's organization or an account is not active.
+    """
     known = await _known(postern)
     password = postern.foundation.secrets.password()
     encoded = await postern.identity.passwords.hash(password)
@@ -98,7 +100,7 @@ async def _organization(postern: Postern, uow: UnitOfWork, owner: UserId, member
 
 
 async def _service(postern: Postern, uow: UnitOfWork, organization: Organization, home: str) -> Service:
-    """Public, so that nothing secret has to be kept between two runs."""
+    """Makes or updates the service. The service is a public client, so that no client secret has to be kept between two runs."""
     now = postern.foundation.clock.now()
     ids = postern.foundation.ids
     before = await uow.services.hold(organization.id, SERVICE)
