@@ -1,4 +1,4 @@
-"""The keys that services publish under addresses of their own."""
+"""The public keys that services publish at their own URLs."""
 
 from collections.abc import Mapping
 from datetime import datetime
