@@ -85,7 +85,8 @@ class Reauthentication(Frozen):
         if arrival.named.account.id != caller.user:
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password", detail="the address now belongs to another account")
         async with self.unit_of_work() as uow:
-            await arrival.proof.use(uow, await arrival.last_look(uow))
+            await arrival.last_look(uow)
+            await arrival.proof.use(uow)
             await self._renew(uow, caller, ProofMethod.PASSWORD, Proved(arrival.proof.at), actor)
         self.metrics.reauthenticated(ProofMethod.PASSWORD.value)
 

@@ -5,7 +5,6 @@ from typing import Generic, Protocol, TypeVar
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import DeviceId, FlowId, PreauthenticationId, UserId
 from core.domain.identity.devices import Client, Remembered
-from core.domain.identity.flows import FlowOver
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
 from core.domain.identity.priority import FamiliarAddresses
 from core.domain.identity.proofs import Proved
@@ -18,7 +17,7 @@ from core.usecases.identity.login_events import LoginEvents, LoginOutcome, audie
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
-from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken
+from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken, last_look
 from ports.clock import Clock
 from ports.identity.realms import Joining
 from ports.ids import Ids
@@ -95,7 +94,7 @@ class Admission(Frozen):
                 raise Overtaken
             if proof.word.provider:
                 await uow.identities.own_membership(proof.word.provider, confirmed.account, proof.at)
-            await proof.use(uow, confirmed)
+            await proof.use(uow)
             arrived = Arrived(
                 confirmed=confirmed,
                 context=PLATFORM if service is None else open_context(confirmed.destination),
@@ -135,11 +134,9 @@ class Admission(Frozen):
             if awaiting is None or awaiting.user != user:
                 raise SignInEnded
             look = LastLook(user=user, since=awaiting.created_at, service=awaiting.service, flow=landing.flow)
-            confirmed = await uow.sign_ins.confirm(look)
-            if confirmed is None or not awaiting.counts_for(confirmed.account):
+            confirmed = await last_look(uow, look, SignInEnded)
+            if not awaiting.counts_for(confirmed.account):
                 raise SignInEnded
-            if not confirmed.flow_is_open:
-                raise FlowOver
             context = _context_of(awaiting, confirmed)
             method = await self._checked(uow, user, answer, client)
             knowledge = await uow.devices.knowledge(user, approach)
@@ -219,7 +216,7 @@ class Admission(Frozen):
         async with self.unit_of_work() as uow:
             service = arrival.context.service
             confirmed = await arrival.last_look(uow, service=service, device=None, flow=landing.flow)
-            await arrival.proof.use(uow, confirmed)
+            await arrival.proof.use(uow)
             context = PLATFORM if service is None else open_context(confirmed.destination)
             awaiting = Preauthentication(
                 PreauthenticationId(self.ids.new()),

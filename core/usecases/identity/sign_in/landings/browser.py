@@ -4,7 +4,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import Refusal
-from core.domain.identifiers import DeviceId, SessionId, UserId
+from core.domain.identifiers import DeviceId, FlowId, SessionId, UserId
 from core.domain.identity.browser_sessions import SignedInBrowser, Visit, caller_in, session_token
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, proof_digest
@@ -166,49 +166,51 @@ class _Landed(Frozen):
     flow: Flow
 
 
-class _InBrowser:
+class _InBrowser(Frozen):
     """Implements `core.usecases.identity.sign_in.admission.Landing`, for one attempt."""
 
-    def __init__(self, sessions: Sessions, clock: Clock, visit: Visit, token: Token, digest: bytes) -> None:
-        self.flow = visit.flow.id
-        self._sessions = sessions
-        self._clock = clock
-        self._visit = visit
-        self._token = token
-        self._digest = digest
+    sessions: Sessions
+    clock: Clock
+    visit: Visit
+    token: Token
+    digest: bytes
+
+    @property
+    def flow(self) -> FlowId:
+        return self.visit.flow.id
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Landed:
-        user, now, caller = arrived.confirmed.account.id, self._clock.now(), None
+        user, now, caller = arrived.confirmed.account.id, self.clock.now(), None
         session = await self._renewed(uow, arrived)
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
-        await uow.flows.sign_in(self.flow, user, self._digest, session, now, by=arrived.provider, provider=arrived.upstream)
+        await uow.flows.sign_in(self.flow, user, self.digest, session, now, by=arrived.provider, provider=arrived.upstream)
         flow = replace(
-            self._visit.flow,
+            self.visit.flow,
             user=user,
             session=session,
             signed_in_at=now,
             signed_in_by=arrived.provider,
             signed_in_at_provider=arrived.upstream,
-            proof_digest=self._digest,
+            proof_digest=self.digest,
         )
-        return _Landed(user, self._token, caller, flow)
+        return _Landed(user, self.token, caller, flow)
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
         await uow.flows.await_second_factor(self.flow, awaiting.user, awaiting.id)
 
     async def _renewed(self, uow: UnitOfWork, arrived: Arrived) -> SessionId | None:
         """Continues the session of a person who is signed in already. None when nobody is signed in, or when the session has ended."""
-        current, user = self._visit.current, arrived.confirmed.account.id
+        current, user = self.visit.current, arrived.confirmed.account.id
         if current is None or current.user != user:
             return None
-        renewed = await uow.browser_sessions.renew(self._token.digest(), current.session, user, arrived.proved, arrived.authenticated_by)
+        renewed = await uow.browser_sessions.renew(self.token.digest(), current.session, user, arrived.proved, arrived.authenticated_by)
         return current.session if renewed else None
 
     async def _begun(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> Session:
-        session = await self._sessions.begin(
+        session = await self.sessions.begin(
             uow, arrived.confirmed.account, device=device, authenticated_by=arrived.authenticated_by, proved=arrived.proved
         )
-        await uow.browser_sessions.add(self._token.digest(), session.id)
+        await uow.browser_sessions.add(self.token.digest(), session.id)
         return session

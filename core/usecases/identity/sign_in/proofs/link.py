@@ -12,7 +12,7 @@ from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import SIGNS_IN, LinkRefused, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.sessions import PLATFORM
-from core.domain.identity.sign_in import LINK_PROVIDER, Confirmed, Tries
+from core.domain.identity.sign_in import LINK_PROVIDER, Tries
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
@@ -76,8 +76,8 @@ class SignInLinks(Frozen):
         )
         return Arrival(attempt.named, proof, approach, PLATFORM, attempt.realm)
 
-    def _use(self, link: MailedToken, tries: Tries, client: Client) -> Callable[[UnitOfWork, Confirmed], Awaitable[None]]:
-        async def use(uow: UnitOfWork, _: Confirmed) -> None:
+    def _use(self, link: MailedToken, tries: Tries, client: Client) -> Callable[[UnitOfWork], Awaitable[None]]:
+        async def use(uow: UnitOfWork) -> None:
             if link.purpose is MailedTokenPurpose.MAGIC_LINK and not await uow.sign_in_links.are_permitted(link.user):
                 raise LinkRefused("An organization that you belong to does not allow this", words="link_not_permitted")
             if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self.clock.now()) is None:

@@ -28,7 +28,7 @@ from core.domain.identity.passkeys import (
 )
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.risk import Approach
-from core.domain.identity.sign_in import Confirmed, NamedAccount, ServiceName, context_in
+from core.domain.identity.sign_in import NamedAccount, ServiceName, context_in
 from core.domain.json import Json
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
@@ -89,7 +89,7 @@ class PasskeyProofs(Frozen):
             raise await self._refused("there is no user handle", used.approach, used.named)
         now = self.clock.now()
 
-        async def keep(uow: UnitOfWork, _: Confirmed) -> None:
+        async def keep(uow: UnitOfWork) -> None:
             await self.keep(uow, used)
 
         proof = Proof(

@@ -19,7 +19,6 @@ from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import (
     PASSWORD_PROVIDER,
-    Confirmed,
     NamedAccount,
     ServiceName,
     Tries,
@@ -81,7 +80,7 @@ class PasswordProofs(Frozen):
         checked = await self._check(email, password, client, service, priority)
         encoded = await self._renewed(checked, password)
 
-        async def give_back(uow: UnitOfWork, _: Confirmed) -> None:
+        async def give_back(uow: UnitOfWork) -> None:
             # A successful attempt does not count against the limit.
             await uow.sign_ins.give_back(checked.tries)
 

@@ -44,7 +44,7 @@ class Proof(Frozen, kw_only=True):
     amr: tuple[str, ...]
     """The methods, as RFC 8176 section 2 names them."""
     at: datetime
-    use: Callable[[UnitOfWork, Confirmed], Awaitable[None]]
+    use: Callable[[UnitOfWork], Awaitable[None]]
     """Uses up single-use values, after the last look and in its unit of work. Raises the refusal of this way to sign in."""
     encoded: str | None = None
     """The hash that a password was checked against."""
@@ -73,24 +73,29 @@ class Arrival(Frozen):
     async def last_look(
         self, uow: UnitOfWork, *, service: ServiceId | None = None, device: DeviceId | None = None, flow: FlowId | None = None
     ) -> Confirmed:
-        """Checks, in one statement, that everything the sign-in rests on still holds. Raises the proof's refusal, and `FlowOver` when
-        somebody has signed in by the flow.
-        """
+        """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
         account, proof = self.named.account, self.proof
-        confirmed = await uow.sign_ins.confirm(
-            LastLook(
-                user=account.id,
-                encoded=proof.encoded,
-                since=proof.since,
-                identity=proof.identity,
-                email=account.email,
-                device=device,
-                service=service,
-                flow=flow,
-            )
+        look = LastLook(
+            user=account.id,
+            encoded=proof.encoded,
+            since=proof.since,
+            identity=proof.identity,
+            email=account.email,
+            device=device,
+            service=service,
+            flow=flow,
         )
-        if confirmed is None or not confirmed.is_connected:
-            raise proof.refusal()
-        if not confirmed.flow_is_open:
-            raise FlowOver
-        return confirmed
+        return await last_look(uow, look, proof.refusal)
+
+
+async def last_look(uow: UnitOfWork, look: LastLook, refusal: Callable[[], Refusal]) -> Confirmed:
+    """Checks, in one statement, that everything the sign-in rests on still holds.
+
+    Raises the refusal, and `FlowOver` when somebody has signed in by the flow.
+    """
+    confirmed = await uow.sign_ins.confirm(look)
+    if confirmed is None or not confirmed.is_connected:
+        raise refusal()
+    if not confirmed.flow_is_open:
+        raise FlowOver
+    return confirmed

@@ -13,7 +13,7 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.realms import Realm, Word
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
-from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
+from core.domain.identity.sign_in import LastLook, NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import (
     DEACTIVATED,
@@ -214,8 +214,8 @@ class UpstreamProofs(Frozen):
         account = replace(named.account, email_verified_at=now, deactivated_at=None, deactivated_by=None)
         return _Known(identity.id, NamedAccount(account, None, False, named.knowledge))
 
-    def _use(self, identity: IdentityId, vouched: Vouched, way: WayThrough) -> Callable[[UnitOfWork, Confirmed], Awaitable[None]]:
-        async def use(uow: UnitOfWork, _: Confirmed) -> None:
+    def _use(self, identity: IdentityId, vouched: Vouched, way: WayThrough) -> Callable[[UnitOfWork], Awaitable[None]]:
+        async def use(uow: UnitOfWork) -> None:
             await uow.identities.keep_email(identity, vouched.asserted.email)
             await self.grants.keep(uow, identity, vouched.upstream, way, vouched.tokens)
 
