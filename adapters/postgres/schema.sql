@@ -28,6 +28,29 @@ create table users (
 -- "Is there a platform owner?" is asked at every start.
 create index users_platform_owners on users (id) where is_platform_owner;
 
+-- What people say of themselves. All of it is optional, and only the person writes it, or a provider of the installation at the first sign-in.
+
+create table pictures (
+    id         uuid        primary key,                  -- random: it is in the picture's address
+    user_id    uuid        not null unique references users on delete cascade,
+    type       text        not null check (type in ('image/png', 'image/jpeg', 'image/webp')),
+    content    bytea       not null check (octet_length(content) between 1 and 262144),
+    created_at timestamptz not null
+);
+
+alter table users add column name        text check (char_length(name) between 1 and 200);
+alter table users add column given_name  text check (char_length(given_name) between 1 and 200);
+alter table users add column family_name text check (char_length(family_name) between 1 and 200);
+alter table users add column username    text unique check (username ~ '^[a-z0-9][a-z0-9._-]{1,38}[a-z0-9]$');
+alter table users add column zoneinfo    text check (char_length(zoneinfo) between 1 and 64);
+alter table users add column picture_id  uuid;           -- of its row in `pictures`
+alter table users add column profile_updated_at timestamptz;
+
+-- A user name is never issued twice, also when its account was forgotten: the digest outlives the account and tells nothing without the key.
+create table used_usernames (
+    digest bytea primary key
+);
+
 create table tiers (
     id                   uuid        primary key,
     name                 text        not null unique,
@@ -69,7 +92,8 @@ create table all_organizations (
     updated_at         timestamptz not null,
     deleted_at         timestamptz,                     -- its rows are on their way out
     sign_in_links      boolean     not null default true,   -- whether its members may sign in by a mailed link
-    logo_digest        text                                 -- of its row in `logos`
+    logo_digest        text,                                -- of its row in `logos`
+    metadata           jsonb       not null default '{}'    -- for applications, by their API
 );
 create unique index organizations_slug on all_organizations (slug) where deleted_at is null;
 create index organizations_newest on all_organizations (created_at desc, id desc) where deleted_at is null;
@@ -81,7 +105,7 @@ create index organizations_going on all_organizations (deleted_at) where deleted
 create view organizations as
     select id, slug, name, status, tier_id, owner_user_id, max_services, max_users, approved_at, approved_by, rejected_at, rejection_reason,
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
-           mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest
+           mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata
       from all_organizations
      where deleted_at is null;
 
@@ -132,21 +156,23 @@ end $$;
 create trigger members_added after insert on memberships referencing new table as rows for each statement execute function count_members();
 create trigger members_removed after delete on memberships referencing old table as rows for each statement execute function count_members();
 
--- Who may do what: a subject (a user, or the holders of a role) stands in a relation to an object.
+-- Who may do what: a subject (a user, the holders of a role, the members of a team) stands in a relation to an object.
 --     user U    is owner, admin or member of    organization O
 --     user U    is holder of                    role R
 --     role R's holders have <capability> in     organization O
+--     user U, the holders of role R, those with the built-in role B, or the members of team T    are holder of    service role S
 create table relations (
     organization_id uuid not null references all_organizations on delete cascade,  -- whose rows they are
     user_id         uuid references users on delete cascade,
     role_id         uuid references roles on delete cascade,
     relation        text not null,
-    object_type     text not null check (object_type in ('organization', 'role')),
+    object_type     text not null check (object_type in ('organization', 'role', 'service_role')),
     object_id       uuid not null,
-    constraint relations_one_subject check ((user_id is null) <> (role_id is null))
+    built_in_role   text check (built_in_role in ('owner', 'admin', 'member'))
 );
 create unique index relations_of_user on relations (user_id, organization_id, object_id, relation) where user_id is not null;
 create unique index relations_of_role on relations (role_id, object_id, relation) where role_id is not null;
+create unique index relations_of_built_in_role on relations (organization_id, built_in_role, object_id, relation) where built_in_role is not null;
 create index relations_to_object on relations (organization_id, object_id, relation);
 
 create table invitations (
@@ -193,7 +219,7 @@ create table all_services (
     created_at            timestamptz not null,
     updated_at            timestamptz not null,
     deleted_at            timestamptz,                      -- its rows are on their way out
-    sign_in_policy        text        not null default 'anyone' check (sign_in_policy in ('anyone', 'members')),
+    sign_in_policy        text        not null default 'anyone' check (sign_in_policy in ('anyone', 'members', 'assigned')),
     trusted               boolean     not null default false,   -- members of its organization are not asked for consent
     jwks                  jsonb,                            -- the public keys that the client signs its assertions with
     id_token_alg          text        not null default 'RS256' check (id_token_alg in ('RS256', 'ES256')),
@@ -203,6 +229,7 @@ create table all_services (
     jwks_uri              text,                             -- where `jwks` is published, and was read last
     jwks_fetched_at       timestamptz,
     credential_removed_at timestamptz,                      -- when it last lost something that it could show who it is by
+    metadata              jsonb       not null default '{}',   -- for applications, by their API
     constraint all_services_published_keys check (jwks_uri is null or (jwks is not null and jwks_fetched_at is not null))
 );
 create unique index services_slug on all_services (org_id, slug) where deleted_at is null;
@@ -222,7 +249,7 @@ create index services_origins on all_services using gin (web_origins(redirect_ur
 create view services as
     select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
-           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at
+           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata
       from all_services
      where deleted_at is null;
 
@@ -291,6 +318,7 @@ create table service_users (
     last_login_at  timestamptz,
     created_at     timestamptz not null,
     own_since      timestamptz,                          -- when the person consented, or signed in where it was named; null: others listed them
+    metadata       jsonb       not null default '{}',    -- for applications, by their API
     primary key (service_id, user_id)
 );
 create index service_users_of_user         on service_users (user_id, org_id);
@@ -392,6 +420,120 @@ create trigger service_users_added after insert on service_users
     referencing new table as rows for each statement execute function count_service_users();
 create trigger service_users_removed after delete on service_users
     referencing old table as rows for each statement execute function count_service_users();
+
+-- What an installation or an organization keeps of people besides the address: fields that it has declared, and their values.
+
+create table profile_fields (
+    id         uuid        primary key,
+    org_id     uuid        references all_organizations on delete cascade,  -- null: the installation's
+    key        text        not null,
+    label      text        not null,
+    kind       text        not null check (kind in ('text', 'number', 'boolean', 'date', 'choice', 'list')),
+    rule       jsonb       not null default '{}',        -- lengths, bounds, choices
+    written_by text[]      not null check (written_by <@ array['person', 'administrator', 'directory', 'service', 'provider']),
+    scope      text,                                     -- the scope that tells it to the installation's applications; null: none
+    required   boolean     not null default false,
+    asked_at   text        check (asked_at in ('registration', 'sign_in')),  -- null: no page asks for it
+    position   smallint    not null default 0,
+    created_at timestamptz not null,
+    updated_at timestamptz not null
+);
+create unique index profile_fields_of_organization on profile_fields (org_id, key) where org_id is not null;
+create unique index profile_fields_of_installation on profile_fields (key) where org_id is null;
+
+-- One row for a person and whoever keeps it. Nobody else sees it.
+create table profile_values (
+    user_id    uuid        not null references users on delete cascade,
+    org_id     uuid        references all_organizations on delete cascade,  -- null: the installation's
+    values     jsonb       not null check (pg_column_size(values) <= 20000),
+    updated_at timestamptz not null
+);
+create unique index profile_values_of_organization on profile_values (user_id, org_id);
+create unique index profile_values_of_installation on profile_values (user_id) where org_id is null;
+create index profile_values_in_organization on profile_values (org_id, user_id) where org_id is not null;
+
+-- Teams of an organization's members. A team may carry a role of the organization, and roles of its services.
+
+create table teams (
+    id          uuid        primary key,
+    org_id      uuid        not null references all_organizations on delete cascade,
+    slug        text        not null,
+    name        text        not null,
+    source      text        not null default 'own' check (source in ('own', 'directory')),
+    external_id text,                                    -- by which its directory knows it
+    role        text        check (role <> 'owner'),     -- the slug of the organization's role that its members have by it; null: none
+    role_id     uuid        references roles on delete set null,  -- null: the role is a built-in one
+    created_at  timestamptz not null,
+    updated_at  timestamptz not null,
+    unique (org_id, slug)
+);
+create unique index teams_of_directory on teams (org_id, external_id) where external_id is not null;
+create index teams_of_role on teams (role_id) where role_id is not null;
+
+-- Leaving the organization leaves its teams.
+create table team_members (
+    team_id  uuid        not null references teams on delete cascade,
+    org_id   uuid        not null,
+    user_id  uuid        not null,
+    added_at timestamptz not null,
+    primary key (team_id, user_id),
+    foreign key (org_id, user_id) references memberships (org_id, user_id) on delete cascade
+);
+create index team_members_of_user on team_members (user_id, org_id);
+create index team_members_in_organization on team_members (org_id, user_id);
+
+-- Slugs that were used stay used: an application may still know their meaning.
+create table former_slugs (
+    org_id     uuid not null references all_organizations on delete cascade,
+    service_id uuid references all_services on delete cascade,
+    noun       text not null check (noun in ('team', 'service_role', 'permission')),
+    slug       text not null
+);
+create unique index former_slugs_of_organization on former_slugs (org_id, noun, slug) where service_id is null;
+create index former_slugs_in_organization on former_slugs (org_id);
+create unique index former_slugs_of_service on former_slugs (service_id, noun, slug) where service_id is not null;
+
+alter table relations add column team_id uuid references teams on delete cascade;
+alter table relations add constraint relations_one_subject check (num_nonnulls(user_id, role_id, team_id, built_in_role) = 1);
+create unique index relations_of_team on relations (team_id, object_id, relation) where team_id is not null;
+
+-- What a service's roles permit in it, and who holds them. An assignment is a relation.
+
+create table permissions (
+    service_id  uuid        not null references all_services on delete cascade,
+    key         text        not null check (key ~ '^[a-z0-9_.:-]{1,80}$'),
+    description text        not null default '',
+    created_at  timestamptz not null,
+    primary key (service_id, key)
+);
+
+create table service_roles (
+    id                 uuid        primary key,
+    org_id             uuid        not null references all_organizations on delete cascade,
+    service_id         uuid        not null references all_services on delete cascade,
+    slug               text        not null,
+    name               text        not null,
+    description        text        not null default '',
+    permissions        text[]      not null default '{}',
+    given_to_everybody boolean     not null default false,   -- whoever signs in to the service holds it
+    created_at         timestamptz not null,
+    updated_at         timestamptz not null,
+    unique (service_id, slug)
+);
+create index service_roles_in_organization on service_roles (org_id);
+
+-- Claims that a service's tokens and assertions have besides the standard ones.
+
+create table service_claims (
+    service_id uuid        not null references all_services on delete cascade,
+    name       text        not null,
+    source     text        not null check (source in ('person_field', 'organization_field', 'roles', 'permissions', 'teams', 'organization',
+                                                      'plan', 'features', 'constant')),
+    argument   jsonb,                                    -- the key of the field, or the constant
+    told_in    text[]      not null check (told_in <@ array['id_token', 'userinfo', 'access_token', 'saml']),
+    created_at timestamptz not null,
+    primary key (service_id, name)
+);
 
 create table client_secrets (
     id         uuid        primary key,
