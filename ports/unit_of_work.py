@@ -48,6 +48,7 @@ from ports.tenancy.domains import DomainStore
 from ports.tenancy.invitations import InvitationStore
 from ports.tenancy.join_requests import JoinRequestStore
 from ports.tenancy.mail_servers import MailServerStore
+from ports.tenancy.management_keys import ManagementKeyStore
 from ports.tenancy.members import MemberStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
@@ -111,6 +112,8 @@ class UnitOfWork(Protocol):
     def roles(self) -> RoleStore: ...
     @property
     def mail_servers(self) -> MailServerStore: ...
+    @property
+    def management_keys(self) -> ManagementKeyStore: ...
     @property
     def looks(self) -> LookStore: ...
     @property

@@ -541,9 +541,11 @@ create table client_secrets (
     prefix     text        not null,
     digest     bytea       not null unique,
     created_by uuid,                                     -- kept when the user is gone
-    created_at timestamptz not null
+    created_at timestamptz not null,
+    made_by_key uuid                                     -- kept when the management key is gone
 );
 create index client_secrets_of_service on client_secrets (service_id, created_at);
+create index client_secrets_made_by_key on client_secrets (made_by_key) where made_by_key is not null;
 
 create function remember_removed_secret() returns trigger language plpgsql as $$
 begin
@@ -744,9 +746,30 @@ create table api_keys (
     expires_at   timestamptz,
     last_used_at timestamptz,
     created_by   uuid        not null,                   -- kept when the user is gone
-    created_at   timestamptz not null
+    created_at   timestamptz not null,
+    made_by_key  uuid                                    -- kept when the management key is gone
 ) with (fillfactor = 80);
 create index api_keys_of_service on api_keys (service_id, created_at desc, id desc);
+create index api_keys_made_by_key on api_keys (made_by_key) where made_by_key is not null;
+
+-- Keys with which programs manage an organization, or the platform.
+create table management_keys (
+    id           uuid        primary key,
+    org_id       uuid        references all_organizations on delete cascade,  -- null: of the platform
+    name         text        not null,
+    prefix       text        not null unique,
+    digest       bytea       not null unique,
+    capabilities text[]      not null,
+    expires_at   timestamptz not null,
+    last_used_at timestamptz,
+    created_by   uuid        not null,                   -- kept when the user is gone
+    created_at   timestamptz not null,
+    adopted_by   uuid,                                   -- kept when the user is gone
+    adopted_at   timestamptz,
+    constraint management_keys_adopted check ((adopted_by is null) = (adopted_at is null))
+) with (fillfactor = 80);
+create index management_keys_of_organization on management_keys (org_id, created_at desc, id desc);
+create index management_keys_due on management_keys (expires_at);
 
 -- What directories provision, by SCIM.
 create table scim_tokens (

@@ -47,6 +47,7 @@ from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
+from adapters.postgres.tenancy.keys.management_keys import ManagementKeyRows
 from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
@@ -111,6 +112,7 @@ class PostgresUnitOfWork:
     roles = _Made(RoleRows)
     sign_in_rules = _Made(SignInRulesRows)
     mail_servers = _Made(MailServerRows)
+    management_keys = _Made(ManagementKeyRows)
     looks = _Made(LookRows)
     domains = _Made(DomainRows)
     domain_routes = _Made(DomainRouteRows)

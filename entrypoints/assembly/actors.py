@@ -68,6 +68,7 @@ def assemble_actors(
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
         services.key_presence,
+        tenancy.management_key_presence,
         federation.scim_token_presence,
         federation.scim_recorder,
         subscription_expirer(services.subscriptions, spread=spread),

@@ -12,7 +12,7 @@ from adapters.postgres.services.service_analytics import PostgresServiceAnalytic
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import PostgresServiceRegister, ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
-from adapters.postgres.tenancy.machine_keys import PostgresKeyUse
+from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
 from core.frozen import Frozen
@@ -22,6 +22,7 @@ from core.usecases.services.billing_checkouts import Checkouts
 from core.usecases.services.billing_reconciliation import BillingReconciliation
 from core.usecases.services.client_secrets import ClientSecrets
 from core.usecases.services.end_users import EndUsers
+from core.usecases.services.made_by_keys import MadeByKeys
 from core.usecases.services.plans import Plans
 from core.usecases.services.service_analytics import ServiceAnalysis
 from core.usecases.services.service_info import ServiceInfo
@@ -40,6 +41,7 @@ class Services(Frozen, kw_only=True):
     client_secrets: ClientSecrets
     api_keys: ApiKeys
     key_presence: PresenceWriter[ApiKeyId]
+    made_by_keys: MadeByKeys
     plans: Plans
     subscriptions: Subscriptions
     payment_provider: PaymentProvider | None
@@ -80,6 +82,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         client_secrets=ClientSecrets(new_unit_of_work, ClientSecretRows(statements), clock, ids, secrets),
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
         key_presence=key_presence,
+        made_by_keys=MadeByKeys(new_unit_of_work),
         plans=Plans(new_unit_of_work, PlanRows(statements), clock, ids),
         subscriptions=Subscriptions(new_unit_of_work, SubscriptionRows(statements), clock, ids),
         payment_provider=provider,

@@ -2,6 +2,7 @@
 
 import trio
 
+from actors.presence import PresenceWriter
 from adapters.crypto.heads import Es256HeadSigner
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.branding import LookRows
@@ -10,6 +11,8 @@ from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
+from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
+from adapters.postgres.tenancy.keys.management_keys import MANAGEMENT_KEYS, PostgresManagementKeys
 from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
@@ -24,6 +27,7 @@ from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
 from adapters.postgres.tenancy.webhooks import WebhookRows
+from core.domain.identifiers import ManagementKeyId
 from core.domain.tenancy.webhook_deliveries import DueEvent
 from core.frozen import Frozen
 from core.usecases.record.deliveries import Deliveries
@@ -35,6 +39,7 @@ from core.usecases.tenancy.domain_routes import DomainRoutes
 from core.usecases.tenancy.domains import Domains
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
+from core.usecases.tenancy.keys.management_keys import ManagementKeys
 from core.usecases.tenancy.mail_servers import MailServers
 from core.usecases.tenancy.member_factors import MemberFactors
 from core.usecases.tenancy.members import Members
@@ -64,6 +69,8 @@ class Tenancy(Frozen, kw_only=True):
     sign_in_rules: OrganizationSignInRules
     access: AccessExplainer
     mail_servers: MailServers
+    management_keys: ManagementKeys
+    management_key_presence: PresenceWriter[ManagementKeyId]
     branding: OrganizationBranding
     domains: Domains
     domain_routes: DomainRoutes
@@ -81,6 +88,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     heads = Es256HeadSigner(foundation.server_secrets)
     clock, ids, sessions = foundation.clock, foundation.ids, identity.sessions
+    key_presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
+        PostgresKeyUse(pool, MANAGEMENT_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="management_key_presence"
+    )
     proofs = DomainProofs(
         new_unit_of_work,
         foundation.outbound,
@@ -128,6 +138,10 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
+        management_keys=ManagementKeys(
+            new_unit_of_work, PostgresManagementKeys(pool), key_presence, clock=clock, ids=ids, secrets=foundation.secrets
+        ),
+        management_key_presence=key_presence,
         branding=OrganizationBranding(new_unit_of_work, LookRows(statements), foundation.outbound, ids),
         domains=Domains(new_unit_of_work, DomainRows(statements), proofs, clock=clock, ids=ids, secrets=foundation.secrets),
         domain_routes=DomainRoutes(

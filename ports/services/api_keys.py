@@ -1,11 +1,12 @@
 """The store of API keys, as digests."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from core.domain.identifiers import ApiKeyId, OrganizationId
+from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId
 from core.domain.pages import Listed
 from core.domain.services.api_keys import ApiKey, KeyHolder, PlacedKey
-from core.domain.tenancy.machine_keys import KnownKey
+from core.domain.tenancy.keys.machine_keys import KnownKey
 
 
 class ApiKeyLookup(Protocol):
@@ -35,6 +36,9 @@ class ApiKeyStore(Protocol):
         """Returns the deleted key. None when the organization has no such service, or the service no such key: of two callers, one gets
         None.
         """
+
+    async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedKey]:
+        """Returns the deleted keys: all that this management key made. The organization is held."""
 
     async def revoke(self, prefix: str) -> PlacedKey | None:
         """As `delete`, for a caller who knows only the prefix of the key, in any organization."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.domain.identifiers import ClientSecretId, OrganizationId, ServiceId
-from core.domain.services.client_secrets import ClientSecret
+from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId
+from core.domain.services.client_secrets import ClientSecret, PlacedSecret
 
 
 class ClientSecretStore(Protocol):
@@ -21,3 +21,6 @@ class ClientSecretStore(Protocol):
 
     async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
         """Returns the deleted secret. None when the service has no such secret: of two callers, one gets None."""
+
+    async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedSecret]:
+        """Returns the deleted secrets: all that this management key made. It holds their services; the organization is held before."""

@@ -34,7 +34,7 @@ class JoinRequestStore(Protocol):
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
         """After the organization is held. The address of the account stays as it is."""
 
-    async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId, at: datetime) -> None: ...
+    async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId | None, at: datetime) -> None: ...
 
     async def administrators(self, organization: OrganizationId) -> Sequence[Owner]:
         """Some of the people who decide on a request: the owner and admins of the organization."""

@@ -141,7 +141,7 @@ _LINKS: Final = """
      order by created_at, digest
 """
 
-# The statement reads each of the three tables as a whole. An index on `created_by` would serve no other statement.
+# The statement reads each of the four tables as a whole. An index on `created_by` would serve no other statement.
 _CREDENTIALS: Final = """
     select kind, prefix, place, created_at
       from (
@@ -156,6 +156,12 @@ _CREDENTIALS: Final = """
                  join services on services.id = client_secrets.service_id
                  join organizations on organizations.id = services.org_id
                 where client_secrets.created_by = %(user)s
+            union all
+               select 'management key', management_keys.prefix, coalesce(organizations.slug, 'the platform'), management_keys.created_at
+                 from management_keys
+                 left join organizations on organizations.id = management_keys.org_id
+                where %(user)s in (management_keys.created_by, management_keys.adopted_by) and management_keys.expires_at > now()
+                  and (management_keys.org_id is null or organizations.id is not null)
             union all
                select 'SCIM token', scim_tokens.prefix, organizations.slug, scim_tokens.created_at
                  from scim_tokens

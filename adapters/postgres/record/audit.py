@@ -1,6 +1,6 @@
 """The audit log in PostgreSQL, for people who read it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -9,7 +9,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import STAYS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from core.domain.identifiers import ApiKeyId, AuditEntryId, OrganizationId, ScimTokenId, UserId
+from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
 from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind
@@ -84,12 +84,18 @@ def _entry(row: _Row, identifier: UUID, organization: OrganizationId) -> AuditEn
     )
 
 
+_IDS: Final[Mapping[ActingKind, Callable[[UUID], ApiKeyId | ManagementKeyId | ScimTokenId]]] = {
+    ActingKind.API_KEY: ApiKeyId,
+    ActingKind.MANAGEMENT_KEY: ManagementKeyId,
+    ActingKind.SCIM_TOKEN: ScimTokenId,
+}
+
+
 def _actor(row: _Row) -> Person | ActingKey | None:
     key = row.details.get(ACTING_KEY)
     if key is not None and row.actor_id is not None:
         kind = ActingKind(key.get("kind", ActingKind.API_KEY))
-        identifier = ApiKeyId(row.actor_id) if kind is ActingKind.API_KEY else ScimTokenId(row.actor_id)
-        return ActingKey(identifier, key["name"], key["prefix"], kind)
+        return ActingKey(_IDS[kind](row.actor_id), key["name"], key["prefix"], kind)
     return _person(row.actor_id, row.actor_email, is_platform_owner=row.actor_is_platform_owner)
 
 

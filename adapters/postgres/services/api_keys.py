@@ -1,5 +1,6 @@
 """API keys in PostgreSQL. All statements join the views `services` and `organizations`, which leave out rows that are being deleted."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, LiteralString, NamedTuple
@@ -8,13 +9,13 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
+from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
+from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.api_keys import ApiKey, KeyHolder, Permission, PlacedKey, known_permissions
 from core.domain.services.services import ServiceProfile, ServiceType
-from core.domain.tenancy.machine_keys import KnownKey
+from core.domain.tenancy.keys.machine_keys import KnownKey
 from core.frozen import Frozen
 
 
@@ -65,6 +66,7 @@ class _Key(Frozen, kw_only=True):
     expires_at: datetime | None
     created_by: UUID
     created_at: datetime
+    made_by_key: UUID | None
 
     def key(self) -> ApiKey:
         return ApiKey(
@@ -77,6 +79,7 @@ class _Key(Frozen, kw_only=True):
             expires_at=self.expires_at,
             created_by=UserId(self.created_by),
             created_at=self.created_at,
+            made_by_key=None if self.made_by_key is None else ManagementKeyId(self.made_by_key),
         )
 
 
@@ -135,6 +138,7 @@ class ApiKeyRows:
                 "expires_at": key.expires_at,
                 "created_by": key.created_by,
                 "created_at": key.created_at,
+                "made_by_key": key.made_by_key,
             },
         )
 
@@ -143,15 +147,18 @@ class ApiKeyRows:
         rows = await self._transaction.ask(_Placed, _DELETE, parameters)
         return rows[0].placed() if rows else None
 
+    async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedKey]:
+        return [row.placed() for row in await self._transaction.ask(_Placed, _DELETE_MADE, {"key": key})]
+
     async def revoke(self, prefix: str) -> PlacedKey | None:
         rows = await self._transaction.ask(_Placed, _REVOKE, {"prefix": storable_text(prefix)})
         return rows[0].placed() if rows else None
 
 
-API_KEYS: Final = KeyTable("api_keys", "service_id", ("permissions",))
+API_KEYS: Final = KeyTable("api_keys", "service_id", ("permissions", "made_by_key"))
 
 _KEY: Final = """api_keys.id, api_keys.service_id, api_keys.name, api_keys.prefix, api_keys.permissions, api_keys.last_used_at,
-           api_keys.expires_at, api_keys.created_by, api_keys.created_at"""
+           api_keys.expires_at, api_keys.created_by, api_keys.created_at, api_keys.made_by_key"""
 
 FIND: Final[LiteralString] = f"""
     select keys.id, keys.digest, keys.name, keys.prefix, keys.permissions, keys.expires_at,
@@ -201,5 +208,7 @@ _DELETED: Final[LiteralString] = f"""
 _DELETE: Final[LiteralString] = _DELETED.format(
     condition="and api_keys.id = %(id)s and services.org_id = %(organization)s and services.slug = %(slug)s"
 )
+
+_DELETE_MADE: Final[LiteralString] = _DELETED.format(condition="and api_keys.made_by_key = %(key)s")
 
 _REVOKE: Final[LiteralString] = _DELETED.format(condition="and api_keys.prefix = %(prefix)s")

@@ -9,8 +9,8 @@ from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import ClientSecretId, OrganizationId, ServiceId, UserId
-from core.domain.services.client_secrets import ClientSecret
+from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId, UserId
+from core.domain.services.client_secrets import ClientSecret, PlacedSecret
 from core.frozen import Frozen
 
 
@@ -22,12 +22,37 @@ class _Secret(Frozen):
     prefix: str | None
     created_by: UUID | None
     created_at: datetime | None
+    made_by_key: UUID | None
 
     def secret(self) -> ClientSecret | None:
         if self.id is None or self.prefix is None or self.created_at is None:
             return None
         created_by = None if self.created_by is None else UserId(self.created_by)
-        return ClientSecret(ClientSecretId(self.id), ServiceId(self.service_id), self.prefix, created_by, self.created_at)
+        made_by_key = None if self.made_by_key is None else ManagementKeyId(self.made_by_key)
+        return ClientSecret(ClientSecretId(self.id), ServiceId(self.service_id), self.prefix, created_by, self.created_at, made_by_key)
+
+
+class _PlacedSecret(Frozen):
+    id: UUID
+    service_id: UUID
+    prefix: str
+    created_by: UUID | None
+    created_at: datetime
+    made_by_key: UUID
+    service_slug: str
+    organization_id: UUID
+
+    def placed(self) -> PlacedSecret:
+        created_by = None if self.created_by is None else UserId(self.created_by)
+        secret = ClientSecret(
+            ClientSecretId(self.id),
+            ServiceId(self.service_id),
+            self.prefix,
+            created_by,
+            self.created_at,
+            ManagementKeyId(self.made_by_key),
+        )
+        return PlacedSecret(secret, self.service_slug, OrganizationId(self.organization_id))
 
 
 class ClientSecretRows:
@@ -56,6 +81,7 @@ class ClientSecretRows:
                 "digest": digest,
                 "created_by": secret.created_by,
                 "created_at": secret.created_at,
+                "made_by_key": secret.made_by_key,
             },
         )
 
@@ -63,20 +89,41 @@ class ClientSecretRows:
         rows = await self._statements.ask(_Secret, _DELETE, {"service": service, "id": secret})
         return rows[0].secret() if rows else None
 
+    async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedSecret]:
+        await self._statements.tell(_HOLD_MADE, {"key": key})
+        return [row.placed() for row in await self._statements.ask(_PlacedSecret, _DELETE_MADE, {"key": key})]
 
-_COLUMNS: Final = "client_secrets.id, client_secrets.prefix, client_secrets.created_by, client_secrets.created_at"
+
+_COLUMNS: Final = """client_secrets.id, client_secrets.prefix, client_secrets.created_by, client_secrets.created_at,
+           client_secrets.made_by_key"""
 
 _COUNT: Final = "select count(*) as count from client_secrets where service_id = %(service)s"
 
 _ADD: Final = """
-    insert into client_secrets (id, service_id, prefix, digest, created_by, created_at)
-    values (%(id)s, %(service)s, %(prefix)s, %(digest)s, %(created_by)s, %(created_at)s)
+    insert into client_secrets (id, service_id, prefix, digest, created_by, created_at, made_by_key)
+    values (%(id)s, %(service)s, %(prefix)s, %(digest)s, %(created_by)s, %(created_at)s, %(made_by_key)s)
 """
 
 _DELETE: Final[LiteralString] = f"""
     delete from client_secrets
      where id = %(id)s and service_id = %(service)s
  returning client_secrets.service_id, {_COLUMNS}
+"""
+
+# Deleting a secret changes its service. Two transactions that take the services in one order cannot deadlock.
+_HOLD_MADE: Final = """
+    select
+      from all_services
+     where id in (select service_id from client_secrets where made_by_key = %(key)s)
+     order by id
+       for no key update
+"""
+
+_DELETE_MADE: Final[LiteralString] = f"""
+    delete from client_secrets
+     using services
+     where services.id = client_secrets.service_id and client_secrets.made_by_key = %(key)s
+ returning client_secrets.service_id, {_COLUMNS}, services.slug as service_slug, services.org_id as organization_id
 """
 
 _LIST: Final[LiteralString] = f"""

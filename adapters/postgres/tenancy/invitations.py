@@ -29,7 +29,7 @@ from core.domain.tenancy.invitations import (
     OwnInvitation,
     Prospect,
 )
-from core.domain.tenancy.roles import capabilities_of
+from core.domain.tenancy.roles import capabilities_of, grantable_of
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen
 from ports.tenancy.invitations import ById, ByToken, ListedInvitation
@@ -89,7 +89,7 @@ class _Prospect(Frozen):
             lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at)
         looks = branding(self.name, self.logo_digest, self.primary_color)
-        held = capabilities_of(self.inviter_relations)
+        held = grantable_of(self.inviter_relations)
         language = Language.of(self.language)
         return Prospect(
             branding=looks,
@@ -153,7 +153,7 @@ class _Offer(_Invitation):
             capabilities,
             self._account(),
             self.is_member,
-            capabilities_of(self.backer_relations or []),
+            grantable_of(self.backer_relations or []),
             self.invitation_domains,
             self.by_mail,
             self.role_name or "",

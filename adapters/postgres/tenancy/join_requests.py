@@ -164,7 +164,7 @@ class JoinRequestRows:
         rows = await self._statements.ask(_Asking, _FIND, parameters)
         return rows[0].asking() if rows else None
 
-    async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId, at: datetime) -> None:
+    async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId | None, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": request, "status": status.value, "by": by, "at": at})
 
     async def administrators(self, organization: OrganizationId) -> Sequence[Owner]:

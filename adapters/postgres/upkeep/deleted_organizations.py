@@ -120,6 +120,7 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     # Nobody is left who could let these people in again, so their accounts become active. A deactivation by the platform does not name the
     # organization, and stays.
     "users_deactivated": _released("deactivated_by_org_id", "deactivated_at = null, deactivated_by_org_id = null, updated_at = now()"),
+    "management_keys": _rows_of("management_keys", "org_id"),
     "scim_tokens": _rows_of("scim_tokens", "org_id"),
     "scim_exchanges": _rows_of("scim_exchanges", "org_id"),
     "scim_groups": f"""

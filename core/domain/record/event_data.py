@@ -45,6 +45,12 @@ _KEY: Final[Mapping[str, Json]] = {
     "permissions": ["read:users"],
     "expires_at": None,
 }
+_MANAGEMENT_KEY: Final[Mapping[str, Json]] = {
+    "name": "Nightly sync",
+    "prefix": "pto_a1b2c3",
+    "capabilities": ["org.members.view"],
+    "expires_at": _WHEN,
+}
 _SCIM_TOKEN: Final[Mapping[str, Json]] = {"name": "Directory", "prefix": "scim_live_a1b2c3", "expires_at": None}
 _LOGIN: Final[Mapping[str, Json]] = {
     "login_event_id": _ID,
@@ -155,6 +161,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
+    "management_key.created": EventData("The key, without its secret.", _MANAGEMENT_KEY),
+    "management_key.adopted": EventData("The key, which from now on no longer depends on its maker.", _MANAGEMENT_KEY),
+    "management_key.ended": EventData(
+        "The ended key, the API keys and client secrets that it had made, and whether they ended with it.",
+        {**_MANAGEMENT_KEY, "made": {"api_keys": [_ID], "client_secrets": []}, "ended_made": False},
+    ),
     "scim_token.created": EventData("The token, without its secret.", _SCIM_TOKEN),
     "scim_token.deleted": EventData("The deleted token.", _SCIM_TOKEN),
     "domain.set": EventData("The domain.", _DOMAIN),

@@ -132,6 +132,12 @@ _FURTHER: Final = (
         published=False,
     ),
     *_types(
+        "Management keys",
+        ("management_key.created", "Management key created"),
+        ("management_key.adopted", "Management key adopted by an owner"),
+        ("management_key.ended", "Management key ended"),
+    ),
+    *_types(
         "Directories",
         ("scim_token.created", "SCIM token created"),
         ("scim_token.deleted", "SCIM token deleted"),
@@ -268,6 +274,9 @@ _FURTHER: Final = (
         ("user.activated", "Account activated"),
         ("platform.owner.created", "Platform owner appointed"),
         ("platform.owner.removed", "Platform owner removed"),
+        ("platform.management_key.created", "Management key of the platform created"),
+        ("platform.management_key.adopted", "Management key of the platform adopted"),
+        ("platform.management_key.ended", "Management key of the platform ended"),
         ("platform.signing_keys.rotated", "Signing keys rotated"),
         ("platform.encryption_keys.rotated", "Encryption keys rotated"),
         published=False,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from core.domain.identifiers import ApiKeyId, OrganizationId, ScimTokenId, UserId
+from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ScimTokenId, UserId
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.event_types import Audience, EventType, event_type
@@ -20,20 +20,21 @@ class ActingKind(StrEnum):
     """The kind of the key, in the words of the audit log."""
 
     API_KEY = "api_key"
+    MANAGEMENT_KEY = "management_key"
     SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
 
 
 class ActingKey(Frozen):
-    """The API key of a service's servers, or the SCIM token of a directory, with the name that it had at that moment."""
+    """The API key of a service's servers, a management key, or the SCIM token of a directory, with the name that it then had."""
 
-    id: ApiKeyId | ScimTokenId
+    id: ApiKeyId | ManagementKeyId | ScimTokenId
     name: str
     prefix: str
     kind: ActingKind = ActingKind.API_KEY
 
 
 class Actor(Frozen):
-    """The actor and the place: a user, an API key, or a directory with its SCIM token. Background work has none of them, and no address."""
+    """The actor and the place: a user, or a program with its key. Background work has none of them, and no address."""
 
     user: UserId | None = None
     impersonator: UserId | None = None
@@ -57,6 +58,7 @@ class TargetType(StrEnum):
     SUBSCRIPTION = "subscription"
     INVITATION = "invitation"
     API_KEY = "api_key"
+    MANAGEMENT_KEY = "management_key"
     SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
     DOMAIN = "domain"
     BRANDING = "branding"

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden
-from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId
+from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId, UserId
 from core.domain.json import Json, timestamp
 from core.domain.record.events import ActingKey, Actor, Event, Target
 from core.domain.services.services import ServiceProfile
@@ -65,6 +65,7 @@ class ApiKey(Frozen, kw_only=True):
     expires_at: datetime | None
     created_by: UserId
     created_at: datetime
+    made_by_key: ManagementKeyId | None = None
 
 
 class PlacedKey(Frozen):

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import ClientSecretId, ServiceId, UserId
+from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.services import Service
@@ -25,6 +25,15 @@ class ClientSecret(Frozen):
     prefix: str
     created_by: UserId | None
     created_at: datetime
+    made_by_key: ManagementKeyId | None = None
+
+
+class PlacedSecret(Frozen):
+    """A secret, with its service and organization."""
+
+    secret: ClientSecret
+    service_slug: str
+    organization: OrganizationId
 
 
 def require_confidential(service: Service) -> None:
@@ -44,13 +53,19 @@ def require_none(count: int) -> None:
 
 
 def client_secret_created(secret: ClientSecret, service: Service, actor: Actor) -> Event:
-    return _event("client_secret.created", secret, service, actor)
+    return _event("client_secret.created", PlacedSecret(secret, service.slug, service.organization), actor)
 
 
 def client_secret_deleted(secret: ClientSecret, service: Service, actor: Actor) -> Event:
-    return _event("client_secret.deleted", secret, service, actor)
+    return _event("client_secret.deleted", PlacedSecret(secret, service.slug, service.organization), actor)
 
 
-def _event(name: str, secret: ClientSecret, service: Service, actor: Actor) -> Event:
-    details: Mapping[str, Json] = {"service_slug": service.slug, "client_secret_id": str(secret.id), "prefix": secret.prefix}
-    return Event(name, actor, Target("service", str(service.id)), service.organization, details)
+def made_secret_deleted(placed: PlacedSecret, actor: Actor) -> Event:
+    """The secret ends with the management key that made it."""
+    return _event("client_secret.deleted", placed, actor)
+
+
+def _event(name: str, placed: PlacedSecret, actor: Actor) -> Event:
+    secret = placed.secret
+    details: Mapping[str, Json] = {"service_slug": placed.service_slug, "client_secret_id": str(secret.id), "prefix": secret.prefix}
+    return Event(name, actor, Target("service", str(secret.service)), placed.organization, details)

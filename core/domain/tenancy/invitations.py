@@ -106,7 +106,7 @@ class Prospect(Frozen):
     branding: Branding
     inviter: Inviter
     capabilities: frozenset[Capability]
-    """The inviter's capabilities, read while the organization's row is locked."""
+    """The capabilities that the inviter may give, read while the organization's row is locked."""
     is_member: bool
     language: Language | None
     """The language that the invited person has chosen. None when there is no account, or no choice."""

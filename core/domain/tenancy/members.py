@@ -7,9 +7,10 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.identifiers import MembershipId, OrganizationId, RoleId, SessionId, UserId
+from core.domain.identifiers import ManagementKeyId, MembershipId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.domain.tenancy.tiers import UserLimit
 from core.frozen import Frozen
@@ -86,18 +87,44 @@ MOST_ASKED: Final = 20
 
 
 class Member(Frozen):
-    """A caller as a member of an organization, as the database knows them for this request."""
+    """A caller as a member of an organization, as the database knows them for this request; or a management key, which acts there without a
+    person. A key has no role, so it is never the owner.
+    """
 
-    caller: Caller
+    signed_in: Caller | None
+    """None for a management key."""
     organization: OrganizationId
     organization_slug: str
     organization_is_active: bool
     role: str
     capabilities: frozenset[Capability]
+    key: ManagementKeyHolder | None = None
+
+    @property
+    def caller(self) -> Caller:
+        """For use cases that are closed to management keys. Raises `LookupError` for a key."""
+        if self.signed_in is None:
+            raise LookupError("A management key is no person")
+        return self.signed_in
 
     @property
     def user(self) -> UserId:
+        """As `caller`."""
         return self.caller.user
+
+    @property
+    def person(self) -> UserId | None:
+        """None for a management key."""
+        return None if self.signed_in is None else self.signed_in.user
+
+    @property
+    def responsible(self) -> UserId:
+        """The person who answers for what the caller makes. For a management key, its maker or the owner who adopted it."""
+        return self.user if self.key is None else self.key.responsible
+
+    @property
+    def key_id(self) -> ManagementKeyId | None:
+        return None if self.key is None else self.key.key
 
     @property
     def is_owner(self) -> bool:

@@ -34,6 +34,8 @@ class Capability(StrEnum):
     AUDIT_LOGS_VIEW = "audit_logs.view"
     RISK_EVENTS_VIEW = "risk_events.view"
     RISK_POLICIES_MANAGE = "risk_policies.manage"
+    CONNECTIONS_MANAGE = "connections.manage"
+    """Stands for the fresh proof of a management key at upstream providers, domain routes and sign-in rules. Only an owner grants it."""
 
 
 class BuiltInRole(StrEnum):
@@ -45,10 +47,14 @@ class BuiltInRole(StrEnum):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return _VIEWS if self is BuiltInRole.MEMBER else _ALL
+        if self is BuiltInRole.MEMBER:
+            return _VIEWS
+        return _ALL if self is BuiltInRole.OWNER else _ALL - GRANTED_BY_OWNER
 
 
 _ALL: Final = frozenset(Capability)
+# Only an owner gives these, so the role of an admin, which others may give, has none of them.
+GRANTED_BY_OWNER: Final = frozenset({Capability.CONNECTIONS_MANAGE})
 _VIEWS: Final = frozenset({Capability.MEMBERS_VIEW, Capability.SERVICES_VIEW, Capability.END_USERS_VIEW})
 
 # The relation of members to their role, if it is one of the organization's own.
@@ -98,6 +104,12 @@ class Assignable(Frozen):
 def capabilities_of(relations: Iterable[str]) -> frozenset[Capability]:
     """The capabilities of a person with these relations to the organization. Relations that give no capability are ignored."""
     return frozenset().union(*(_BY_NAME.get(relation, frozenset()) for relation in relations))
+
+
+def grantable_of(relations: Collection[str]) -> frozenset[Capability]:
+    """The capabilities that a person with these relations may give to others."""
+    held = capabilities_of(relations)
+    return held if BuiltInRole.OWNER.value in relations else held - GRANTED_BY_OWNER
 
 
 def beyond_a_member() -> Collection[str]:

@@ -18,12 +18,12 @@ from core.domain.services.api_keys import (
     require_grantable,
     require_room,
 )
-from core.domain.tenancy.machine_keys import NewMachineKey, holder_of, key_name
+from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import found
-from core.usecases.tenancy.machine_keys import add_key
+from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
@@ -77,8 +77,9 @@ class ApiKeys(Frozen):
                     prefix=prefix,
                     permissions=permissions,
                     expires_at=expires_at,
-                    created_by=member.user,
+                    created_by=member.responsible,
                     created_at=now,
+                    made_by_key=member.key_id,
                 ),
             )
             require_room(count)

@@ -14,7 +14,7 @@ from core.domain.services.client_secrets import (
     require_confidential,
     require_room,
 )
-from core.domain.tenancy.machine_keys import prefix_of
+from core.domain.tenancy.keys.machine_keys import prefix_of
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
@@ -51,7 +51,9 @@ class ClientSecrets(Frozen):
             service = found(await uow.services.hold(member.organization, service_slug))
             require_confidential(service)
             require_room(await uow.client_secrets.count(service.id))
-            secret = ClientSecret(ClientSecretId(self.ids.new()), service.id, prefix_of(text), member.user, self.clock.now())
+            secret = ClientSecret(
+                ClientSecretId(self.ids.new()), service.id, prefix_of(text), member.responsible, self.clock.now(), member.key_id
+            )
             await uow.client_secrets.add(secret, text.digest())
             await uow.record(client_secret_created(secret, service, actor))
             await uow.commit()

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, InvitationExpired, NotFound, RateLimited
+from core.domain.errors import BadRequest, Forbidden, InvitationExpired, NotFound, RateLimited
 from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import opened_by_proof, unverified_account
@@ -36,9 +36,10 @@ from core.domain.tenancy.invitations import (
 from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import CameBy, Member, Membership
-from core.domain.tenancy.roles import BuiltInRole
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
 from core.usecases.identity.accounts import Accounts
+from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
@@ -89,13 +90,17 @@ class Invitations(Frozen):
         now = self.clock.now()
         token, mailed = self.secrets.mailed_token(), self.secrets.mailed_token()
         async with self.unit_of_work() as uow:
-            prospect = await uow.invitations.prospect(member.organization, member.user, email, now)
+            granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
+            # The mail names a person who invites, so a management key invites in the name of the person who answers for it.
+            prospect = await uow.invitations.prospect(member.organization, member.responsible, email, now)
+            if prospect is None and granted is not None:
+                raise Forbidden("Nobody answers for this management key any more: an owner has to adopt it before it can invite people")
             if prospect is None:
                 raise NotFound("There is no such organization", words="organization_unknown")
             offered = await uow.roles.assignable(member.organization, role)
             if offered is None:
                 raise BadRequest("role: the organization has no such role")
-            require_may_offer(offered, prospect.capabilities)
+            require_may_offer(offered, prospect.capabilities if granted is None else prospect.capabilities & granted)
             require_invitable(email, prospect.domains)
             if prospect.is_member:
                 raise BadRequest("email: this person is already a member")
@@ -110,7 +115,7 @@ class Invitations(Frozen):
                 email=email,
                 role=offered.slug,
                 role_id=offered.id,
-                invited_by=member.user,
+                invited_by=member.responsible,
                 token_digest=token.digest(),
                 status=InvitationStatus.PENDING,
                 expires_at=now + LIFETIME,
@@ -197,9 +202,12 @@ class Invitations(Frozen):
         done = False
         while not done:
             async with self.unit_of_work() as uow:
-                offer = await uow.invitations.hold(ById(invitation, member.organization), manager=member.user)
+                granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
+                offer = await uow.invitations.hold(ById(invitation, member.organization), manager=member.responsible)
                 if offer is None:
                     raise NotFound("There is no such invitation", words="invitation_unknown")
+                if granted is not None:
+                    offer = replace(offer, backing=granted)
                 require_may_offer(offer.offered, offer.backing)
                 done = await self._accept(uow, offer, Way.ON_BEHALF, actor)
 

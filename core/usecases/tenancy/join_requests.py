@@ -143,7 +143,7 @@ class JoinRequests(Frozen):
             asking, rights = await _held(uow, member, request)
             require_may_admit(rights)
             asking.require_approvable()
-            await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.user, self.clock.now())
+            await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.person, self.clock.now())
             membership = Membership(
                 MembershipId(self.ids.new()),
                 member.organization,
@@ -171,7 +171,7 @@ class JoinRequests(Frozen):
         """
         async with self.unit_of_work() as uow:
             asking, _ = await _held(uow, member, request)
-            await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.user, self.clock.now())
+            await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.person, self.clock.now())
             await uow.record(join_declined(asking.request, actor))
             await uow.commit()
 

@@ -74,7 +74,7 @@ class Members(Frozen):
             if role is None:
                 raise BadRequest("role: there is no such role")
             require_no_more(target.capabilities, acting.capabilities)
-            require_grantable(role.capabilities, acting.capabilities)
+            require_grantable(role.capabilities, acting.grantable)
             if target.membership.role == role.slug:
                 return target
             changed = replace(target.membership, role=role.slug, role_id=role.id)
@@ -87,7 +87,7 @@ class Members(Frozen):
         """Remove a member. From the next request on, the organization refuses the member's sessions, as it refuses any non-member's. Raises
         `BadRequest` for the caller and for the owner, `Forbidden` when the member may do more than the caller, `NotFound`.
         """
-        if user == caller.user:
+        if user == caller.person:
             raise BadRequest("You cannot remove yourself: another member has to do it", words="member_is_self")
         async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)

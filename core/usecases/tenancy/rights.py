@@ -1,41 +1,67 @@
 """Checks a member's rights once more in the middle of a change.
 
 The first check of the request may be older than a change of the member's role, and the result of the request would outlive that change. So
-the rights are checked again when the organization is held, and cannot change until the unit of work ends.
+the rights are checked again when the organization is held, and cannot change until the unit of work ends. The same holds for a management
+key, which may have ended meanwhile, and whose maker may have lost rights.
 """
 
 from collections.abc import Mapping
 
-from core.domain.errors import Forbidden
+from core.domain.errors import Forbidden, Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.identity.callers import NOT_A_MEMBER
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.domain.tenancy.roles import GRANTED_BY_OWNER, BuiltInRole, Capability
+from core.frozen import Frozen
 from ports.tenancy.members import KnownMember
 from ports.unit_of_work import UnitOfWork
 
 
-async def hold_members(uow: UnitOfWork, member: Member, *others: UserId) -> tuple[KnownMember, Mapping[UserId, KnownMember]]:
-    """The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member."""
-    known = await uow.members.hold(member.organization, member.user, *others)
+class Acting(Frozen):
+    """What the caller may do as things are now."""
+
+    capabilities: frozenset[Capability]
+    role: str
+    """Empty for a management key."""
+
+    @property
+    def is_owner(self) -> bool:
+        return self.role == BuiltInRole.OWNER
+
+    @property
+    def grantable(self) -> frozenset[Capability]:
+        """What the caller may give to others, and to roles and keys."""
+        return self.capabilities if self.is_owner else self.capabilities - GRANTED_BY_OWNER
+
+
+async def hold_members(uow: UnitOfWork, member: Member, *others: UserId) -> tuple[Acting, Mapping[UserId, KnownMember]]:
+    """The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member, and
+    `Unauthorized` when the calling management key has ended.
+    """
+    known = await uow.members.hold(member.organization, member.responsible, *others)
+    if member.key is not None:
+        able = await uow.management_keys.able(member.key.key)
+        if able is None:
+            raise Unauthorized("The management key is not valid")
+        return Acting(able.capabilities, ""), known
     acting = known.get(member.user)
     if acting is None:
         raise Forbidden(NOT_A_MEMBER)
-    return acting, known
+    return Acting(acting.capabilities, acting.membership.role), known
 
 
 async def hold_rights(uow: UnitOfWork, member: Member, needed: Capability) -> frozenset[Capability]:
-    """Everything that the caller may do. Raises `Forbidden` when that does not, or no longer, include what is needed."""
+    """Everything that the caller may do and give to others. Raises `Forbidden` when that does not, or no longer, include what is needed."""
     acting, _ = await hold_members(uow, member)
     require_capability(acting, needed)
-    return acting.capabilities
+    return acting.grantable
 
 
-def require_capability(acting: KnownMember, needed: Capability) -> None:
+def require_capability(acting: Acting, needed: Capability) -> None:
     if needed not in acting.capabilities:
         raise Forbidden
 
 
-def require_owner(acting: KnownMember) -> None:
-    if acting.membership.role != BuiltInRole.OWNER:
+def require_owner(acting: Acting) -> None:
+    if not acting.is_owner:
         raise Forbidden

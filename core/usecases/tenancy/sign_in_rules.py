@@ -38,12 +38,13 @@ class OrganizationSignInRules(Frozen):
             change = replace(change, invitation_domains=self._domains(change.invitation_domains))
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            held = await uow.sign_in_rules.find(member.organization, member.user)
+            held = await uow.sign_in_rules.find(member.organization, member.responsible)
             before = held.rules
             after = change.applied(before, self.clock.now())
             if after == before:
                 return before
-            if after.mfa_required_since is not None and before.mfa_required_since is None and not held.has_second_factor:
+            begins_to_require = after.mfa_required_since is not None and before.mfa_required_since is None
+            if begins_to_require and member.key is None and not held.has_second_factor:
                 raise SecondFactorRequired("mfa_policy: set up a second factor of your own first", words="mfa_required_of_you")
             await uow.sign_in_rules.save(member.organization, after)
             await uow.record(sign_in_rules_updated(member.organization, before, after, actor))

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document. The code makes the document from the declarations, so the document says exactly what the endpoints check."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from core.frozen import replace
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.field_texts import describe
 from entrypoints.http.machinery.answers import NoBody
-from entrypoints.http.machinery.callers import AdmittedCaller
+from entrypoints.http.machinery.callers import AdmittedCaller, SecurityScheme
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS
 from entrypoints.http.machinery.errors import ErrorBody, header_named_by, status_of
@@ -32,6 +32,7 @@ TAGS: Final[Mapping[str, str]] = {
     "passkeys": "Your passkeys, with which you sign in without a password.",
     "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
     "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
+    "management-keys": "Keys with which programs call the endpoints of an organization, or of the platform, that name a capability.",
     "plans": "The plans that a service offers its users, and their prices.",
     "billing": "Buy plans on the payment provider's pages, and receive the provider's reports.",
     "end-users": "The people who use the services of an organization.",
@@ -84,7 +85,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
     paths: dict[str, Json] = {}
     for one in endpoints:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, described)
-    schemes = [scheme for one in endpoints for scheme in (one.caller.scheme, one.may_present) if scheme is not None]
+    schemes = [scheme for one in endpoints for scheme in _schemes(one) if scheme is not None]
     used = {tag for one in endpoints for tag in one.tags}
     return {
         "openapi": "3.1.0",
@@ -186,8 +187,12 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
     if isinstance(admitted, AdmittedCaller):
         contexts = [context.name.lower() for context in CallerContext if context in admitted.contexts]
         operation["x-sessions"] = {"contexts": contexts, "impersonated": admitted.impersonated}
-    if one.description:
-        operation["description"] = one.description
+    description = one.description
+    if one.keys is not None:
+        operation["x-management-key"] = {"capabilities": list(one.keys.needed)}
+        description = f"{description}\n\n{_for_keys(one.keys.needed)}".strip()
+    if description:
+        operation["description"] = description
     parameters = schemas.parameters(one.path_type, "path") + schemas.parameters(one.query_type, "query") + [*map(_parameter, one.reads)]
     if parameters:
         operation["parameters"] = parameters
@@ -202,6 +207,16 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
     return operation
 
 
+def _for_keys(needed: Sequence[str]) -> str:
+    if not needed:
+        return "A management key of the organization may call it, whatever its capabilities."
+    return f"A management key needs {' and '.join(f'`{word}`' for word in needed)}."
+
+
+def _schemes(one: Endpoint) -> tuple[SecurityScheme | None, ...]:
+    return (one.caller.scheme, one.may_present, None if one.keys is None else one.keys.scheme)
+
+
 def _security(one: Endpoint) -> list[Json]:
     """The ways to authenticate, of which one is enough. An empty entry means that the caller sends no credentials in the headers: either no
     credentials at all, or credentials in the body.
@@ -209,6 +224,8 @@ def _security(one: Endpoint) -> list[Json]:
     if one.caller.scheme is None:
         return [] if one.may_present is None else [{}, {one.may_present.name: []}]
     presented: list[Json] = [{one.caller.scheme.name: []}]
+    if one.keys is not None:
+        presented.append({one.keys.scheme.name: []})
     return [*presented, {}] if one.body_type is not None and getattr(one.caller, "also_in_body", False) else presented
 
 

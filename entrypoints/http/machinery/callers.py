@@ -4,7 +4,7 @@ For each rule about sessions, `AdmittedCaller` names the kinds of session that p
 person's name. A new kind of caller is a new class with the methods of a rule.
 """
 
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from core.domain.errors import (
     Forbidden,
@@ -25,13 +25,14 @@ from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.tenancy.keys.management_keys import CLOSED, OF_ORGANIZATION, OF_PLATFORM, ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import IN_A_SERVICE, Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.callers import Witness
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
-from entrypoints.http.machinery.limits import SCIM
+from entrypoints.http.machinery.limits import MANAGEMENT_KEYS, SCIM
 from entrypoints.http.machinery.scim_recording import recording
 
 
@@ -83,6 +84,12 @@ _LONGEST_TOKEN = 8192
 _LONGEST_KEY = 200
 _SCIM_TOKENS: Final = f"{KIND}_".encode()
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
+_MANAGEMENT_KEYS: Final = (f"{OF_ORGANIZATION}_", f"{OF_PLATFORM}_")
+_MANAGEMENT_KEY_STARTS: Final = tuple(start.encode() for start in _MANAGEMENT_KEYS)
+_OTHER_ORGANIZATION: Final = "This management key is not of this organization"
+_LACKS: Final = (
+    "This management key may not do this: it needs the capability {}, which its maker must still have until an owner adopts the key"
+)
 _NOT_FROM: Final = {
     CallerContext.PLATFORM: "This cannot be done with a token for the platform",
     CallerContext.ORGANIZATION: "This cannot be done with a token for an organization",
@@ -140,7 +147,7 @@ class _Session:
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
         request.caller = caller = await postern.tenancy.callers.resolve(
-            bearer_token(request), self.admitted.participation, _witness(request, postern)
+            _persons_token(request), self.admitted.participation, _witness(request, postern)
         )
         if self.platform_owner and not caller.is_platform_owner:
             raise Forbidden
@@ -172,7 +179,7 @@ class _Member:
     async def admit(self, request: Request, postern: Postern) -> Member:
         slug = request.path_values["org_slug"]
         member = await postern.tenancy.callers.resolve_member(
-            bearer_token(request), slug, self.admitted.participation, _witness(request, postern)
+            _persons_token(request), slug, self.admitted.participation, _witness(request, postern)
         )
         request.caller = member.caller
         self.admitted.require(member.caller)
@@ -208,8 +215,8 @@ class _Buyer:
             if (caller.organization, caller.service) != (organization, service):
                 raise Forbidden("This token is for another service")
         else:
-            caller = (await postern.tenancy.callers.resolve_member(token, organization, self.admitted.participation, witness)).caller
-            request.caller = caller
+            member = await postern.tenancy.callers.resolve_member(token, organization, self.admitted.participation, witness)
+            request.caller = caller = member.caller
         self.admitted.require(caller)
         return caller
 
@@ -240,6 +247,59 @@ class _Key:
         request.acting_key = holder.acting
         holder.require(self.permission)
         return holder
+
+
+MANAGEMENT_KEY: Final = SecurityScheme(
+    "management_key",
+    {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A management key: `pto_…` of an organization, `ptp_…` of the platform. Each operation that takes one names the"
+        " capability that the key needs.",
+    },
+)
+
+
+class ManagementKeyRule(Frozen):
+    """Admits a management key with these capabilities, beside the people whom the endpoint's caller rule admits."""
+
+    capabilities: tuple[Capability, ...] = ()
+    """Of a key of an organization. Empty when any key of the organization may call."""
+    of_platform: PlatformCapability | None = None
+    """Of a key of the platform. None when keys of organizations open the endpoint."""
+
+    scheme: ClassVar[SecurityScheme] = MANAGEMENT_KEY
+    refuses: ClassVar[tuple[type[Refusal], ...]] = (Unauthorized, Forbidden, OrganizationNotActive)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The names of the capabilities that the key needs."""
+        return self.capabilities if self.of_platform is None else (self.of_platform,)
+
+    async def admit(self, request: Request, postern: Postern) -> Member | ManagementKeyHolder:
+        token = bearer_token(request)
+        if len(token) > _LONGEST_KEY:
+            raise Unauthorized
+        holder = await postern.tenancy.management_keys.resolve(Token(token))
+        request.acting_key = holder.acting
+        if request.limiter is not None:
+            request.limiter.admit_client(MANAGEMENT_KEYS, str(holder.key))
+        if self.of_platform is not None:
+            if self.of_platform not in holder.platform_capabilities:
+                raise Forbidden(_LACKS.format(self.of_platform))
+            return holder
+        # An organization that does not exist gets the same answer, so that a key finds no slugs out.
+        if holder.organization is None or holder.organization_slug != request.path_values["org_slug"]:
+            raise Forbidden(_OTHER_ORGANIZATION)
+        for capability in self.capabilities:
+            if capability not in holder.capabilities:
+                raise Forbidden(_LACKS.format(capability))
+        return Member(None, holder.organization, holder.organization_slug, True, "", holder.capabilities, holder)
+
+
+def shows_management_key(request: Request) -> bool:
+    header = request.header(b"authorization")
+    return header is not None and header[:7].lower() == b"bearer " and header[7:].lstrip().startswith(_MANAGEMENT_KEY_STARTS)
 
 
 class _Directory:
@@ -391,6 +451,14 @@ def bearer_token(request: Request) -> str:
     return token.decode("ascii")
 
 
+def _persons_token(request: Request) -> str:
+    """The bearer token of an endpoint that management keys do not open. Raises `Forbidden` for a key, good or bad."""
+    token = bearer_token(request)
+    if token.startswith(_MANAGEMENT_KEYS):
+        raise Forbidden(CLOSED)
+    return token
+
+
 def _refused_sessions(admitted: AdmittedCaller) -> tuple[type[Refusal], ...]:
     inactive: tuple[type[Refusal], ...] = (OrganizationNotActive,) if admitted.participation is Participation.ACTIVE else ()
     in_service: tuple[type[Refusal], ...] = (SecondFactorRequired,) if CallerContext.SERVICE in admitted.contexts else ()
@@ -460,3 +528,13 @@ def able(capability: Capability, *, impersonated: bool) -> CallerRule:
     credential or give somebody more rights, since credentials and rights outlast an impersonation.
     """
     return _ABLE[capability, impersonated]
+
+
+def takes_members(rule: CallerRule) -> bool:
+    """Whether the rule admits members whatever their role, or by a capability. The owner is a person, so such a rule admits no key."""
+    return isinstance(rule, _Member) and not rule.owner
+
+
+def capability_of(rule: CallerRule) -> Capability | None:
+    """The capability that the rule demands of members. None for another rule."""
+    return rule.capability if isinstance(rule, _Member) else None

@@ -23,7 +23,7 @@ from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, prove_first, require_bound_form
-from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.callers import ANYONE, shows_management_key
 from entrypoints.http.machinery.calls import Call, Request, headers_by_name, nothing
 from entrypoints.http.machinery.cors import FOR_ALL, CrossOrigin, Origins, for_origin, permission
 from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, ReadByPage, Receive, convert
@@ -285,6 +285,9 @@ class Dispatcher:
         return target.answered(result, call.request)
 
     async def _admit(self, endpoint: Endpoint, request: Request) -> Any:
+        if endpoint.keys is not None and shows_management_key(request):
+            # No fresh proof is asked of a key: the capabilities of an endpoint that needs one stand for the proof.
+            return await endpoint.keys.admit(request, self._postern)
         caller = await endpoint.caller.admit(request, self._postern)
         if endpoint.step_up is not None:
             try:

@@ -14,11 +14,13 @@ from typing_extensions import Unpack
 from core.domain.errors import BadRequest, NotFound, PayloadTooLarge, RateLimited, ReauthenticationRequired, Refusal, UnsupportedMediaType
 from core.domain.identity.proofs import StepUp
 from core.domain.rate_limits import RateLimit
+from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from entrypoints.http.machinery.accepts import Accepts, Json
 from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, BoundForm
-from entrypoints.http.machinery.callers import CallerRule, SecurityScheme
+from entrypoints.http.machinery.callers import PLATFORM_OWNER, CallerRule, ManagementKeyRule, SecurityScheme, capability_of, takes_members
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.error_shapes import OURS, ErrorShape
@@ -41,6 +43,12 @@ class Statement(TypedDict, total=False):
     """The parts of a declaration besides method and path."""
 
     caller: Required[CallerRule]
+    keys: bool | Capability | PlatformCapability
+    """Opens the endpoint to management keys. True takes a key with the capability of the caller rule, or any key of the organization if the
+    rule names no capability. A `Capability` is needed besides that of the rule. A `PlatformCapability` opens an endpoint of platform owners
+    to keys of the platform. Where people need a fresh proof, only `CONNECTIONS_MANAGE` opens to keys. The handler of such an endpoint takes
+    the caller for a person nowhere: `Member.person` is None for a key, and `Member.responsible` answers for the key.
+    """
     step_up: StepUp
     """The reason why the endpoint needs a fresh proof: the person of the calling session must have proved their identity lately."""
     limit: RateLimit | tuple[RateLimit, ...]
@@ -87,6 +95,8 @@ class Endpoint(Frozen, kw_only=True):
     method: str
     path: str
     caller: CallerRule
+    keys: ManagementKeyRule | None
+    """The rule for management keys. None for an endpoint that is closed to them."""
     step_up: StepUp | None
     handler: Handler
     limits: tuple[RateLimit, ...]
@@ -125,6 +135,8 @@ class Endpoint(Frozen, kw_only=True):
     def refusals(self) -> tuple[type[Refusal], ...]:
         """All refusals that a caller may get, sorted by status and code."""
         refusals = {*self.caller.refuses, *self.stated_refusals}
+        if self.keys is not None:
+            refusals |= {*self.keys.refuses, RateLimited}
         if self.step_up is not None:
             refusals.add(ReauthenticationRequired)
         if self.limits or self.counts or self.attempt is not None:
@@ -230,6 +242,7 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             method=method,
             path=path,
             caller=stated["caller"],
+            keys=_keys(name, stated),
             step_up=stated.get("step_up"),
             handler=handler,
             attempt=stated.get("attempt"),
@@ -260,6 +273,23 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
         )
 
     return declared
+
+
+def _keys(name: str, stated: Statement) -> ManagementKeyRule | None:
+    opened = stated.get("keys", False)
+    if opened is False:
+        return None
+    rule = stated["caller"]
+    if "step_up" in stated and opened is not Capability.CONNECTIONS_MANAGE:
+        raise InvalidDeclaration(f"{name} needs a fresh proof, which only {Capability.CONNECTIONS_MANAGE} stands for")
+    if isinstance(opened, PlatformCapability):
+        if rule is not PLATFORM_OWNER:
+            raise InvalidDeclaration(f"{name}: only endpoints of platform owners take a platform capability")
+        return ManagementKeyRule(of_platform=opened)
+    if not takes_members(rule):
+        raise InvalidDeclaration(f"{name}: management keys of an organization are no such callers as its rule admits")
+    named = (of_rule,) if (of_rule := capability_of(rule)) is not None else ()
+    return ManagementKeyRule(named if opened is True else (*named, opened))
 
 
 def _sent(name: str, stated: Statement) -> Mapping[int, tuple[AnswerHeader, ...]]:

@@ -48,6 +48,8 @@ PRIVACY = RateLimit("privacy", burst=30, seconds_per_request=2)
 CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
 # Requests of a directory. Each process counts them by the directory's token. An import of many people proceeds at this pace.
 SCIM = RateLimit("scim", burst=2000, seconds_per_request=0.004)
+# Requests with a management key. Each process counts them by the key. Setting a whole organization up proceeds at this pace.
+MANAGEMENT_KEYS = RateLimit("management_keys", burst=1000, seconds_per_request=0.01)
 # Sign-ins on the pages. The hundred people of an office behind one address may all sign in on the same morning, so only failures count: a
 # successful sign-in gives its token back to the bucket. Simultaneous requests of one client wait for their turn, so that many right
 # passwords at once do not empty the bucket.
@@ -78,6 +80,7 @@ POLICIES = (
     PRIVACY,
     CLIENT,
     SCIM,
+    MANAGEMENT_KEYS,
     PAGE_SIGN_INS,
     PAGE_STEPS,
     USER_CODES,

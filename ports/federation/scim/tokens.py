@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core.domain.federation.scim.tokens import ScimHolder, ScimToken
 from core.domain.identifiers import OrganizationId, ScimTokenId
-from core.domain.tenancy.machine_keys import KnownKey
+from core.domain.tenancy.keys.machine_keys import KnownKey
 
 
 class ScimTokenLookup(Protocol):

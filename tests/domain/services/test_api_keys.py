@@ -24,7 +24,7 @@ from core.domain.services.api_keys import (
     require_room,
 )
 from core.domain.services.services import ServiceProfile, ServiceType
-from core.domain.tenancy.machine_keys import KnownKey, key_name
+from core.domain.tenancy.keys.machine_keys import KnownKey, key_name
 from core.domain.tenancy.roles import BuiltInRole, Capability
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -8,11 +8,11 @@ from uuid import UUID
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
+from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.scim.tokens import ScimHolder, ScimToken
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
-from core.domain.tenancy.machine_keys import KnownKey
+from core.domain.tenancy.keys.machine_keys import KnownKey
 from core.frozen import Frozen
 
 

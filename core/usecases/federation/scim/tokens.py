@@ -17,11 +17,11 @@ from core.domain.identifiers import ScimTokenId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import require_may_admit
-from core.domain.tenancy.machine_keys import NewMachineKey, holder_of, key_name
+from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.machine_keys import add_key
+from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.federation.scim.tokens import ScimTokenLookup

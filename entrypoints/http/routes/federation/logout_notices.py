@@ -62,7 +62,7 @@ class LogoutNoticeList(msgspec.Struct, frozen=True):
     """Where this page stands in the list."""
 
 
-@endpoint.get(_NOTICES, caller=able(Capability.SERVICES_MANAGE, impersonated=True), tags=("services",))
+@endpoint.get(_NOTICES, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, tags=("services",))
 async def list_logout_notices(call: Call[None, LogoutNoticesQuery, ServicePath, Member], postern: Postern) -> LogoutNoticeList:
     """List the logout notices of a service, the newest first
 

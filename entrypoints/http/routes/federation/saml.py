@@ -205,7 +205,7 @@ class PublicPath(msgspec.Struct, frozen=True):
     service_slug: SlugOfService
 
 
-@endpoint.post(_SAML, caller=_DECIDE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_SAML, caller=_DECIDE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlDone:
     """Configure SAML by hand
 
@@ -228,14 +228,14 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
     return SamlDone(success=True, message="SAML is enabled" if body.enabled else "SAML is disabled")
 
 
-@endpoint.get(_SAML, caller=_VIEW, tags=_TAGS)
+@endpoint.get(_SAML, caller=_VIEW, keys=True, tags=_TAGS)
 async def saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Get the SAML configuration of a service, as members set it or as we read it from metadata"""
     standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
     return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
 
 
-@endpoint.delete(_SAML, caller=_MANAGE, tags=_TAGS)
+@endpoint.delete(_SAML, caller=_MANAGE, keys=True, tags=_TAGS)
 async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlDone:
     """Disable SAML, and delete its certificates with their keys
 
@@ -246,7 +246,13 @@ async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Pos
 
 
 @endpoint.post(
-    f"{_SAML}/metadata", caller=_DECIDE, limit=CREDENTIALS, accepts=RawXml(LONGEST_METADATA), refuses=(BadRequest, Overloaded), tags=_TAGS
+    f"{_SAML}/metadata",
+    caller=_DECIDE,
+    keys=True,
+    limit=CREDENTIALS,
+    accepts=RawXml(LONGEST_METADATA),
+    refuses=(BadRequest, Overloaded),
+    tags=_TAGS,
 )
 async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
     """Configure SAML by the service provider's metadata
@@ -262,7 +268,7 @@ async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], pos
     return _configuration(filled, has_certificate=standing.configured.active is not None)
 
 
-@endpoint.post(_CERTIFICATE, caller=_DECIDE, limit=CREDENTIALS, refuses=(BadRequest, CertificateNotMade), tags=_TAGS)
+@endpoint.post(_CERTIFICATE, caller=_DECIDE, keys=True, limit=CREDENTIALS, refuses=(BadRequest, CertificateNotMade), tags=_TAGS)
 async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
     """Make a certificate
 
@@ -274,13 +280,13 @@ async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath
     return _certificate(made)
 
 
-@endpoint.get(_CERTIFICATE, caller=_VIEW, tags=_TAGS)
+@endpoint.get(_CERTIFICATE, caller=_VIEW, keys=True, tags=_TAGS)
 async def saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
     """Get the active certificate, and the next one if there is one"""
     return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
 
 
-@endpoint.post(f"{_CERTIFICATE}/activate", caller=_DECIDE, limit=CREDENTIALS, tags=_TAGS)
+@endpoint.post(f"{_CERTIFICATE}/activate", caller=_DECIDE, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def activate_saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
     """Let the next certificate sign
 
@@ -290,7 +296,7 @@ async def activate_saml_certificate(call: Call[None, None, ServicePath, Member],
     return _certificate(await postern.federation.saml.activate_next(call.caller, call.path.service_slug, call.actor))
 
 
-@endpoint.get(f"{_SAML}/exchanges", caller=_MANAGE, tags=_TAGS)
+@endpoint.get(f"{_SAML}/exchanges", caller=_MANAGE, keys=True, tags=_TAGS)
 async def saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
     """List the last SAML messages, and the reasons of failures
 

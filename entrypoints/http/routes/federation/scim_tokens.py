@@ -173,7 +173,7 @@ async def delete_scim_token(call: Call[None, None, ScimTokenPath, Member], poste
     return NO_BODY
 
 
-@endpoint.get(_EXCHANGES, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_EXCHANGES, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_scim_exchanges(call: Call[None, ScimExchangesQuery, ScimTokensPath, Member], postern: Postern) -> ScimExchangeList:
     """List the last exchanges with directories, the newest first
 

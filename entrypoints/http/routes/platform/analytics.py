@@ -10,7 +10,9 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import Caller
 from core.domain.platform.analytics import DEFAULT_RECENT, RecentLogin
+from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Streamed
 from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
@@ -105,7 +107,7 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The number of sign-ins today and in the twenty-nine days before."""
 
 
-@endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
     """List the number of sign-ins to the organization and its services on each day
 
@@ -115,7 +117,7 @@ async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], poste
     return [LoginTrend(one.day.isoformat(), one.logins) for one in days]
 
 
-@endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
     """List the number of sign-ins to each service, the most used service first
 
@@ -125,20 +127,20 @@ async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], 
     return [ServiceLogins(one.service, one.name, one.logins) for one in services]
 
 
-@endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
     """List the number of sign-ins in each way, the most used way first"""
     providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
     return [ProviderLogins(one.provider, one.logins) for one in providers]
 
 
-@endpoint.get(f"{_ANALYTICS}/recent-logins", caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.get(f"{_ANALYTICS}/recent-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def recent_logins(call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern) -> Streamed[Sequence[RecentLoginRecord]]:
     """List the newest sign-ins to the organization and its services"""
     return Streamed(_parts(await postern.platform.analytics.recent(call.caller.organization, call.query.limit)))
 
 
-@endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, tags=("platform",))
+@endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
 async def platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
     """Get the installation in figures"""
     found = await postern.platform.analytics.overview()

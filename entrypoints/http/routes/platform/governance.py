@@ -12,6 +12,7 @@ from core.domain.identifiers import OrganizationId, TierId
 from core.domain.identity.proofs import StepUp
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.platform.governance import LARGEST_OFFSET, LARGEST_OVERRIDE, Authority, GovernedOrganization, OrganizationFilter
+from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
@@ -161,13 +162,13 @@ class OrganizationDeleted(msgspec.Struct, frozen=True):
 _GONE = ListedOwner("unknown", "deleted-user@unknown", False, datetime(1970, 1, 1, tzinfo=UTC))
 
 
-@endpoint.get("/api/platform/tiers", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.get("/api/platform/tiers", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
 async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
     """List the tiers that organizations can have, the cheapest first"""
     return [tier_record(tier) for tier in await postern.platform.governance.tiers()]
 
 
-@endpoint.get("/api/platform/organizations", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.get("/api/platform/organizations", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
 async def list_organizations_of_platform(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
     """List all organizations, the newest first"""
     asked = call.query
@@ -176,7 +177,13 @@ async def list_organizations_of_platform(call: Call[None, WantedOrganizations], 
     return OrganizationList([_listed(one) for one in found.items], found.total)
 
 
-@endpoint.post("/api/platform/organizations/{org_id}/approve", caller=PLATFORM_OWNER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    "/api/platform/organizations/{org_id}/approve",
+    caller=PLATFORM_OWNER,
+    keys=PlatformCapability.ORGANIZATIONS_MANAGE,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
 async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], postern: Postern) -> OrganizationApproved:
     """Approve a pending organization"""
     tier = None if call.body.tier_id is None else TierId(call.body.tier_id)
@@ -184,7 +191,9 @@ async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], po
     return OrganizationApproved(ApprovedOrganization(approved.id, approved.status, approved.approved_at))
 
 
-@endpoint.post("/api/platform/organizations/{org_id}/reject", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.post(
+    "/api/platform/organizations/{org_id}/reject", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
+)
 async def reject_organization(call: Call[Rejection, None, GovernedPath], postern: Postern) -> Governed:
     """Reject a pending organization
 
@@ -194,7 +203,9 @@ async def reject_organization(call: Call[Rejection, None, GovernedPath], postern
     return Governed(organization_record(rejected))
 
 
-@endpoint.post("/api/platform/organizations/{org_id}/suspend", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.post(
+    "/api/platform/organizations/{org_id}/suspend", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
+)
 async def suspend_organization(call: Call[Suspension, None, GovernedPath], postern: Postern) -> Governed:
     """Suspend an active organization
 
@@ -204,7 +215,13 @@ async def suspend_organization(call: Call[Suspension, None, GovernedPath], poste
     return Governed(organization_record(suspended))
 
 
-@endpoint.post("/api/platform/organizations/{org_id}/activate", caller=PLATFORM_OWNER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    "/api/platform/organizations/{org_id}/activate",
+    caller=PLATFORM_OWNER,
+    keys=PlatformCapability.ORGANIZATIONS_MANAGE,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
 async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> Governed:
     """End a suspension"""
     return Governed(
@@ -212,7 +229,7 @@ async def activate_organization(call: Call[None, None, GovernedPath], postern: P
     )
 
 
-@endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, keys=PlatformCapability.TIERS_MANAGE, tags=_TAGS)
 async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath], postern: Postern) -> Governed:
     """Give an organization another tier, or limits of its own
 

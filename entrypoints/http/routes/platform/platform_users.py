@@ -12,6 +12,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.alerts import AlertType
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
+from core.domain.tenancy.keys.management_keys import PlatformCapability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
@@ -147,7 +148,7 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
     """The user after the change."""
 
 
-@endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> FoundUsers:
     """Find users by id or by a part of their e-mail address"""
     asked = call.query
@@ -155,7 +156,7 @@ async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> Found
     return FoundUsers([_found(one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)])
 
 
-@endpoint.get("/api/platform/users/{user_id}/mfa/status", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.get("/api/platform/users/{user_id}/mfa/status", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> MfaOfUser:
     """Get the state of a user's second factor"""
     found = await postern.platform.platform_users.mfa(UserId(call.path.user_id))
@@ -183,14 +184,14 @@ async def force_disable_mfa(call: Call[StatedReason, StatedReason, PlatformUserP
     return MfaForceDisabled.told(disabled=disabled)
 
 
-@endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
     """Get figures on how many users have a second factor"""
     counted = await postern.platform.platform_users.mfa_metrics()
     return MfaAdoption(counted.users, counted.mfa_enabled, counted.adoption, counted.backup_codes_used, counted.failures)
 
 
-@endpoint.get("/api/platform/mfa/suspicious", caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.get("/api/platform/mfa/suspicious", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def suspicious_activity(_call: Call, postern: Postern) -> Alerts:
     """List suspicious sign-ins of the last 24 hours
 

@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person
-from core.domain.record.events import ActingKey, ActingKind, TargetType
+from core.domain.record.events import ActingKey, TargetType
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -31,7 +31,7 @@ class AuditLogPath(msgspec.Struct, frozen=True):
 
 
 class AuditLogQuery(Paging, frozen=True, kw_only=True):
-    """The span begins at `since` and ends before `until`. Both need their offset from UTC. `actor_id` is the id of a person or of an API
+    """The span begins at `since` and ends before `until`. Both need their offset from UTC. `actor_id` is the id of a person or of a
     key.
     """
 
@@ -44,7 +44,7 @@ class AuditLogQuery(Paging, frozen=True, kw_only=True):
     ) = None
     """Only entries about the thing with this id. Needs `target_type`."""
     actor_id: UUID | None = None
-    """Only actions of this person, or of this API key."""
+    """Only actions of this person, or of this key."""
     success: Success | None = None
     """Only actions that succeeded, or only actions that failed."""
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
@@ -54,7 +54,7 @@ class AuditLogQuery(Paging, frozen=True, kw_only=True):
 
 
 class AuditActorKey(msgspec.Struct, frozen=True):
-    """The API key that acted, with the name that it had at the time."""
+    """The key that acted, with the name that it had at the time."""
 
     name: Annotated[str, example("Billing server")]
     """The key's name."""
@@ -63,14 +63,16 @@ class AuditActorKey(msgspec.Struct, frozen=True):
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with today's address, an API key, or a SCIM token."""
+    """A person with today's address, an API key, a management key, or a SCIM token."""
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's address; null for an API key or a SCIM token."""
+    """The person's address; null for a key or a SCIM token."""
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
     """The API key; absent if somebody else acted."""
+    management_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
+    """The management key; absent if somebody else acted."""
     scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
     """The SCIM token of a directory; absent if somebody else acted."""
 
@@ -134,7 +136,11 @@ class AuditEventType(msgspec.Struct, frozen=True):
 
 
 @endpoint.get(
-    "/api/organizations/{org_slug}/audit-log", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), refuses=(BadRequest,), tags=_TAGS
+    "/api/organizations/{org_slug}/audit-log",
+    caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True),
+    keys=True,
+    refuses=(BadRequest,),
+    tags=_TAGS,
 )
 async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], postern: Postern) -> AuditLogPage:
     """List what was done in the organization, the newest first
@@ -157,7 +163,9 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
     return AuditLogPage([_logged(entry) for entry in found.items], _pagination(query, found))
 
 
-@endpoint.get("/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(
+    "/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
+)
 def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
     """List the actions that the audit log can hold"""
     return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
@@ -191,8 +199,6 @@ def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
             return None
         case ActingKey():
             key = AuditActorKey(actor.name, actor.prefix)
-            if actor.kind is ActingKind.SCIM_TOKEN:
-                return AuditActor(id=actor.id, email=None, is_platform_owner=False, scim_token=key)
-            return AuditActor(id=actor.id, email=None, is_platform_owner=False, api_key=key)
+            return AuditActor(id=actor.id, email=None, is_platform_owner=False, **{actor.kind.value: key})
         case Person():
             return AuditActor(id=actor.id, email=actor.email, is_platform_owner=actor.is_platform_owner)

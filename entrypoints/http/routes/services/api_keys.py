@@ -94,7 +94,13 @@ class ApiKeyList(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(
-    _KEYS, caller=able(Capability.SERVICES_MANAGE, impersonated=False), limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS
+    _KEYS,
+    caller=able(Capability.SERVICES_MANAGE, impersonated=False),
+    keys=True,
+    limit=CREDENTIALS,
+    status=201,
+    refuses=(BadRequest,),
+    tags=_TAGS,
 )
 async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], postern: Postern) -> CreatedApiKey:
     """Create an API key
@@ -125,7 +131,7 @@ async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], poste
     )
 
 
-@endpoint.get(_KEYS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_KEYS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], postern: Postern) -> ApiKeyList:
     """List the API keys of a service, the newest first
 
@@ -136,7 +142,7 @@ async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], pos
     return ApiKeyList([_record(key) for key in found.items], found.total)
 
 
-@endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyRecord:
     """Get an API key
 
@@ -146,7 +152,7 @@ async def api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) 
     return _record(await postern.services.api_keys.get(call.caller, path.service_slug, ApiKeyId(path.api_key_id)))
 
 
-@endpoint.delete(_KEY, caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, tags=_TAGS)
+@endpoint.delete(_KEY, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
 async def delete_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> NoBody:
     """Delete an API key
 

@@ -53,7 +53,13 @@ class CreatedClientSecret(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(
-    _SECRETS, caller=able(Capability.SERVICES_MANAGE, impersonated=False), limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS
+    _SECRETS,
+    caller=able(Capability.SERVICES_MANAGE, impersonated=False),
+    keys=True,
+    limit=CREDENTIALS,
+    status=201,
+    refuses=(BadRequest,),
+    tags=_TAGS,
 )
 async def create_client_secret(call: Call[None, None, ServicePath, Member], postern: Postern) -> CreatedClientSecret:
     """Create a client secret
@@ -66,7 +72,7 @@ async def create_client_secret(call: Call[None, None, ServicePath, Member], post
     return CreatedClientSecret(secret.id, secret.prefix, created.text.reveal(), secret.created_at)
 
 
-@endpoint.get(_SECRETS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_SECRETS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_client_secrets(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ClientSecretRecord]:
     """List the client secrets of a service, the oldest first
 
@@ -76,7 +82,9 @@ async def list_client_secrets(call: Call[None, None, ServicePath, Member], poste
     return [ClientSecretRecord(secret.id, secret.prefix, secret.created_by, secret.created_at) for secret in listed]
 
 
-@endpoint.delete(f"{_SECRETS}/{{client_secret_id}}", caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, tags=_TAGS)
+@endpoint.delete(
+    f"{_SECRETS}/{{client_secret_id}}", caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS
+)
 async def delete_client_secret(call: Call[None, None, ClientSecretPath, Member], postern: Postern) -> NoBody:
     """Delete a client secret
 

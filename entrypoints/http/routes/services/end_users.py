@@ -130,7 +130,11 @@ class SessionsRevoked(msgspec.Struct, frozen=True):
 
 
 @endpoint.get(
-    "/api/organizations/{org_slug}/users", caller=able(Capability.END_USERS_VIEW, impersonated=True), refuses=(BadRequest,), tags=_TAGS
+    "/api/organizations/{org_slug}/users",
+    caller=able(Capability.END_USERS_VIEW, impersonated=True),
+    keys=True,
+    refuses=(BadRequest,),
+    tags=_TAGS,
 )
 async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], postern: Postern) -> EndUserList:
     """List the end users of the organization's services, the newest account first
@@ -158,7 +162,9 @@ async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], 
     )
 
 
-@endpoint.get("/api/organizations/{org_slug}/users/{user_id}", caller=able(Capability.END_USERS_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(
+    "/api/organizations/{org_slug}/users/{user_id}", caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS
+)
 async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserAnswer:
     """Get an end user of the organization's services"""
     found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
@@ -180,7 +186,10 @@ async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: 
 
 
 @endpoint.delete(
-    "/api/organizations/{org_slug}/users/{user_id}/sessions", caller=able(Capability.END_USERS_MANAGE, impersonated=True), tags=_TAGS
+    "/api/organizations/{org_slug}/users/{user_id}/sessions",
+    caller=able(Capability.END_USERS_MANAGE, impersonated=True),
+    keys=True,
+    tags=_TAGS,
 )
 async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], postern: Postern) -> SessionsRevoked:
     """Sign an end user out of the organization's services

@@ -99,7 +99,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
 
 
-@endpoint.get(_PLANS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_PLANS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern) -> Sequence[PlanRecord]:
     """List the plans of a service, the cheapest first
 
@@ -108,7 +108,7 @@ async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern
     return [plan_record(plan) for plan in await postern.services.plans.list(call.caller, call.path.service_slug)]
 
 
-@endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
 async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Postern) -> PlanRecord:
     """Add a plan to a service"""
     body = call.body
@@ -125,7 +125,7 @@ async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Pos
     return plan_record(plan)
 
 
-@endpoint.patch(_PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
 async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Postern) -> PlanRecord:
     """Change a plan
 
@@ -146,7 +146,9 @@ async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Po
     return plan_record(plan)
 
 
-@endpoint.delete(_PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.delete(
+    _PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, refuses=(BadRequest,), tags=_TAGS
+)
 async def delete_plan(call: Call[None, None, PlanPath, Member], postern: Postern) -> NoBody:
     """Delete a plan
 

@@ -250,6 +250,7 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
 @endpoint.post(
     _SERVICES,
     caller=able(Capability.SERVICES_CREATE, impersonated=False),
+    keys=True,
     limit=UNLIMITED,
     refuses=(BadRequest, Conflict, ServiceLimitExceeded),
     tags=_TAGS,
@@ -286,7 +287,7 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
     return ServiceCreated(service_record(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
 
 
-@endpoint.get(_SERVICES, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_SERVICES, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], postern: Postern) -> ServiceListAnswer:
     """List the organization's services, the oldest first"""
     query = call.query
@@ -295,13 +296,15 @@ async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], p
     return ServiceListAnswer([_listed(one) for one in listed.services], _usage(listed.usage))
 
 
-@endpoint.get(_SERVICE, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_SERVICE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def service_detail(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceRecord:
     """Get one of the organization's services"""
     return service_record(await postern.services.services.get(call.caller, call.path.service_slug))
 
 
-@endpoint.patch(_SERVICE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS, accepts=_BODY)
+@endpoint.patch(
+    _SERVICE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS, accepts=_BODY
+)
 async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceRecord:
     """Change a service
 

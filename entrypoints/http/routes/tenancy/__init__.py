@@ -10,6 +10,7 @@ from entrypoints.http.routes.tenancy import (
     invitations,
     join_requests,
     mail_servers,
+    management_keys,
     members,
     oauth_credentials,
     organizations,
@@ -37,4 +38,5 @@ ROUTES: Final = Endpoints.of(
     webhooks,
     webhook_deliveries,
     siem,
+    management_keys,
 )

@@ -50,6 +50,7 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
 @endpoint.patch(
     _BRANDING,
     caller=able(Capability.SETTINGS_MANAGE, impersonated=True),
+    keys=True,
     limit=CREDENTIALS,
     refuses=(BadRequest,),
     tags=_TAGS,
@@ -63,7 +64,7 @@ async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member],
     return _record(await postern.tenancy.branding.change(call.caller, change, call.actor))
 
 
-@endpoint.get(_BRANDING, caller=MEMBER, tags=_TAGS)
+@endpoint.get(_BRANDING, caller=MEMBER, keys=True, tags=_TAGS)
 async def show_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
     """Get the branding of an organization"""
     return _record(await postern.tenancy.branding.get(call.caller))

@@ -106,7 +106,7 @@ class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
-@endpoint.get(_ROUTES, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_ROUTES, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_domain_routes(call: Call[None, None, DomainRoutesPath, Member], postern: Postern) -> Sequence[DomainRouteRecord]:
     """List the domain routes of the organization, the oldest first"""
     return [_record(route) for route in await postern.tenancy.domain_routes.list(call.caller)]
@@ -115,6 +115,7 @@ async def list_domain_routes(call: Call[None, None, DomainRoutesPath, Member], p
 @endpoint.post(
     _ROUTES,
     caller=_IN_PERSON,
+    keys=Capability.CONNECTIONS_MANAGE,
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     status=201,
@@ -145,7 +146,15 @@ async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath,
     return _record(route)
 
 
-@endpoint.patch(_ROUTE, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(
+    _ROUTE,
+    caller=_IN_PERSON,
+    keys=Capability.CONNECTIONS_MANAGE,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
 async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath, Member], postern: Postern) -> DomainRouteRecord:
     """Change how the people of a mail domain sign in
 
@@ -159,7 +168,7 @@ async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath
     return _record(await postern.tenancy.domain_routes.change(call.caller, DomainId(call.path.domain_id), call.actor, change))
 
 
-@endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
+@endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> DomainVerification:
     """Look for the proof that an organization owns a mail domain
 
@@ -170,7 +179,9 @@ async def verify_domain_route(call: Call[None, None, DomainRoutePath, Member], p
     return DomainVerification(outcome.verified, outcome.message)
 
 
-@endpoint.delete(_ROUTE, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
+@endpoint.delete(
+    _ROUTE, caller=_IN_PERSON, keys=Capability.CONNECTIONS_MANAGE, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS
+)
 async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], postern: Postern) -> NoBody:
     """Delete a domain route
 

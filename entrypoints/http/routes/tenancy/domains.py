@@ -83,7 +83,7 @@ class DomainVerification(msgspec.Struct, frozen=True):
     message: MessageText
 
 
-@endpoint.post(_DOMAIN, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_DOMAIN, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_domain(call: Call[DomainBody, None, DomainPath, Member], postern: Postern) -> DomainRecord:
     """Set the domain of an organization
 
@@ -93,13 +93,13 @@ async def set_domain(call: Call[DomainBody, None, DomainPath, Member], postern: 
     return _record(await postern.tenancy.domains.set(call.caller, call.actor, call.body.domain))
 
 
-@endpoint.get(_DOMAIN, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_DOMAIN, caller=_MANAGE, keys=True, tags=_TAGS)
 async def show_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainRecord:
     """Get the domain of an organization, and the proof to publish"""
     return _record(await postern.tenancy.domains.get(call.caller))
 
 
-@endpoint.post(f"{_DOMAIN}/verify", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
+@endpoint.post(f"{_DOMAIN}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def verify_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainVerification:
     """Look for the proof that an organization owns its domain
 
@@ -110,7 +110,7 @@ async def verify_domain(call: Call[None, None, DomainPath, Member], postern: Pos
     return DomainVerification(outcome.verified, outcome.message)
 
 
-@endpoint.delete(_DOMAIN, caller=_IN_PERSON, limit=CREDENTIALS, status=204, tags=_TAGS)
+@endpoint.delete(_DOMAIN, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def remove_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> NoBody:
     """Remove the domain of an organization
 

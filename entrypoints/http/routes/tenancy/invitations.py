@@ -153,7 +153,7 @@ class InvitationLink(msgspec.Struct, frozen=True):
     """The token in the mailed link."""
 
 
-@endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
+@endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
 async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Member], postern: Postern) -> IssuedInvitation:
     """Invite somebody by e-mail
 
@@ -166,7 +166,7 @@ async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Mem
     return IssuedInvitation(_record(issued.invitation), _inviter(issued.inviter), issued.token.reveal())
 
 
-@endpoint.get(_OF_ORGANIZATION, caller=_MANAGERS, tags=_TAGS)
+@endpoint.get(_OF_ORGANIZATION, caller=_MANAGERS, keys=True, tags=_TAGS)
 async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, Member], postern: Postern) -> Sequence[InvitationSummary]:
     """List the organization's invitations, the newest first"""
     query = call.query
@@ -174,7 +174,7 @@ async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, M
     return [InvitationSummary(_record(one.invitation), _inviter(one.inviter)) for one in found]
 
 
-@endpoint.post(_ONE, caller=_MANAGERS, tags=_TAGS)
+@endpoint.post(_ONE, caller=_MANAGERS, keys=True, tags=_TAGS)
 async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
     """Cancel a pending invitation
 
@@ -184,7 +184,7 @@ async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, M
     return NOTHING
 
 
-@endpoint.post(f"{_ONE}/accept", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=_REFUSED_ANSWERS, tags=_TAGS)
+@endpoint.post(f"{_ONE}/accept", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=_REFUSED_ANSWERS, tags=_TAGS)
 async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
     """Accept an invitation for the person who was invited
 

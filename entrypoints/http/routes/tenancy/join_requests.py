@@ -61,7 +61,7 @@ class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The user who answered; null if nobody did, or if the account was deleted."""
 
 
-@endpoint.get(_REQUESTS, caller=_MANAGERS, tags=_TAGS)
+@endpoint.get(_REQUESTS, caller=_MANAGERS, keys=True, tags=_TAGS)
 async def list_join_requests(
     call: Call[None, JoinRequestsQuery, JoinRequestsPath, Member], postern: Postern
 ) -> Sequence[JoinRequestRecord]:
@@ -74,7 +74,9 @@ async def list_join_requests(
     return [_record(one) for one in await postern.tenancy.join_requests.list(call.caller, query.status, page_of(query))]
 
 
-@endpoint.post(f"{_REQUEST}/approve", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest, TeamLimitExceeded), tags=_TAGS)
+@endpoint.post(
+    f"{_REQUEST}/approve", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, TeamLimitExceeded), tags=_TAGS
+)
 async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
     """Let a person become a member
 
@@ -86,7 +88,7 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
     return NOTHING
 
 
-@endpoint.post(f"{_REQUEST}/decline", caller=_MANAGERS_IN_PERSON, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(f"{_REQUEST}/decline", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
     """Decline a request to become a member
 

@@ -81,7 +81,7 @@ class SmtpTest(msgspec.Struct, frozen=True):
     message: MessageText
 
 
-@endpoint.post(_SMTP, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
     """Set the mail server of an organization
 
@@ -103,14 +103,14 @@ async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern:
     return _record(server)
 
 
-@endpoint.get(_SMTP, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_SMTP, caller=_MANAGE, keys=True, tags=_TAGS)
 async def show_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
     """Get the mail server of an organization, without its password"""
     server = await postern.tenancy.mail_servers.get(call.caller)
     return SmtpRecord(configured=False) if server is None else _record(server)
 
 
-@endpoint.delete(_SMTP, caller=_IN_PERSON, limit=CREDENTIALS, status=204, tags=_TAGS)
+@endpoint.delete(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def remove_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> NoBody:
     """Remove the mail server of an organization
 

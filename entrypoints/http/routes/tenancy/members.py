@@ -187,7 +187,7 @@ class OrganizationSelected(msgspec.Struct, frozen=True):
     refresh_token: RefreshTokenText
 
 
-@endpoint.get("/api/organizations/{org_slug}/members", caller=able(Capability.MEMBERS_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get("/api/organizations/{org_slug}/members", caller=able(Capability.MEMBERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_members(call: Call[None, MembersQuery, MembersPath, Member], postern: Postern) -> MembersAnswer:
     """List the members of the organization, the longest-standing first
 
@@ -219,7 +219,7 @@ async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], p
     return MemberChanged(ChangedAccount(changed.account.id, changed.account.email.address), membership_record(changed.membership))
 
 
-@endpoint.post(_MEMBER, caller=able(Capability.MEMBERS_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_MEMBER, caller=able(Capability.MEMBERS_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
 async def remove_member(call: Call[None, None, MemberPath, Member], postern: Postern) -> Message:
     """Remove a member
 

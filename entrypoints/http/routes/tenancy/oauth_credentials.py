@@ -54,7 +54,7 @@ class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
     """Whether a secret is stored."""
 
 
-@endpoint.post(_CREDENTIALS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_CREDENTIALS, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_oauth_credentials(
     call: Call[OAuthCredentialsBody, None, OAuthCredentialsPath, Member], postern: Postern
 ) -> OAuthCredentialsRecord:
@@ -71,14 +71,14 @@ async def set_oauth_credentials(
     return _record(provider, credentials)
 
 
-@endpoint.get(_CREDENTIALS, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_CREDENTIALS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def show_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> OAuthCredentialsRecord:
     """Get an organization's own client at a provider, without its secret"""
     provider = _provider(call.path.provider)
     return _record(provider, await postern.tenancy.oauth_credentials.get(call.caller, provider))
 
 
-@endpoint.delete(_CREDENTIALS, caller=_IN_PERSON, limit=CREDENTIALS, status=204, tags=_TAGS)
+@endpoint.delete(_CREDENTIALS, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
 async def remove_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> NoBody:
     """Remove an organization's own client at a provider
 

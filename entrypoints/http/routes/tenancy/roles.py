@@ -87,7 +87,7 @@ class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
-@endpoint.get(_ROLES, caller=MEMBER, tags=_TAGS)
+@endpoint.get(_ROLES, caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
 async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern) -> Sequence[RoleRecord]:
     """List the organization's own roles, by slug
 
@@ -99,6 +99,7 @@ async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern
 @endpoint.post(
     _ROLES,
     caller=able(Capability.ROLES_MANAGE, impersonated=False),
+    keys=True,
     limit=UNLIMITED,
     status=201,
     refuses=(BadRequest, Conflict),
@@ -118,13 +119,15 @@ async def create_role(call: Call[NewRole, None, RolesPath, Member], postern: Pos
     return _record(role)
 
 
-@endpoint.get(_ROLE, caller=MEMBER, tags=_TAGS)
+@endpoint.get(_ROLE, caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
 async def role_detail(call: Call[None, None, RolePath, Member], postern: Postern) -> RoleRecord:
     """Get one of the organization's own roles"""
     return _record(await postern.tenancy.roles.get(call.caller, RoleId(call.path.role_id)))
 
 
-@endpoint.patch(_ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=False), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(
+    _ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=False), keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS
+)
 async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Postern) -> RoleRecord:
     """Change a role
 
@@ -143,7 +146,7 @@ async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Po
     return _record(role)
 
 
-@endpoint.delete(_ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=True), status=204, refuses=(Conflict,), tags=_TAGS)
+@endpoint.delete(_ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=True), keys=True, status=204, refuses=(Conflict,), tags=_TAGS)
 async def delete_role(call: Call[None, None, RolePath, Member], postern: Postern) -> NoBody:
     """Delete a role
 

@@ -109,7 +109,7 @@ class ExportKeySet(msgspec.Struct, frozen=True):
     """The public key. This key does not rotate."""
 
 
-@endpoint.post(_SIEM, caller=_REDIRECT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_SIEM, caller=_REDIRECT, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: Postern) -> SiemRecord:
     """Send the audit log and the sign-ins to a SIEM
 
@@ -135,13 +135,13 @@ async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: 
     return _record(shown)
 
 
-@endpoint.get(_SIEM, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_SIEM, caller=_MANAGE, keys=True, tags=_TAGS)
 async def siem_configuration(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemRecord:
     """Get the SIEM configuration, and the state of the export"""
     return _record(await postern.tenancy.siem.get(call.caller))
 
 
-@endpoint.delete(_SIEM, caller=_MANAGE, status=204, tags=_TAGS)
+@endpoint.delete(_SIEM, caller=_MANAGE, keys=True, status=204, tags=_TAGS)
 async def remove_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> NoBody:
     """Delete the SIEM configuration
 
@@ -151,7 +151,7 @@ async def remove_siem(call: Call[None, None, SiemPath, Member], postern: Postern
     return NO_BODY
 
 
-@endpoint.post(f"{_SIEM}/test", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(f"{_SIEM}/test", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def test_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemTried:
     """Send a test item to the SIEM
 

@@ -86,7 +86,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether members may sign in by a mailed link."""
 
 
-@endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), tags=_TAGS)
+@endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def show_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
     """Get the sign-in rules of an organization"""
     return _record(await postern.tenancy.sign_in_rules.get(call.caller))
@@ -95,6 +95,7 @@ async def show_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], po
 @endpoint.patch(
     _RULES,
     caller=able(Capability.SETTINGS_MANAGE, impersonated=False),
+    keys=Capability.CONNECTIONS_MANAGE,
     limit=UNLIMITED,
     step_up=StepUp.ACCOUNT,
     refuses=(BadRequest,),

@@ -107,7 +107,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
-@endpoint.get(_PROVIDERS, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_PROVIDERS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_upstream_providers(
     call: Call[None, None, UpstreamProvidersPath, Member], postern: Postern
 ) -> Sequence[UpstreamProviderRecord]:
@@ -115,7 +115,16 @@ async def list_upstream_providers(
     return [_record(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
 
 
-@endpoint.post(_PROVIDERS, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=201, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    _PROVIDERS,
+    caller=_IN_PERSON,
+    keys=Capability.CONNECTIONS_MANAGE,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    status=201,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
 async def create_upstream_provider(
     call: Call[NewUpstreamProvider, None, UpstreamProvidersPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
@@ -139,7 +148,15 @@ async def create_upstream_provider(
     return _record(postern, created)
 
 
-@endpoint.patch(_PROVIDER, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(
+    _PROVIDER,
+    caller=_IN_PERSON,
+    keys=Capability.CONNECTIONS_MANAGE,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
 async def change_upstream_provider(
     call: Call[UpstreamProviderPatch, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
@@ -163,7 +180,9 @@ async def change_upstream_provider(
     return _record(postern, changed)
 
 
-@endpoint.delete(_PROVIDER, caller=_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
+@endpoint.delete(
+    _PROVIDER, caller=_IN_PERSON, keys=Capability.CONNECTIONS_MANAGE, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS
+)
 async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> NoBody:
     """Delete an upstream provider of your organization
 

@@ -120,7 +120,7 @@ class DeliveryList(msgspec.Struct, frozen=True):
     """Where this page stands in the list."""
 
 
-@endpoint.get(f"{_WEBHOOK}/deliveries", caller=_MANAGE, tags=_TAGS)
+@endpoint.get(f"{_WEBHOOK}/deliveries", caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath, Member], postern: Postern) -> DeliveryList:
     """List the deliveries of a webhook, those of the newest events first
 
@@ -135,7 +135,7 @@ async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath,
     return DeliveryList([_record(delivery) for delivery in listed.items], pagination)
 
 
-@endpoint.post(f"{_WEBHOOK}/test", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(f"{_WEBHOOK}/test", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> DeliveryRecord:
     """Send a test event to a webhook
 
@@ -145,7 +145,9 @@ async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Pos
     return _record(await postern.tenancy.webhooks.test(call.caller, WebhookId(call.path.webhook_id), call.actor))
 
 
-@endpoint.post(f"{_WEBHOOK}/deliveries/{{delivery_id}}/redeliver", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    f"{_WEBHOOK}/deliveries/{{delivery_id}}/redeliver", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS
+)
 async def redeliver(call: Call[None, None, DeliveryPath, Member], postern: Postern) -> DeliveryRecord:
     """Send an event again
 
@@ -156,7 +158,7 @@ async def redeliver(call: Call[None, None, DeliveryPath, Member], postern: Poste
     return _record(await postern.tenancy.webhook_deliveries.redeliver(call.caller, webhook, delivery))
 
 
-@endpoint.post(f"{_WEBHOOK}/replay", caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(f"{_WEBHOOK}/replay", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def replay_webhook(call: Call[ReplayBody, None, WebhookPath, Member], postern: Postern) -> ReplayResult:
     """Send the events of a span of time again, the oldest first
 

@@ -120,7 +120,7 @@ class NoContent(msgspec.Struct, frozen=True):
     """An empty answer."""
 
 
-@endpoint.post(_WEBHOOKS, caller=_REDIRECT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_WEBHOOKS, caller=_REDIRECT, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member], postern: Postern) -> WebhookWithSecret:
     """Create a webhook
 
@@ -134,14 +134,14 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
     return _with_secret(created.webhook, created.secret.reveal())
 
 
-@endpoint.get(_WEBHOOKS, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_WEBHOOKS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_webhooks(call: Call[None, None, WebhooksPath, Member], postern: Postern) -> WebhookList:
     """List the webhooks of the organization, the oldest first"""
     webhooks = await postern.tenancy.webhooks.list(call.caller)
     return WebhookList([_record(webhook) for webhook in webhooks], len(webhooks))
 
 
-@endpoint.get(f"{_WEBHOOKS}/event-types", caller=_MANAGE, tags=_TAGS)
+@endpoint.get(f"{_WEBHOOKS}/event-types", caller=_MANAGE, keys=True, tags=_TAGS)
 def webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
     """List the types of events that a webhook can subscribe to"""
     return [
@@ -150,13 +150,13 @@ def webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: 
     ]
 
 
-@endpoint.get(_WEBHOOK, caller=_MANAGE, tags=_TAGS)
+@endpoint.get(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
 async def webhook_detail(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
     """Get a webhook"""
     return _record(await postern.tenancy.webhooks.get(call.caller, WebhookId(call.path.webhook_id)))
 
 
-@endpoint.patch(_WEBHOOK, caller=_REDIRECT, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_WEBHOOK, caller=_REDIRECT, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
     """Change a webhook
 
@@ -175,14 +175,14 @@ async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], po
     return _record(changed)
 
 
-@endpoint.delete(_WEBHOOK, caller=_MANAGE, tags=_TAGS)
+@endpoint.delete(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
 async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> NoContent:
     """Delete a webhook, and the history of its deliveries"""
     await postern.tenancy.webhooks.delete(call.caller, WebhookId(call.path.webhook_id), call.actor)
     return NoContent()
 
 
-@endpoint.post(f"{_WEBHOOK}/rotate-secret", caller=_REDIRECT, limit=CREDENTIALS, tags=_TAGS)
+@endpoint.post(f"{_WEBHOOK}/rotate-secret", caller=_REDIRECT, keys=True, limit=CREDENTIALS, tags=_TAGS)
 async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookWithSecret:
     """Give a webhook a new secret
 

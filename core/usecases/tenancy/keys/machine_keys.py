@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from core.domain.secrets import Token
-from core.domain.tenancy.machine_keys import Key, NewMachineKey, prefix_of
+from core.domain.tenancy.keys.machine_keys import Key, NewMachineKey, prefix_of
 
 
 async def add_key(

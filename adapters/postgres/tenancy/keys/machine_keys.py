@@ -11,7 +11,7 @@ from adapters.postgres.presence import mark
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.transaction import Transaction
-from core.domain.tenancy.machine_keys import Holder, KnownKey
+from core.domain.tenancy.keys.machine_keys import Holder, KnownKey
 from core.frozen import Frozen
 
 # The shortest time between two updates of one key's `last_used_at`.
@@ -80,14 +80,16 @@ def asked_keys(table: KeyTable) -> LiteralString:
            ) as keys"""
 
 
-def adding(table: KeyTable) -> LiteralString:
-    """The statement that adds a key. It also counts the owner's keys that existed when it began."""
+def adding(table: KeyTable, others: LiteralString = "") -> LiteralString:
+    """The statement that adds a key. It also counts the owner's keys that existed when it began. `others` is the condition for these keys;
+    by default they have the same owner.
+    """
     columns = ("id", table.owner, "name", "prefix", "digest", *table.more, "expires_at", "created_by", "created_at")
     return f"""
     insert into {table.name} ({", ".join(columns)})
     values ({", ".join(f"%({column})s" for column in columns)})
         on conflict (prefix) do nothing
- returning (select count(*) from {table.name} as others where others.{table.owner} = %({table.owner})s) as before
+ returning (select count(*) from {table.name} as others where {others or f"others.{table.owner} = %({table.owner})s"}) as before
 """
 
 

@@ -1,0 +1,299 @@
+"""Management keys in PostgreSQL."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
+from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
+from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, UserId
+from core.domain.tenancy.keys.machine_keys import KnownKey
+from core.domain.tenancy.keys.management_keys import (
+    MOST_LISTED,
+    MadeByKey,
+    MadeKey,
+    MadeSecret,
+    Maker,
+    ManagementKey,
+    ManagementKeyHolder,
+    able_in_organization,
+    able_on_platform,
+)
+from core.frozen import Frozen
+
+
+class _Known(NamedTuple):
+    id: UUID
+    digest: bytes
+    name: str
+    prefix: str
+    expires_at: datetime
+    capabilities: list[str]
+    created_by: UUID
+    adopted_by: UUID | None
+    organization_id: UUID | None
+    organization_slug: str | None
+    organization_is_active: bool
+    relations: list[str]
+    owes_second_factor: bool
+    is_platform_owner: bool
+
+    def holder(self) -> ManagementKeyHolder:
+        maker = None
+        if self.adopted_by is None:
+            maker = Maker(frozenset(self.relations), self.owes_second_factor, self.is_platform_owner)
+        organization = None if self.organization_id is None else OrganizationId(self.organization_id)
+        able = (
+            {"platform_capabilities": able_on_platform(self.capabilities, maker)}
+            if organization is None
+            else {"capabilities": able_in_organization(self.capabilities, maker)}
+        )
+        return ManagementKeyHolder(
+            key=ManagementKeyId(self.id),
+            name=self.name,
+            prefix=self.prefix,
+            organization=organization,
+            organization_slug=self.organization_slug or "",
+            responsible=UserId(self.adopted_by or self.created_by),
+            **able,
+        )
+
+    def known(self) -> KnownKey[ManagementKeyHolder]:
+        return KnownKey(self.holder(), self.digest, self.expires_at, self.organization_is_active)
+
+
+class _Key(Frozen, kw_only=True):
+    id: UUID
+    org_id: UUID | None
+    name: str
+    prefix: str
+    capabilities: list[str]
+    last_used_at: datetime | None
+    expires_at: datetime
+    created_by: UUID
+    created_at: datetime
+    adopted_by: UUID | None
+    adopted_at: datetime | None
+
+    def key(self) -> ManagementKey:
+        return ManagementKey(
+            id=ManagementKeyId(self.id),
+            organization=None if self.org_id is None else OrganizationId(self.org_id),
+            name=self.name,
+            prefix=self.prefix,
+            capabilities=tuple(self.capabilities),
+            last_used_at=self.last_used_at,
+            expires_at=self.expires_at,
+            created_by=UserId(self.created_by),
+            created_at=self.created_at,
+            adopted_by=None if self.adopted_by is None else UserId(self.adopted_by),
+            adopted_at=self.adopted_at,
+        )
+
+
+class _Adopted(_Key, kw_only=True):
+    is_new: bool
+
+
+class _Made(Frozen, kw_only=True):
+    """One thing that a key has made."""
+
+    is_api_key: bool
+    id: UUID
+    service_slug: str
+    name: str
+    prefix: str
+
+
+class _WithMade(_Key, kw_only=True):
+    """A key with one of the things that it has made, or alone."""
+
+    made_is_api_key: bool | None
+    made_id: UUID | None
+    made_service_slug: str | None
+    made_name: str | None
+    made_prefix: str | None
+
+    def made(self) -> _Made | None:
+        if self.made_id is None:
+            return None
+        return _Made(
+            is_api_key=bool(self.made_is_api_key),
+            id=self.made_id,
+            service_slug=self.made_service_slug or "",
+            name=self.made_name or "",
+            prefix=self.made_prefix or "",
+        )
+
+
+class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
+    """Implements `ports.tenancy.management_keys.ManagementKeyLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool, _Known, FIND)
+
+    async def list(self, organization: OrganizationId | None) -> Sequence[ManagementKey]:
+        return [row.key() for row in await ask(self._pool, _Key, *_in(organization, _LIST))]
+
+    async def get(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey] | None:
+        rows = await ask(self._pool, _WithMade, *_in(organization, _GET, id=key, limit=MOST_LISTED))
+        if not rows:
+            return None
+        return rows[0].key(), _made([made for row in rows if (made := row.made()) is not None])
+
+
+class ManagementKeyRows:
+    """Implements `ports.tenancy.management_keys.ManagementKeyStore` in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, key: ManagementKey, digest: bytes) -> int | None:
+        return await added(
+            self._transaction,
+            _ADD_TO_PLATFORM if key.organization is None else _ADD,
+            {
+                "id": key.id,
+                "org_id": key.organization,
+                "name": storable_text(key.name),
+                "prefix": key.prefix,
+                "digest": digest,
+                "capabilities": [str(word) for word in key.capabilities],
+                "expires_at": key.expires_at,
+                "created_by": key.created_by,
+                "created_at": key.created_at,
+            },
+        )
+
+    async def able(self, key: ManagementKeyId) -> ManagementKeyHolder | None:
+        rows = await self._transaction.ask(_Known, _ABLE, {"id": key})
+        return rows[0].holder() if rows else None
+
+    async def adopt(
+        self, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, at: datetime
+    ) -> tuple[ManagementKey, bool] | None:
+        rows = await self._transaction.ask(_Adopted, *_in(organization, _ADOPT, id=key, owner=owner, at=at))
+        return (rows[0].key(), rows[0].is_new) if rows else None
+
+    async def made(self, key: ManagementKeyId) -> MadeByKey:
+        return _made(await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED}))
+
+    async def end(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
+        rows = await self._transaction.ask(_Key, *_in(organization, _END, id=key))
+        return rows[0].key() if rows else None
+
+
+def _made(rows: Sequence[_Made]) -> MadeByKey:
+    return MadeByKey(
+        [MadeKey(ApiKeyId(row.id), row.service_slug, row.name, row.prefix) for row in rows if row.is_api_key],
+        [MadeSecret(ClientSecretId(row.id), row.service_slug, row.prefix) for row in rows if not row.is_api_key],
+    )
+
+
+def _in(
+    organization: OrganizationId | None, statement: Mapping[bool, LiteralString], **parameters: Any
+) -> tuple[LiteralString, Mapping[str, Any]]:
+    """The statement for keys of an organization, or of the platform, with its parameters."""
+    if organization is None:
+        return statement[False], parameters
+    return statement[True], {"organization": organization, **parameters}
+
+
+def _for_both(statement: LiteralString) -> Mapping[bool, LiteralString]:
+    """The statement for keys of an organization, and for those of the platform. One statement for both could not use the index."""
+    return {
+        True: statement.replace("{place}", "management_keys.org_id = %(organization)s"),
+        False: statement.replace("{place}", "management_keys.org_id is null"),
+    }
+
+
+MANAGEMENT_KEYS: Final = KeyTable("management_keys", "org_id", ("capabilities",))
+
+_KEY: Final = """management_keys.id, management_keys.org_id, management_keys.name, management_keys.prefix, management_keys.capabilities,
+           management_keys.last_used_at, management_keys.expires_at, management_keys.created_by, management_keys.created_at,
+           management_keys.adopted_by, management_keys.adopted_at"""
+
+_OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
+
+# The maker counts until somebody adopts the key. `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no
+# relation to the organization.
+_KNOWN: Final[LiteralString] = f"""
+    select keys.id, keys.digest, keys.name, keys.prefix, keys.expires_at, keys.capabilities, keys.created_by, keys.adopted_by,
+           wanted.id as organization_id, wanted.slug as organization_slug,
+           coalesce(wanted.status = 'active', true) as organization_is_active,
+           case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
+           case when users.id is null then false else {_OWES_SECOND_FACTOR} end as owes_second_factor,
+           coalesce(users.is_platform_owner, false) as is_platform_owner
+"""
+_ITS_MAKER: Final = """
+      left join lateral (select * from organizations where organizations.id = keys.org_id limit 1) as wanted on true
+      left join lateral (
+                select users.id, users.is_platform_owner
+                  from users
+                 where keys.adopted_at is null and users.id = keys.created_by and users.deactivated_at is null
+                 limit 1
+           ) as users on true
+     where (keys.org_id is null or wanted.id is not null)
+"""
+
+FIND: Final[LiteralString] = f"{_KNOWN} from {asked_keys(MANAGEMENT_KEYS)} {_ITS_MAKER}"
+
+_ABLE: Final[LiteralString] = f"{_KNOWN} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()"
+
+# There are few enough keys to show them all.
+_LIST: Final = _for_both(f"""
+    select {_KEY} from management_keys where {{place}} order by management_keys.created_at desc, management_keys.id desc
+""")
+
+_ADD: Final[LiteralString] = adding(MANAGEMENT_KEYS)
+_ADD_TO_PLATFORM: Final[LiteralString] = adding(MANAGEMENT_KEYS, "others.org_id is null")
+
+_ADOPT: Final = _for_both(f"""
+    with adopted as (
+             update management_keys
+                set adopted_by = %(owner)s, adopted_at = %(at)s
+              where management_keys.id = %(id)s and {{place}} and management_keys.adopted_by is distinct from %(owner)s
+          returning {_KEY}
+         )
+  select adopted.*, true as is_new from adopted
+   union all
+  select {_KEY}, false
+    from management_keys
+   where management_keys.id = %(id)s and {{place}} and not exists (select from adopted)
+""")
+
+_END: Final = _for_both(f"delete from management_keys where management_keys.id = %(id)s and {{place}} returning {_KEY}")
+
+_MADE: Final = """
+    select * from (
+               select true as is_api_key, api_keys.id, services.slug as service_slug, api_keys.name, api_keys.prefix
+                 from api_keys
+                 join services on services.id = api_keys.service_id
+                where api_keys.made_by_key = %(id)s
+                order by api_keys.created_at desc, api_keys.id desc
+                limit %(limit)s
+         ) as keys
+    union all
+    select * from (
+               select false, client_secrets.id, services.slug, '', client_secrets.prefix
+                 from client_secrets
+                 join services on services.id = client_secrets.service_id
+                where client_secrets.made_by_key = %(id)s
+                order by client_secrets.created_at desc, client_secrets.id desc
+                limit %(limit)s
+         ) as secrets
+"""
+
+_GET: Final = _for_both(f"""
+    select {_KEY}, made.is_api_key as made_is_api_key, made.id as made_id, made.service_slug as made_service_slug,
+           made.name as made_name, made.prefix as made_prefix
+      from management_keys
+      left join ({_MADE}) as made on true
+     where management_keys.id = %(id)s and {{place}}
+""")

@@ -1,0 +1,193 @@
+"""Management keys: with such a key, a program manages an organization, or the platform, without a person.
+
+A key never does more than its capabilities say. Until an owner adopts it, it also does no more than its maker may do at that moment.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from core.domain.errors import BadRequest, Forbidden
+from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, UserId
+from core.domain.json import Json, timestamp
+from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Target
+from core.domain.tenancy.roles import Capability, capabilities_of
+from core.frozen import Frozen
+
+OF_ORGANIZATION: Final = "pto"
+OF_PLATFORM: Final = "ptp"
+LONGEST_LIFE: Final = 365
+"""In days."""
+USUAL_LIFE: Final = 90
+"""In days."""
+MOST_KEYS: Final = 100
+"""The limit for one organization, and for the platform. Expired keys count too, until somebody ends them or the janitor deletes them."""
+MOST_LISTED: Final = 1000
+"""The most API keys, and the most client secrets, that a list of what a key has made names."""
+CLOSED: Final = "Management keys do not open this endpoint"
+
+
+class PlatformCapability(StrEnum):
+    """The actions that a management key of the platform may take. Platform owners have all of them."""
+
+    ORGANIZATIONS_VIEW = "organizations.view"
+    ORGANIZATIONS_MANAGE = "organizations.manage"
+    PEOPLE_VIEW = "people.view"
+    PEOPLE_MANAGE = "people.manage"
+    TIERS_MANAGE = "tiers.manage"
+    AUDIT_LOGS_VIEW = "audit_logs.view"
+    CONFIGURATION_MANAGE = "configuration.manage"
+
+
+_ALL_OF_PLATFORM: Final = frozenset(PlatformCapability)
+_NONE: Final[frozenset[Capability]] = frozenset()
+_NONE_OF_PLATFORM: Final[frozenset[PlatformCapability]] = frozenset()
+Word = TypeVar("Word", Capability, PlatformCapability)
+
+
+class ManagementKey(Frozen, kw_only=True):
+    """The stored data of a key. The key itself is only in the answer that creates it. `prefix` is its beginning."""
+
+    id: ManagementKeyId
+    organization: OrganizationId | None
+    """None for a key of the platform."""
+    name: str
+    prefix: str
+    capabilities: tuple[str, ...]
+    """`Capability` or `PlatformCapability`, in the order of the request."""
+    last_used_at: datetime | None = None
+    expires_at: datetime
+    created_by: UserId
+    created_at: datetime
+    adopted_by: UserId | None = None
+    """The owner who adopted the key. Since then the key no longer depends on its maker."""
+    adopted_at: datetime | None = None
+
+
+class Maker(Frozen):
+    """What the maker of a key may do today. The maker is nobody when the account is gone or deactivated."""
+
+    relations: frozenset[str] = frozenset()
+    """The maker's relations to the key's organization."""
+    owes_second_factor: bool = False
+    """The organization requires a second factor of the maker, and the time to set one up is over."""
+    is_platform_owner: bool = False
+
+
+class ManagementKeyHolder(Frozen, kw_only=True):
+    """The program behind a valid key, and what it may do at this moment."""
+
+    key: ManagementKeyId
+    name: str
+    prefix: str
+    organization: OrganizationId | None
+    organization_slug: str
+    capabilities: frozenset[Capability] = _NONE
+    platform_capabilities: frozenset[PlatformCapability] = _NONE_OF_PLATFORM
+    responsible: UserId
+    """The person who answers for the key: its maker, or the owner who adopted it."""
+
+    @property
+    def acting(self) -> ActingKey:
+        return ActingKey(self.key, self.name, self.prefix, ActingKind.MANAGEMENT_KEY)
+
+    @property
+    def is_of_platform(self) -> bool:
+        return self.organization is None
+
+
+class MadeKey(Frozen):
+    """An API key that a management key has made."""
+
+    id: ApiKeyId
+    service_slug: str
+    name: str
+    prefix: str
+
+
+class MadeSecret(Frozen):
+    """A client secret that a management key has made."""
+
+    id: ClientSecretId
+    service_slug: str
+    prefix: str
+
+
+class MadeByKey(Frozen):
+    """What a management key has made that lasts without the key."""
+
+    api_keys: Sequence[MadeKey] = ()
+    client_secrets: Sequence[MadeSecret] = ()
+
+
+def able_in_organization(words: Collection[str], maker: Maker | None) -> frozenset[Capability]:
+    """What a key with these words may do in its organization today. `maker` is None for an adopted key, which stands for itself. Words of a
+    later release permit nothing.
+    """
+    known = capabilities_of(_known(Capability, words))
+    if maker is None:
+        return known
+    return _NONE if maker.owes_second_factor else known & capabilities_of(maker.relations)
+
+
+def able_on_platform(words: Collection[str], maker: Maker | None) -> frozenset[PlatformCapability]:
+    """As `able_in_organization`, for a key of the platform."""
+    if maker is not None and not maker.is_platform_owner:
+        return _NONE_OF_PLATFORM
+    return frozenset(_known(PlatformCapability, words))
+
+
+def _known(words: type[Word], names: Iterable[str]) -> Iterable[Word]:
+    stored = frozenset(names)
+    return [word for word in words if word.value in stored]
+
+
+def wanted_capabilities(wanted: Collection[Word]) -> tuple[Word, ...]:
+    """Each capability once, in the order of the request. Raises `BadRequest` for an empty list."""
+    if not wanted:
+        raise BadRequest("capabilities: at least one is required")
+    return tuple(dict.fromkeys(wanted))
+
+
+def end_of_life(days: int, now: datetime) -> datetime:
+    """Raises `BadRequest`."""
+    if not 1 <= days <= LONGEST_LIFE:
+        raise BadRequest(f"expires_in_days: 1 to {LONGEST_LIFE}")
+    return now + timedelta(days=days)
+
+
+def require_keys_room(count: int) -> None:
+    if count >= MOST_KEYS:
+        raise BadRequest(f"There are at most {MOST_KEYS} management keys: end one first")
+
+
+def require_platform_owner(*, is_platform_owner: bool) -> None:
+    if not is_platform_owner:
+        raise Forbidden
+
+
+def management_key_created(key: ManagementKey, actor: Actor) -> Event:
+    return _event("created", key, actor)
+
+
+def management_key_adopted(key: ManagementKey, actor: Actor) -> Event:
+    return _event("adopted", key, actor)
+
+
+def management_key_ended(key: ManagementKey, actor: Actor, made: MadeByKey, *, ended_made: bool) -> Event:
+    """`made` is what the key has made that lasted until then."""
+    left = {"api_keys": [str(one.id) for one in made.api_keys], "client_secrets": [str(one.id) for one in made.client_secrets]}
+    return _event("ended", key, actor, {"made": {**left}, "ended_made": ended_made})
+
+
+def _event(what: str, key: ManagementKey, actor: Actor, more: Mapping[str, Json] | None = None) -> Event:
+    details: dict[str, Json] = {
+        "name": key.name,
+        "prefix": key.prefix,
+        "capabilities": list(key.capabilities),
+        "expires_at": timestamp(key.expires_at),
+    }
+    if key.organization is None:
+        return Event(f"platform.management_key.{what}", actor, Target("management_key", str(key.id)), None, details)
+    return Event(f"management_key.{what}", actor, Target("management_key", str(key.id)), key.organization, {**details, **(more or {})})

@@ -1,0 +1,157 @@
+"""Management keys: members make them, owners adopt them, and programs present them on every request. Platform owners do the same with keys
+of the platform.
+"""
+
+from collections.abc import Sequence
+
+from core.domain.errors import Forbidden, NotFound
+from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
+from core.domain.tenancy.keys.management_keys import (
+    OF_ORGANIZATION,
+    OF_PLATFORM,
+    MadeByKey,
+    ManagementKey,
+    ManagementKeyHolder,
+    PlatformCapability,
+    end_of_life,
+    management_key_adopted,
+    management_key_created,
+    management_key_ended,
+    require_keys_room,
+    wanted_capabilities,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability, require_grantable
+from core.frozen import Frozen
+from core.usecases.tenancy.keys.machine_keys import add_key
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.presence import Presence
+from ports.secrets import Secrets
+from ports.tenancy.management_keys import ManagementKeyLookup
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+NO_SUCH_MANAGEMENT_KEY = "There is no such management key"
+
+
+class ManagementKeys(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ManagementKeyLookup
+    presence: Presence[ManagementKeyId]
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+
+    async def resolve(self, key: Token) -> ManagementKeyHolder:
+        """The key's holder. Raises `Unauthorized` when there is no such key, or it has ended or expired, and `OrganizationNotActive`."""
+        now = self.clock.now()
+        holder = holder_of(await self.lookup.find(key.digest()), key, now, "The management key is not valid")
+        self.presence.seen(holder.key, now)
+        return holder
+
+    async def create(
+        self, member: Member, actor: Actor, *, name: str, capabilities: Sequence[Capability], expires_in_days: int
+    ) -> NewMachineKey[ManagementKey]:
+        """Raises `BadRequest`, and `Forbidden` for a capability that the member may not give."""
+        wanted = wanted_capabilities(capabilities)
+        async with self.unit_of_work() as uow:
+            require_grantable(wanted, await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE))
+            made = await self._add(uow, member.organization, member.user, (name, wanted, expires_in_days))
+            await uow.record(management_key_created(made.key, actor))
+            await uow.commit()
+        return made
+
+    async def create_for_platform(
+        self, owner: Caller, actor: Actor, *, name: str, capabilities: Sequence[PlatformCapability], expires_in_days: int
+    ) -> NewMachineKey[ManagementKey]:
+        """Raises `BadRequest`, and `Forbidden` when the caller is no longer a platform owner."""
+        wanted = wanted_capabilities(capabilities)
+        async with self.unit_of_work() as uow:
+            await _hold_office(uow, owner)
+            made = await self._add(uow, None, owner.user, (name, wanted, expires_in_days))
+            await uow.record(management_key_created(made.key, actor))
+            await uow.commit()
+        return made
+
+    async def list(self, organization: OrganizationId | None) -> Sequence[ManagementKey]:
+        """Newest first, expired keys included. The keys of the platform for None."""
+        return await self.lookup.list(organization)
+
+    async def get(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey]:
+        """The key, and what it has made that lasts. Raises `NotFound`."""
+        found = await self.lookup.get(organization, key)
+        if found is None:
+            raise NotFound(NO_SUCH_MANAGEMENT_KEY)
+        return found
+
+    async def adopt(self, member: Member, key: ManagementKeyId, actor: Actor) -> ManagementKey:
+        """From now on the key no longer depends on its maker. May be repeated. Raises `NotFound`, and `Forbidden` when the caller is no
+        longer the owner.
+        """
+        async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            require_owner(acting)
+            return await self._adopt(uow, member.organization, key, member.user, actor)
+
+    async def adopt_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> ManagementKey:
+        """As `adopt`, for a key of the platform."""
+        async with self.unit_of_work() as uow:
+            await _hold_office(uow, owner)
+            return await self._adopt(uow, None, key, owner.user, actor)
+
+    async def end_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> None:
+        """The key is refused from the next request on. It has made nothing that lasts. Raises `NotFound`."""
+        async with self.unit_of_work() as uow:
+            await _hold_office(uow, owner)
+            ended = await uow.management_keys.end(None, key)
+            if ended is None:
+                raise NotFound(NO_SUCH_MANAGEMENT_KEY)
+            await uow.record(management_key_ended(ended, actor, MadeByKey(), ended_made=False))
+            await uow.commit()
+
+    async def _add(
+        self, uow: UnitOfWork, organization: OrganizationId | None, maker: UserId, wanted: tuple[str, Sequence[str], int]
+    ) -> NewMachineKey[ManagementKey]:
+        name, now = key_name(wanted[0]), self.clock.now()
+        expires_at = end_of_life(wanted[2], now)
+        made, count = await add_key(
+            uow.management_keys.add,
+            lambda: self.secrets.key(OF_PLATFORM if organization is None else OF_ORGANIZATION),
+            lambda prefix: ManagementKey(
+                id=ManagementKeyId(self.ids.new()),
+                organization=organization,
+                name=name,
+                prefix=prefix,
+                capabilities=tuple(wanted[1]),
+                expires_at=expires_at,
+                created_by=maker,
+                created_at=now,
+            ),
+        )
+        require_keys_room(count)
+        return made
+
+    async def _adopt(
+        self, uow: UnitOfWork, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, actor: Actor
+    ) -> ManagementKey:
+        adopted = await uow.management_keys.adopt(organization, key, owner, self.clock.now())
+        if adopted is None:
+            raise NotFound(NO_SUCH_MANAGEMENT_KEY)
+        known, is_new = adopted
+        if is_new:
+            await uow.record(management_key_adopted(known, actor))
+            await uow.commit()
+        return known
+
+
+async def _hold_office(uow: UnitOfWork, owner: Caller) -> None:
+    """Nobody else changes the set of platform owners until the unit of work ends. Raises `Forbidden` when the caller has left it."""
+    await uow.platform_owners.hold()
+    account = (await uow.accounts.find_all({owner.user})).get(owner.user)
+    if account is None or not account.is_platform_owner or account.deactivated_at is not None:
+        raise Forbidden

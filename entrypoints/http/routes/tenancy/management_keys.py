@@ -1,0 +1,248 @@
+"""Management keys: programs manage an organization with them. The keys of the platform are in `routes/platform/management_keys.py`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ManagementKeyId
+from core.domain.identity.proofs import StepUp
+from core.domain.tenancy.keys.management_keys import LONGEST_LIFE, USUAL_LIFE, MadeByKey, ManagementKey
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("management-keys",)
+_KEYS = "/api/organizations/{org_slug}/management-keys"
+_KEY = f"{_KEYS}/{{key_id}}"
+
+Days = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_LIFE, examples=[USUAL_LIFE])]
+
+
+class ManagementKeysPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class ManagementKeyPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    key_id: UUID
+    """The management key's id."""
+
+
+class EndedKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What else ends."""
+
+    end_made: Annotated[bool, example(True)] = False
+    """Also delete the API keys and client secrets that the key made. You need the right to manage services."""
+
+
+class NewManagementKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The name and the capabilities of a new management key."""
+
+    name: Annotated[Name, example("Nightly sync")]
+    """The key's name. The audit log shows it beside everything that the key does."""
+    capabilities: Annotated[tuple[Capability, ...], msgspec.Meta(max_length=100), example(["org.members.view", "services.manage"])]
+    """What the key may do. You cannot give a key what you may not do yourself; `connections.manage` only an owner gives."""
+    expires_in_days: Days = USUAL_LIFE
+    """The number of days until the key expires, 1 to 365."""
+
+
+class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A management key, without the key itself."""
+
+    id: Id
+    name: Annotated[str, example("Nightly sync")]
+    """The key's name."""
+    prefix: Annotated[str, example("pto_a1b2c3")]
+    """The beginning of the key: enough to tell it from the others."""
+    capabilities: Annotated[Sequence[str], example(["org.members.view", "services.manage"])]
+    """What the key may do, as long as its maker may do it too, or once an owner has adopted the key."""
+    last_used_at: datetime | None
+    """When the key was last used, to the minute; null if it never was."""
+    expires_at: datetime
+    """When the key expires."""
+    created_at: CreatedAt
+    created_by: UUID
+    """The user who created the key."""
+    adopted_at: datetime | None
+    """When an owner adopted the key; null if the key still depends on its maker."""
+    adopted_by: UUID | None
+    """The owner who adopted the key; null if nobody did."""
+
+
+class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The new management key. This is the only answer with the key itself."""
+
+    id: Id
+    name: Annotated[str, example("Nightly sync")]
+    """The key's name."""
+    prefix: Annotated[str, example("pto_a1b2c3")]
+    """The beginning of the key: enough to tell it from the others."""
+    key: Annotated[str, example("pto_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    """The key, to send as a Bearer token. No other answer shows it."""
+    capabilities: Annotated[Sequence[str], example(["org.members.view", "services.manage"])]
+    """What the key may do."""
+    expires_at: datetime
+    """When the key expires."""
+    created_at: CreatedAt
+    created_by: UUID
+    """The user who created the key."""
+
+
+class ManagementKeyList(msgspec.Struct, frozen=True):
+    """All management keys, expired keys included."""
+
+    management_keys: Sequence[ManagementKeyRecord]
+    """The keys, the newest first."""
+    total: Total
+
+
+class MadeApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key that a management key made."""
+
+    id: Id
+    service_slug: Annotated[str, example("billing")]
+    """The slug of the service."""
+    name: Annotated[str, example("Billing server")]
+    """The API key's name."""
+    prefix: Annotated[str, example("sk_a1b2c3")]
+    """The beginning of the API key."""
+
+
+class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
+    """A client secret that a management key made."""
+
+    id: Id
+    service_slug: Annotated[str, example("billing")]
+    """The slug of the service."""
+    prefix: Annotated[str, example("cs_d4e5f6")]
+    """The beginning of the client secret."""
+
+
+class MadeThings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a management key made that lasts without the key: the newest 1000 of each kind."""
+
+    api_keys: Sequence[MadeApiKey]
+    """The API keys of services."""
+    client_secrets: Sequence[MadeClientSecret]
+    """The client secrets of services."""
+
+
+class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """A management key, and what it made."""
+
+    management_key: ManagementKeyRecord
+    """The key, without the key itself."""
+    made: MadeThings
+
+
+class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ended key had made."""
+
+    made: MadeThings
+    ended_made: bool
+    """Whether all of it ended with the key. If not, it goes on working until you delete it."""
+
+
+@endpoint.post(
+    _KEYS,
+    caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=False),
+    step_up=StepUp.ACCOUNT,
+    limit=CREDENTIALS,
+    status=201,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def create_management_key(call: Call[NewManagementKey, None, ManagementKeysPath, Member], postern: Postern) -> CreatedManagementKey:
+    """Create a management key
+
+    For a program that manages the organization, and sends the key as a Bearer token. The key is shown only once: we keep just a digest of
+    it. It never does more than you may do at that moment, until an owner adopts it. You need a recent proof of who you are.
+    """
+    body = call.body
+    made = await postern.tenancy.management_keys.create(
+        call.caller, call.actor, name=body.name, capabilities=body.capabilities, expires_in_days=body.expires_in_days
+    )
+    return created_management_key(made.key, made.text.reveal())
+
+
+@endpoint.get(_KEYS, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
+async def list_management_keys(call: Call[None, None, ManagementKeysPath, Member], postern: Postern) -> ManagementKeyList:
+    """List the management keys of an organization, the newest first
+
+    The keys themselves are not shown: nobody can look them up. An expired key stays listed for thirty days.
+    """
+    keys = await postern.tenancy.management_keys.list(call.caller.organization)
+    return ManagementKeyList([management_key_record(key) for key in keys], len(keys))
+
+
+@endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
+async def management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
+    """Get a management key, and the API keys and client secrets that it made"""
+    key, made = await postern.tenancy.management_keys.get(call.caller.organization, ManagementKeyId(call.path.key_id))
+    return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made))
+
+
+@endpoint.delete(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
+async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, Member], postern: Postern) -> EndedManagementKey:
+    """End a management key
+
+    The key is refused from the next request on. This cannot be undone. The answer lists the API keys and client secrets that the key made.
+    They go on working, unless you ask with `end_made` that they end too.
+    """
+    end_made = call.query.end_made
+    made = await postern.services.made_by_keys.end(call.caller, ManagementKeyId(call.path.key_id), call.actor, end_made=end_made)
+    return EndedManagementKey(made=_things(made), ended_made=end_made)
+
+
+@endpoint.post(f"{_KEY}/adopt", caller=OWNER_IN_PERSON, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
+async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyRecord:
+    """Adopt a management key
+
+    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has left or
+    lost rights. Only an owner can do this. You need a recent proof of who you are.
+    """
+    return management_key_record(await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor))
+
+
+def created_management_key(key: ManagementKey, text: str) -> CreatedManagementKey:
+    return CreatedManagementKey(
+        id=key.id,
+        name=key.name,
+        prefix=key.prefix,
+        key=text,
+        capabilities=key.capabilities,
+        expires_at=key.expires_at,
+        created_at=key.created_at,
+        created_by=key.created_by,
+    )
+
+
+def management_key_record(key: ManagementKey) -> ManagementKeyRecord:
+    return ManagementKeyRecord(
+        id=key.id,
+        name=key.name,
+        prefix=key.prefix,
+        capabilities=key.capabilities,
+        last_used_at=key.last_used_at,
+        expires_at=key.expires_at,
+        created_at=key.created_at,
+        created_by=key.created_by,
+        adopted_at=key.adopted_at,
+        adopted_by=key.adopted_by,
+    )
+
+
+def _things(made: MadeByKey) -> MadeThings:
+    return MadeThings(
+        api_keys=[MadeApiKey(id=one.id, service_slug=one.service_slug, name=one.name, prefix=one.prefix) for one in made.api_keys],
+        client_secrets=[MadeClientSecret(id=one.id, service_slug=one.service_slug, prefix=one.prefix) for one in made.client_secrets],
+    )
