@@ -2,12 +2,13 @@
 has tests of its own.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from core.domain.tenancy.keys.management_keys import OF_ORGANIZATION, OF_PLATFORM
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.http.people import People, Person
@@ -131,6 +132,20 @@ class Tenants:
             self._postern.foundation.ids.new(),
         )
         return service
+
+    def management_key(self, tenant: Tenant | None, maker: Person, capabilities: Sequence[str]) -> str:
+        """A management key of the organization, or of the platform. It needs no proof of the maker."""
+        token = self._postern.foundation.secrets.key(OF_PLATFORM if tenant is None else OF_ORGANIZATION)
+        self._people.change(
+            "insert into management_keys (id, org_id, name, prefix, digest, capabilities, expires_at, created_by, created_at)"
+            " values (gen_random_uuid(), %s, 'Robot', %s, %s, %s, now() + interval '1 day', %s, now())",
+            None if tenant is None else tenant.id,
+            token.reveal().rpartition("_")[0],
+            token.digest(),
+            [str(one) for one in capabilities],
+            maker.user,
+        )
+        return token.reveal()
 
     def uses(self, person: Person, service: UsedService, *, first: datetime | None = None, last: datetime | None = None) -> Person:
         """Adds an end user of the service. Without times, the user was made through the service and has never signed in."""

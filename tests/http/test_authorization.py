@@ -651,6 +651,7 @@ WHO: dict[str, set[str]] = {
     OWNER_IN_PERSON.name: {
         "PATCH /api/organizations/{org_slug}/members/{user_id}",
         "POST /api/organizations/{org_slug}/billing/portal",
+        "POST /api/organizations/{org_slug}/management-keys/{key_id}/adopt",
         "POST /api/organizations/{org_slug}/transfer-ownership",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {
@@ -763,6 +764,9 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret",
     },
     Capability.INTEGRATIONS_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/management-keys/{key_id}",
+        "GET /api/organizations/{org_slug}/management-keys",
+        "GET /api/organizations/{org_slug}/management-keys/{key_id}",
         "DELETE /api/organizations/{org_slug}/scim-tokens/{token_id}",
         "GET /api/organizations/{org_slug}/scim-tokens",
         "GET /api/organizations/{org_slug}/scim/exchanges",
@@ -771,6 +775,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/siem/test",
     },
     f"{Capability.INTEGRATIONS_MANAGE}_in_person": {
+        "POST /api/organizations/{org_slug}/management-keys",
         "POST /api/organizations/{org_slug}/scim-tokens",
         "POST /api/organizations/{org_slug}/siem",
     },
@@ -814,6 +819,11 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/platform/owners/{user_id}",
         "DELETE /api/platform/users/{user_id}/mfa",
         "GET /api/platform/analytics/overview",
+        "DELETE /api/platform/management-keys/{key_id}",
+        "GET /api/platform/management-keys",
+        "GET /api/platform/management-keys/{key_id}",
+        "POST /api/platform/management-keys",
+        "POST /api/platform/management-keys/{key_id}/adopt",
         "GET /api/platform/mfa/metrics",
         "GET /api/platform/mfa/suspicious",
         "GET /api/platform/organizations",

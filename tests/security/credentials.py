@@ -3,7 +3,7 @@ globex.
 """
 
 from base64 import b64encode
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
@@ -18,6 +18,8 @@ from core.domain.identifiers import UserId
 from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
+from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.http.client import Pairs
 from tests.http.people import BASE_URL, People, Person
@@ -61,6 +63,10 @@ OTHERS: Final = tuple(
             "key as token",
             "directory",  # a SCIM token of the organization
             "key of another",  # a good key of another organization's service, as a token
+            "org-key",  # a management key of the organization
+            "powerless-org-key",
+            "org-key of another",  # a management key of another organization
+            "platform-key",
             "secret as token",
             "secret-as-password",
             "application",  # a session that an application was given, without the scope openid
@@ -177,6 +183,21 @@ class Wallet:
             self._id(),
         )
         return bearer(token.reveal())
+
+    async def org_key(self) -> Pairs:
+        return bearer(self._management_key(self._acme, self._residents["o"][0], list(Capability)))
+
+    async def powerless_org_key(self) -> Pairs:
+        return bearer(self._management_key(self._acme, self._residents["o"][0], [Capability.RISK_EVENTS_VIEW]))
+
+    async def org_key_of_another(self) -> Pairs:
+        return bearer(self._management_key(self._globex, self._residents["x"][0], list(Capability)))
+
+    async def platform_key(self) -> Pairs:
+        return bearer(self._management_key(None, self._governor, list(PlatformCapability)))
+
+    def _management_key(self, tenant: Tenant | None, maker: Person, capabilities: Sequence[str]) -> str:
+        return self._tenants.management_key(tenant, maker, capabilities)
 
     async def key_as_token(self) -> Pairs:
         return bearer(self._key(self._shop))

@@ -33,7 +33,15 @@ SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 # The first columns are about sessions. PEOPLE: m member, a admin, o owner, g platform owner who is a member, x owner of another
 # organization. IN: a session on the platform (p), in the person's organization (o), or in a service of it (s). AS OTHERS: whether an
 # impersonator passes too. BESIDES: the other credentials that pass, a browser's session included; @ stands for sessions of applications,
-# with openid or without. "everybody" passes with any credential or with none.
+# with openid or without. Management keys: org-key has every capability, powerless-org-key none that an endpoint names, platform-key every
+# capability of the platform. What is closed to keys of an organization:
+#   - GET and PATCH of the organization itself: the answer is the caller's membership
+#   - the test of the mail server: the mail goes to the caller
+#   - what the owner alone may do: deleting the organization or a service, roles of members, ownership, paying, adopting keys
+#   - management keys and SCIM tokens: a key makes no further credentials that manage the organization
+#   - disabling a member's second factor, which needs a fresh proof
+# What is closed to keys of the platform: impersonation, platform owners, deleting an organization, disabling a second factor, and keys.
+# "everybody" passes with any credential or with none.
 APPLICATIONS: Final = "application,application-with-openid"
 TABLE: Final = """
 PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
@@ -260,86 +268,86 @@ everybody                         POST   /auth/device/verify
 
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/login-trends
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/logins-by-provider
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/logins-by-service
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/analytics/recent-logins
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/login-trends
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-provider
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-service
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/recent-logins
 .ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/audit-log
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/audit-log/event-types
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/invitations
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/invitations
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/invitations/{invitation_id}
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/invitations/{invitation_id}/accept
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/join-requests
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/join-requests/{request_id}/approve
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/join-requests/{request_id}/decline
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/members
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/members/{user_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/event-types
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/invitations
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/invitations
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/invitations/{invitation_id}
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/invitations/{invitation_id}/accept
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/join-requests
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/join-requests/{request_id}/approve
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/join-requests/{request_id}/decline
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/members
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/members/{user_id}
 ..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/members/{user_id}/mfa
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/roles
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/roles/{role_id}
-.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/roles/{role_id}
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/roles/{role_id}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/sign-in-rules
-.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/sign-in-rules
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/roles
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles/{role_id}
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/roles/{role_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/roles/{role_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-in-rules
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
 
 # Its settings
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/branding
-.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/branding
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/domain
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain
-.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/domain
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain/verify
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/domain-routes
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain-routes
-.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/domain-routes/{domain_id}
-.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/domain-routes/{domain_id}
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/domain-routes/{domain_id}/verify
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/oauth-credentials/{provider}
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/oauth-credentials/{provider}
-.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/upstream-providers
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers
-.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/upstream-providers/{provider_id}
-.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/smtp
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/smtp
-.ao..   po.  no         -         DELETE /api/organizations/{org_slug}/smtp
+maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/branding
+.ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/branding
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain/verify
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain-routes
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain-routes
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/domain-routes/{domain_id}
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain-routes/{domain_id}
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain-routes/{domain_id}/verify
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/oauth-credentials/{provider}
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/oauth-credentials/{provider}
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/upstream-providers/{provider_id}
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/smtp
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/smtp
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/smtp
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/smtp/test
 everybody                         GET    /logos/{digest}
 
 # Its webhooks
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/webhooks
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks/event-types
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks/{webhook_id}
-.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/webhooks/{webhook_id}
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/webhooks/{webhook_id}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/replay
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/test
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/webhooks
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/webhooks
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/webhooks/event-types
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/webhooks/{webhook_id}
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/webhooks/{webhook_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/webhooks/{webhook_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/replay
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/rotate-secret
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/webhooks/{webhook_id}/test
 
 # Its SIEM
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/siem
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/siem
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/siem
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/siem/test
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/siem
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/siem
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/siem
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/siem/test
 
 # Its directories
 .ao..   po.  yes        -         GET    /api/organizations/{org_slug}/scim-tokens
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/scim-tokens
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/scim-tokens/{token_id}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/scim/exchanges
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/scim/exchanges
 
 # What a directory asks
 .....   ...  -          directory GET    /scim/v2/Users
@@ -364,32 +372,39 @@ everybody                         GET    /logos/{digest}
 .....   ...  -          directory POST   /scim/v2/.search
 .....   ...  -          directory POST   /scim/v2/Bulk
 
+# Its management keys. A key makes, ends and adopts no keys.
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/management-keys
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/management-keys
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/management-keys/{key_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/management-keys/{key_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/management-keys/{key_id}/adopt
+
 # Its services
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}
-.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}
+.ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}
 ..o..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/client-secrets
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/plans
-.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/services/{service_slug}/plans
-.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/saml
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/certificate
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate/activate
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/exchanges
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/saml/metadata
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/client-secrets
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/plans
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/plans
+.ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/saml
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/saml
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/saml/certificate
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate/activate
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/saml/exchanges
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/metadata
 maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/login
 .....   ...  -          browser   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/login
 
@@ -414,23 +429,28 @@ everybody                         POST   /webhooks/billing
 .....   ...  -          key       DELETE /api/service/users/{user_id}
 
 # The platform
-...g.   po.  no         -         GET    /api/platform/analytics/overview
+...g.   po.  no         platform-key GET    /api/platform/analytics/overview
 ...g.   po.  no         -         POST   /api/platform/impersonate/{user_id}
-...g.   po.  no         -         GET    /api/platform/mfa/metrics
-...g.   po.  no         -         GET    /api/platform/mfa/suspicious
-...g.   po.  no         -         GET    /api/platform/organizations
+...g.   po.  no         -         GET    /api/platform/management-keys
+...g.   po.  no         -         POST   /api/platform/management-keys
+...g.   po.  no         -         GET    /api/platform/management-keys/{key_id}
+...g.   po.  no         -         DELETE /api/platform/management-keys/{key_id}
+...g.   po.  no         -         POST   /api/platform/management-keys/{key_id}/adopt
+...g.   po.  no         platform-key GET    /api/platform/mfa/metrics
+...g.   po.  no         platform-key GET    /api/platform/mfa/suspicious
+...g.   po.  no         platform-key GET    /api/platform/organizations
 ...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}
-...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/activate
-...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/approve
-...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/reject
-...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/suspend
-...g.   po.  no         -         PATCH  /api/platform/organizations/{org_id}/tier
+...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/activate
+...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/approve
+...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/reject
+...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/suspend
+...g.   po.  no         platform-key PATCH  /api/platform/organizations/{org_id}/tier
 ...g.   po.  no         -         POST   /api/platform/owners
 ...g.   po.  no         -         DELETE /api/platform/owners/{user_id}
-...g.   po.  no         -         GET    /api/platform/tiers
-...g.   po.  no         -         GET    /api/platform/users/search
+...g.   po.  no         platform-key GET    /api/platform/tiers
+...g.   po.  no         platform-key GET    /api/platform/users/search
 ...g.   po.  no         -         DELETE /api/platform/users/{user_id}/mfa
-...g.   po.  no         -         GET    /api/platform/users/{user_id}/mfa/status
+...g.   po.  no         platform-key GET    /api/platform/users/{user_id}/mfa/status
 """
 
 
@@ -527,7 +547,7 @@ async def test_the_table_has_every_route_and_page_and_nothing_else(client: Clien
 def test_the_table_names_credentials_that_there_are() -> None:
     named = frozenset().union(*(row.besides for row in rows().values()))
     assert named <= {kind.name for kind in KINDS}
-    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 27
+    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 31
 
 
 async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_else(client: Client, postern: Postern, people: People) -> None:

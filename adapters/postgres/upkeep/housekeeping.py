@@ -159,6 +159,12 @@ class DeadJobs(_Sweep):
     statement = _delete("jobs", "id", "state = 'dead' and died_at < now() - interval '30 days'")
 
 
+class ExpiredManagementKeys(_Sweep):
+    """Expired management keys stay listed for thirty days, so that people see why a program stopped."""
+
+    statement = _delete("management_keys", "id", "expires_at < now() - interval '30 days'", oldest_first="expires_at")
+
+
 class PastScimExchanges(_Sweep):
     """Requests of directories are kept for a week: after that nobody looks them up any more."""
 

@@ -276,7 +276,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "server_secrets.purpose",
         ),
         *("billing_events.type", "billing_events.outcome", "billing_events.error"),
-        *("subscriptions.status", "tiers.display_name", "tiers.name", "api_keys.permissions"),
+        *("subscriptions.status", "tiers.display_name", "tiers.name", "api_keys.permissions", "management_keys.capabilities"),
     ),
     "The payment provider's id of a thing. It says nothing without the provider": (
         *("billing_events.id", "billing_events.subject", "billing_subscriptions.external_id", "billing_subscriptions.customer"),
@@ -314,6 +314,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("saml_configurations.slo_response_url", "saml_configurations.attribute_mapping", "saml_configurations.acs_endpoints"),
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
         *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),
+        *("management_keys.name", "management_keys.prefix"),
         *("scim_tokens.name", "scim_tokens.prefix", "scim_groups.external_id", "scim_exchanges.token_name"),
     ),
     "A directory's request without everything that it says about people; a week": (
@@ -334,6 +335,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         ),
         *(
             "api_keys.digest",
+            "management_keys.digest",
             "scim_tokens.digest",
             "client_secrets.digest",
             "devices.token_digest",

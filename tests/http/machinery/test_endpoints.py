@@ -95,6 +95,11 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"{method} /api/organizations/{{org_slug}}/oauth-credentials/{{provider}}" for method in ("POST", "DELETE")),
         *(f"POST /api/organizations/{{org_slug}}/{act}" for act in ("smtp/test", "domain/verify")),
         "PATCH /api/organizations/{org_slug}/branding",
+        *(
+            f"POST {place}/management-keys{act}"
+            for place in ("/api/organizations/{org_slug}", "/api/platform")
+            for act in ("", "/{key_id}/adopt")
+        ),
         "POST /api/organizations/{org_slug}/scim-tokens",
         "POST /api/organizations/{org_slug}/upstream-providers",
         *(f"{method} /api/organizations/{{org_slug}}/upstream-providers/{{provider_id}}" for method in ("PATCH", "DELETE")),

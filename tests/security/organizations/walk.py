@@ -57,6 +57,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "delivery_id": "webhook_deliveries",
     "provider_id": "upstream_providers",
     "domain_id": "domain_routes",
+    "key_id": "management_keys",
     "token_id": "scim_tokens",
     "api_key_id": "api_keys",
     "client_secret_id": "client_secrets",
@@ -133,6 +134,8 @@ def reads() -> Iterator[Step]:
         for by in readers:
             for query in ("", *QUERIES.get(one.path, ())) if by in {"ada", "key", "directory"} else ("",):
                 yield Step("GET", one.path, by=by, query=query)
+        if one.keys is not None and one.keys.of_platform is None:
+            yield Step("GET", one.path, by="robot")
     for place in ("Users/", "Groups/", ""):
         yield Step("POST", f"/scim/v2/{place}.search", {"filter": 'id eq "{bob}"' if place == "Users/" else None}, by="directory")
     yield Step("GET", "/scim/v2/Users/{user_id}", by="directory", ids={"user_id": "{dan}"})
@@ -176,7 +179,12 @@ CHANGES: Final = (
     Step("POST", f"{SHOP}/saml", {"enabled": True, "entity_id": "https://another.example", "acs_url": "https://another.example/acs"}),
     Step("POST", f"{SHOP}/saml/certificate", query="activate=false"),
     Step("POST", f"{SHOP}/saml/certificate/activate"),
+    Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Another", "capabilities": ["services.view"]}),
+    Step("POST", f"{ORGANIZATION}/management-keys/{{key_id}}/adopt", by="owner"),
     Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Another"}),
+    Step("POST", f"{SHOP}/api-keys", {"name": "Of the robot", "permissions": ["read:users"]}, by="robot"),
+    Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"device_trust_days": 4}, by="robot"),
+    Step("POST", f"{ORGANIZATION}/invitations", {"email": "robot-asks@people.example", "role": "member"}, by="robot"),
     Step("PATCH", ORGANIZATION, {"name": "Another name"}),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456"}),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
@@ -311,6 +319,7 @@ CHANGES: Final = (
     Step("DELETE", f"{ORGANIZATION}/domain-routes/{{domain_id}}"),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", refused=409, first=_LED),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", first="delete from domain_routes"),
+    Step("DELETE", f"{ORGANIZATION}/management-keys/{{key_id}}", query="end_made=true"),
     Step("DELETE", f"{ORGANIZATION}/scim-tokens/{{token_id}}"),
     Step("DELETE", f"{SHOP}/client-secrets/{{client_secret_id}}"),
     Step("DELETE", f"{SHOP}/api-keys/{{api_key_id}}"),
@@ -370,6 +379,7 @@ _WITH_FIELDS: Final = (
 NAMED_ALIKE: Final = (
     Step("POST", f"{ORGANIZATION}/webhooks", {"name": "Theirs", "url": "https://new.example/", "events": ["user.joined"]}),
     Step("PATCH", f"{ORGANIZATION}/webhooks/{{webhook_id}}", {"name": "Theirs 2"}),
+    Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Theirs", "capabilities": ["services.view"]}),
     Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Theirs"}),
     Step("POST", f"{ORGANIZATION}/roles", {"slug": "theirs", "name": "Theirs", "permissions": ["services.view"]}),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "theirs.example"}),
@@ -382,7 +392,7 @@ def with_ids_of_others() -> Iterator[Step]:
     """The same requests with an id of another organization or of another service. Each is answered as not found, and changes nothing."""
     for one in (*reads(), *CHANGES):
         names = parameters(one.path)
-        if one.by not in {"ada", "key", "directory"} or one.query or one.refused or "privacy" in one.path or "org_id" in names:
+        if one.by not in {"ada", "key", "directory", "robot"} or one.query or one.refused or "privacy" in one.path or "org_id" in names:
             continue
         others = [{name: f"{{first {of}}}"} for name, of in _NAMED.items() if name == names[-1]] if names else []
         if "user_id" in names:
@@ -429,6 +439,8 @@ class OrganizationWalker:
                 headers = (*headers, ("x-api-key", house.key))
             case "directory":
                 token = house.directory
+            case "robot":
+                token = house.management_key
             case "client":
                 pair = b64encode(f"{house.client}:{quote(house.secret)}".encode()).decode()
                 headers = (*headers, ("authorization", f"Basic {pair}"), ("content-type", "application/x-www-form-urlencoded"))

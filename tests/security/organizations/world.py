@@ -17,6 +17,7 @@ from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.domain_routes import MOST_ROUTES
+from core.domain.tenancy.keys.management_keys import MOST_KEYS
 from core.domain.tenancy.roles import MOST_ROLES, Capability
 from core.domain.tenancy.upstream_providers import MOST_PROVIDERS
 from core.domain.tenancy.webhooks import MOST_WEBHOOKS
@@ -55,7 +56,16 @@ WHOSE: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("login_counts", "service_users", "billing_subscriptions", "billing_customers", "former_services", "domain_routes"),
-            *("memberships", "invitations", "join_requests", "former_members", "scim_tokens", "provisioned_users", "scim_groups"),
+            *(
+                "memberships",
+                "invitations",
+                "join_requests",
+                "former_members",
+                "management_keys",
+                "scim_tokens",
+                "provisioned_users",
+                "scim_groups",
+            ),
             *("scim_exchanges", "mail_servers", "logos", "domains", "oauth_credentials", "webhooks", "siem_configurations"),
             *("upstream_providers", "roles", "all_services"),
         ),
@@ -89,6 +99,7 @@ class FilledOrganization:
     key: str
     directory: str
     """A SCIM token."""
+    management_key: str
     secret: str
     """Of the shop, as a client."""
     client: str
@@ -204,6 +215,7 @@ class World:
             customer=self._registered(f"customer-of-{slug}"),
             key=f"sk_{slug:.4}_0123456789abcdef",
             directory=f"scim_live_{slug}_0123456789abcdef",
+            management_key=f"pto_{slug}_0123456789abcdef",
             secret=f"secret of {slug}",
             client=str(self._people.rows("select client_id from services where id = %s", shop.id)[0]["client_id"]),
         )
@@ -272,6 +284,16 @@ class World:
             endpoint_url=f"https://{house.slug}.example/",
             batch_size=10,
             sign_ins=1,
+        )
+        ids["management_keys"] = self._put(
+            "management_keys",
+            org_id=org,
+            name="Robot",
+            prefix=house.management_key.rpartition("_")[0],
+            digest=Token(house.management_key).digest(),
+            capabilities=[one.value for one in Capability],
+            expires_at="tomorrow",
+            created_by=house.owner.user,
         )
         ids["scim_tokens"] = self._put(
             "scim_tokens", org_id=org, name="D", prefix=house.directory.rpartition("_")[0], digest=Token(house.directory).digest()
@@ -530,6 +552,15 @@ class World:
                 self._put("webhooks", org_id=org, name=name, url="https://a.example/", events=["user.joined"])
             for name in ("Theirs", *map(str, range(MOST_TOKENS))):
                 self._put("scim_tokens", org_id=org, name=name, prefix=f"{house.slug} {name}", digest=Token(f"{org} {name}").digest())
+            for name in ("Theirs", *map(str, range(MOST_KEYS))):
+                self._put(
+                    "management_keys",
+                    org_id=org,
+                    name=name,
+                    prefix=f"{house.slug} key {name}",
+                    digest=Token(f"{org} key {name}").digest(),
+                    expires_at="tomorrow",
+                )
             for name in ("Theirs", *map(str, range(MOST_PROVIDERS))):
                 self._put("upstream_providers", org_id=org, name=name, issuer="https://login.example", client_id="c", enabled=True)
             for number in range(MOST_ROLES):

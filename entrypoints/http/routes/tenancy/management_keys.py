@@ -142,12 +142,14 @@ class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
     management_key: ManagementKeyRecord
     """The key, without the key itself."""
     made: MadeThings
+    """What the key made that lasts without it."""
 
 
 class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
     """What the ended key had made."""
 
     made: MadeThings
+    """What the key made that lasted until now."""
     ended_made: bool
     """Whether all of it ended with the key. If not, it goes on working until you delete it."""
 
