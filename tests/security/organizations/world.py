@@ -67,7 +67,7 @@ WHOSE: Final[Mapping[str, str]] = {
                 "scim_groups",
             ),
             *("scim_exchanges", "mail_servers", "logos", "domains", "oauth_credentials", "webhooks", "siem_configurations"),
-            *("upstream_providers", "roles", "all_services"),
+            *("upstream_providers", "roles", "all_services", "management_keys"),
         ),
         "one.org_id",
     ),

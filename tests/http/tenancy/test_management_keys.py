@@ -1,0 +1,433 @@
+"""Management keys over HTTP: made, listed, adopted and ended by people; and what they open, to whom they answer, and when they stop."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import psycopg
+import pytest
+import trio
+
+from core.domain.rate_limits import RateLimit
+from core.domain.tenancy.keys.management_keys import MOST_KEYS, PlatformCapability
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery import callers
+from tests.conftest import CapturedLog
+from tests.http.cast import Shops, all_at_once
+from tests.http.client import Client, Received, refused
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+
+ACME: Final = "/api/organizations/acme"
+KEYS: Final = f"{ACME}/management-keys"
+OF_PLATFORM: Final = "/api/platform/management-keys"
+SHOP: Final = f"{ACME}/services/shop"
+
+
+class KeyScene(Shops):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner = self.speaker = self.resident(self.acme, "owner")
+        self.people.change("update organizations set owner_user_id = %s where id = %s", self.owner.user, self.acme.id)
+        self.admin = self.resident(self.acme, "admin")
+
+    async def make(self, *capabilities: str, by: Person | None = None, place: str = KEYS, **more: Any) -> Received:
+        body = {"name": "Robot", "capabilities": list(capabilities or ("services.view",)), **more}
+        answer = await self.request("POST", place, body, by=by)
+        if answer.status == 201:
+            self.log.remember(answer.json()["key"])
+        return answer
+
+    async def key(self, *capabilities: str, by: Person | None = None, place: str = KEYS) -> tuple[str, str]:
+        """A new key: its id, and the key itself."""
+        made = (await self.make(*capabilities, by=by, place=place)).ok(201)
+        return made["id"], made["key"]
+
+    async def with_key(self, key: str, method: str, path: str, body: Any = None) -> Received:
+        return await self.client.request(method, path, body=body, token=key)
+
+    async def opens(self, key: str, path: str = f"{ACME}/services") -> int:
+        return (await self.with_key(key, "GET", path)).status
+
+    def stale(self, person: Person) -> None:
+        self.people.change(
+            "update sessions set proved_at = now() - interval '1 day', created_at = now() - interval '1 day' where id = %s", person.session
+        )
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> KeyScene:
+    return KeyScene(postern, people, unlimited(postern), log)
+
+
+async def test_a_key_is_shown_once_and_kept_as_a_digest(house: KeyScene) -> None:
+    made = (await house.make("services.view", "org.members.view", name=" Night ")).ok(201)
+    assert made["key"].startswith(f"{made['prefix']}_pto"[: len(made["prefix"])])
+    assert (made["prefix"][:4], len(made["prefix"]), made["name"]) == ("pto_", 10, "Night")
+    life = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
+    assert life == timedelta(days=90)
+    listed = (await house.request("GET", KEYS)).ok()
+    told = {"last_used_at": None, "adopted_at": None, "adopted_by": None}
+    assert listed == {"management_keys": [{name: value for name, value in made.items() if name != "key"} | told], "total": 1}
+    one = (await house.request("GET", f"{KEYS}/{made['id']}")).ok()
+    assert one == {"management_key": listed["management_keys"][0], "made": {"api_keys": [], "client_secrets": []}}
+    assert made["key"] not in str(house.people.rows("select management_keys::text as row from management_keys"))
+    (event,) = house.audited("management_key%")
+    assert (event["action"], event["target_id"], event["actor_id"]) == ("management_key.created", made["id"], house.owner.user)
+    assert made["key"] not in str(event)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": " "},
+        {"name": "x" * 101},
+        {"capabilities": []},
+        {"capabilities": ["owner"]},
+        {"capabilities": ["organizations.view"]},
+        {"expires_in_days": 0},
+        {"expires_in_days": 366},
+        {"expires_in_days": None},
+    ],
+)
+async def test_a_key_that_is_not_one_is_refused(house: KeyScene, body: dict[str, Any]) -> None:
+    assert refused(await house.make(**{"name": "x", **body} if "capabilities" not in body else body)) == (400, "BAD_REQUEST")  # type: ignore[arg-type]
+
+
+async def test_there_are_not_too_many(house: KeyScene) -> None:
+    for org in (house.acme.id, None):
+        house.people.change(
+            "insert into management_keys (id, org_id, name, prefix, digest, capabilities, expires_at, created_by, created_at)"
+            " select gen_random_uuid(), %s, 'x', prefix, sha256(prefix::bytea), '{}', now(), gen_random_uuid(), now()"
+            " from (select coalesce(%s::text, '') || n as prefix from generate_series(1, %s) as n) as them",
+            *(org, org, MOST_KEYS),
+        )
+    assert refused(await house.make()) == (400, "BAD_REQUEST")
+    governor = house.people.add(platform_owner=True)
+    assert refused(await house.make("people.view", by=governor, place=OF_PLATFORM)) == (400, "BAD_REQUEST")
+
+
+async def test_making_takes_a_fresh_proof_and_no_impersonation(house: KeyScene) -> None:
+    house.stale(house.owner)
+    assert refused(await house.make()) == (401, "REAUTHENTICATION_REQUIRED")
+    key, _ = await house.key(by=house.admin)
+    assert refused(await house.request("POST", f"{KEYS}/{key}/adopt")) == (401, "REAUTHENTICATION_REQUIRED")
+    governor = house.people.add(platform_owner=True)
+    house.stale(governor)
+    assert refused(await house.make("people.view", by=governor, place=OF_PLATFORM)) == (401, "REAUTHENTICATION_REQUIRED")
+
+
+async def test_nobody_gives_a_key_what_they_lack(house: KeyScene) -> None:
+    role = house.tenants.role(house.acme, "keeper", [Capability.INTEGRATIONS_MANAGE, Capability.CONNECTIONS_MANAGE])
+    keeper = house.tenants.member(house.acme, role)
+    assert refused(await house.make("services.view", by=keeper)) == (403, "FORBIDDEN")
+    assert (await house.make("integrations.manage", by=keeper)).status == 201
+    # Only the owner gives this one, whatever others hold.
+    for person in (keeper, house.admin):
+        assert refused(await house.make("connections.manage", by=person)) == (403, "FORBIDDEN")
+    assert (await house.make("connections.manage")).status == 201
+    assert refused(await house.make(by=house.resident(house.acme, "member"))) == (403, "FORBIDDEN")
+
+
+async def test_only_an_owner_grants_the_right_to_manage_connections(house: KeyScene) -> None:
+    role = {"slug": "linker", "name": "Linker", "permissions": ["connections.manage"]}
+    assert refused(await house.request("POST", f"{ACME}/roles", role, by=house.admin)) == (403, "FORBIDDEN")
+    assert (await house.request("POST", f"{ACME}/roles", role)).status == 201
+    holder = house.tenants.member(
+        house.acme, house.tenants.role(house.acme, "most", [one for one in Capability if one != Capability.BILLING_MANAGE])
+    )
+    invitation = {"email": "new@people.example", "role": "linker"}
+    for person in (holder, house.admin):
+        assert refused(await house.request("POST", f"{ACME}/invitations", invitation, by=person)) == (403, "FORBIDDEN")
+        assert refused(await house.request("POST", f"{ACME}/roles", {**role, "slug": "x"}, by=person)) == (403, "FORBIDDEN")
+    _, key = await house.key("connections.manage", "org.roles.manage", "org.members.manage")
+    assert refused(await house.with_key(key, "POST", f"{ACME}/roles", {**role, "slug": "y"})) == (403, "FORBIDDEN")
+    assert refused(await house.with_key(key, "POST", f"{ACME}/invitations", invitation)) == (403, "FORBIDDEN")
+    assert (await house.request("POST", f"{ACME}/invitations", invitation)).status == 200
+
+
+async def test_a_key_opens_what_its_capabilities_say_in_its_organization(house: KeyScene) -> None:
+    _, key = await house.key("services.view")
+    assert await house.opens(key) == 200
+    assert refused(await house.with_key(key, "GET", f"{ACME}/members")) == (403, "FORBIDDEN")
+    assert await house.opens(key, f"{ACME}/branding") == 200
+    for path in ("/api/organizations/globex/services", "/api/organizations/nowhere/services", "/api/platform/organizations"):
+        assert refused(await house.with_key(key, "GET", path)) == (403, "FORBIDDEN")
+    same = [await house.with_key(key, "GET", f"/api/organizations/{slug}/services") for slug in ("globex", "nowhere")]
+    assert same[0].json()["error"] == same[1].json()["error"]
+    assert refused(await house.with_key(key, "GET", ACME)) == (403, "FORBIDDEN")
+    assert refused(await house.with_key(key, "GET", "/api/user")) == (403, "FORBIDDEN")
+    assert refused(await house.with_key(f"{key}x", "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
+    assert refused(await house.with_key(f"pto_{'x' * 300}", "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
+
+
+async def test_an_ended_or_expired_key_and_one_of_an_inactive_organization_open_nothing(house: KeyScene) -> None:
+    key, text = await house.key()
+    house.people.change("update organizations set status = 'suspended' where id = %s", house.acme.id)
+    assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (403, "ORGANIZATION_NOT_ACTIVE")
+    house.people.change("update organizations set status = 'active' where id = %s", house.acme.id)
+    house.people.change("update management_keys set expires_at = now()")
+    assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
+    house.people.change("update management_keys set expires_at = now() + interval '1 hour'")
+    assert await house.opens(text) == 200
+    assert (await house.request("DELETE", f"{KEYS}/{key}")).ok() == {"made": {"api_keys": [], "client_secrets": []}, "ended_made": False}
+    assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/adopt")):
+        assert refused(await house.request(method, f"{KEYS}/{key}{path}")) == (404, "NOT_FOUND")
+    assert [one["action"] for one in house.audited("management_key%")] == ["management_key.created", "management_key.ended"]
+
+
+LOSSES: Final = {
+    "left": "delete from memberships where user_id = %s",
+    "demoted": "delete from relations where user_id = %s",
+    "deactivated": "update users set deactivated_at = now() where id = %s",
+    "deleted": "delete from users where id = %s",
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_a_key_loses_what_its_maker_loses_until_an_owner_adopts_it(house: KeyScene, loss: str) -> None:
+    key, text = await house.key("services.view", by=house.admin)
+    assert await house.opens(text) == 200
+    statement = LOSSES[loss]
+    if loss == "left":
+        house.people.change("delete from relations where user_id = %s", house.admin.user)
+    house.people.change(statement, house.admin.user)
+    assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (403, "FORBIDDEN")
+    adopted = (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()
+    assert (adopted["adopted_by"], adopted["created_by"]) == (str(house.owner.user), str(house.admin.user))
+    assert await house.opens(text) == 200
+    assert refused(await house.with_key(text, "GET", f"{ACME}/members")) == (403, "FORBIDDEN")
+    assert (await house.request("POST", f"{KEYS}/{key}/adopt")).ok() == adopted
+    assert [one["action"] for one in house.audited("management_key%")] == ["management_key.created", "management_key.adopted"]
+
+
+async def test_a_key_keeps_the_part_that_its_maker_keeps(house: KeyScene) -> None:
+    _, text = await house.key("services.view", "org.members.manage", by=house.admin)
+    house.people.change("update relations set relation = 'member' where user_id = %s", house.admin.user)
+    assert await house.opens(text) == 200
+    assert refused(await house.with_key(text, "GET", f"{ACME}/invitations")) == (403, "FORBIDDEN")
+    assert await house.opens(text, f"{ACME}/members") == 200  # comes with the right to manage members, and the maker still has it
+
+
+async def test_a_maker_who_owes_a_second_factor_leaves_the_key_nothing(house: KeyScene) -> None:
+    _, text = await house.key("services.view", by=house.admin)
+    house.people.change("update organizations set mfa_required_since = now() - interval '40 days', mfa_grace_days = 1")
+    house.people.change("update memberships set created_at = now() - interval '40 days'")
+    assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (403, "FORBIDDEN")
+
+
+async def test_only_the_owner_adopts(house: KeyScene) -> None:
+    key, text = await house.key("org.members.manage", "integrations.manage")
+    assert refused(await house.request("POST", f"{KEYS}/{key}/adopt", by=house.admin)) == (403, "FORBIDDEN")
+    for method, path in (("GET", ""), ("POST", ""), ("GET", f"/{key}"), ("DELETE", f"/{key}"), ("POST", f"/{key}/adopt")):
+        assert refused(await house.with_key(text, method, f"{KEYS}{path}", {})) == (403, "FORBIDDEN")
+
+
+async def test_a_key_acts_under_its_own_name(house: KeyScene) -> None:
+    key, text = await house.key("services.manage", "services.view", "audit_logs.view")
+    house.log.entries.clear()
+    made = (await house.with_key(text, "POST", f"{SHOP}/api-keys", {"name": "CI", "permissions": ["read:service"]})).ok(201)
+    house.log.remember(made["key"])
+    assert made["created_by"] == str(house.owner.user)
+    (line,) = house.log.events("request")
+    assert (line["management_key_id"], "user" in line) == (key, False)
+    entry = (await house.with_key(text, "GET", f"{ACME}/audit-log?action=api_key.created")).ok()["logs"][0]
+    assert entry["actor"]["id"] == key
+    assert entry["actor"]["management_key"] == {"name": "Robot", "prefix": text.rpartition("_")[0]}
+    assert {"api_key", "scim_token"} & set(entry["actor"]) == set()
+    # The key may not give an API key more than it has itself.
+    more = {"name": "CI", "permissions": ["write:users"]}
+    assert refused(await house.with_key(text, "POST", f"{SHOP}/api-keys", more)) == (403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("end_made", [False, True])
+async def test_ending_a_key_lists_what_it_made_and_may_end_it(house: KeyScene, end_made: bool) -> None:
+    key, text = await house.key("services.manage", "services.view")
+    api_key = (await house.with_key(text, "POST", f"{SHOP}/api-keys", {"name": "CI", "permissions": ["read:service"]})).ok(201)
+    secret = (await house.with_key(text, "POST", f"{SHOP}/client-secrets")).ok(201)
+    house.log.remember(api_key["key"])
+    await house.request("POST", f"{SHOP}/client-secrets")
+    made = {
+        "api_keys": [{"id": api_key["id"], "service_slug": "shop", "name": "CI", "prefix": api_key["prefix"]}],
+        "client_secrets": [{"id": secret["id"], "service_slug": "shop", "prefix": secret["prefix"]}],
+    }
+    assert (await house.request("GET", f"{KEYS}/{key}")).ok()["made"] == made
+    ended = (await house.request("DELETE", f"{KEYS}/{key}{'?end_made=true' if end_made else ''}")).ok()
+    assert ended == {"made": made, "ended_made": end_made}
+    left = house.people.rows("select (select count(*) from api_keys) as keys, (select count(*) from client_secrets) as secrets")
+    assert left == [{"keys": 0, "secrets": 1} if end_made else {"keys": 1, "secrets": 2}]
+    deleted = sorted(one["action"] for one in house.audited("%deleted"))
+    assert deleted == (["api_key.deleted", "client_secret.deleted"] if end_made else [])
+    (event,) = [one for one in house.told() if one["name"] == "management_key.ended"]
+    assert event["details"]["made"] == {"api_keys": [api_key["id"]], "client_secrets": [secret["id"]]}
+
+
+async def test_ending_what_a_key_made_takes_the_right_to_manage_services(house: KeyScene) -> None:
+    key, text = await house.key()
+    keeper = house.tenants.member(house.acme, house.tenants.role(house.acme, "keeper", [Capability.INTEGRATIONS_MANAGE]))
+    assert refused(await house.request("DELETE", f"{KEYS}/{key}?end_made=true", by=keeper)) == (403, "FORBIDDEN")
+    assert await house.opens(text) == 200
+    assert (await house.request("DELETE", f"{KEYS}/{key}", by=keeper)).status == 200
+
+
+async def test_connections_stand_for_a_fresh_proof(house: KeyScene) -> None:
+    _, weak = await house.key("org.settings.manage")
+    _, strong = await house.key("org.settings.manage", "connections.manage")
+    rules = {"device_trust_days": 3}
+    assert refused(await house.with_key(weak, "PATCH", f"{ACME}/sign-in-rules", rules)) == (403, "FORBIDDEN")
+    assert (await house.with_key(strong, "PATCH", f"{ACME}/sign-in-rules", rules)).ok()["device_trust_days"] == 3
+    assert (await house.with_key(strong, "POST", f"{ACME}/domain-routes", {"domain": "acme.example"})).status == 201
+    # Nobody locks themselves out with a key.
+    assert (await house.with_key(strong, "PATCH", f"{ACME}/sign-in-rules", {"mfa_policy": "required"})).status == 200
+
+
+async def test_a_key_invites_in_the_name_of_the_person_who_answers_for_it(house: KeyScene) -> None:
+    key, text = await house.key("org.members.manage", "org.roles.manage", by=house.admin)
+    made = (await house.with_key(text, "POST", f"{ACME}/invitations", {"email": "a@people.example", "role": "member"})).ok()
+    assert made["inviter"]["email"] == house.admin.email
+    # Beyond what the key holds: an admin may more than the key.
+    assert refused(await house.with_key(text, "POST", f"{ACME}/invitations", {"email": "b@people.example", "role": "admin"})) == (
+        403,
+        "FORBIDDEN",
+    )
+    (row,) = house.people.rows("select id, invited_by from invitations")
+    assert row["invited_by"] == house.admin.user
+    assert (await house.with_key(text, "POST", f"{ACME}/invitations/{row['id']}/accept")).status in {200, 204}
+    # An adopted key whose adopter is gone still accepts, but cannot invite: the mail would name nobody.
+    (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()
+    house.people.change("update management_keys set adopted_by = gen_random_uuid()")
+    assert refused(await house.with_key(text, "POST", f"{ACME}/invitations", {"email": "c@people.example", "role": "member"})) == (
+        *(403, "FORBIDDEN"),
+    )
+
+
+async def test_a_key_removes_members_who_may_no_more_than_the_key(house: KeyScene) -> None:
+    _, text = await house.key("org.members.manage")
+    member = house.resident(house.acme, "member")
+    assert refused(await house.with_key(text, "POST", f"{ACME}/members/{house.admin.user}")) == (403, "FORBIDDEN")
+    assert (await house.with_key(text, "POST", f"{ACME}/members/{member.user}")).status < 300
+    # A key may remove its maker, and dies with it.
+    _, suicidal = await house.key(*(one.value for one in Capability if one != Capability.CONNECTIONS_MANAGE), by=house.admin)
+    assert (await house.with_key(suicidal, "POST", f"{ACME}/members/{house.admin.user}")).status < 300
+    assert refused(await house.with_key(suicidal, "GET", f"{ACME}/services")) == (403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize(
+    ("loss", "status"),
+    [("delete from management_keys", 401), ("delete from relations where user_id = (select id from users limit 1)", 403)],
+)
+async def test_what_a_key_asks_in_its_last_moment_is_not_done(house: KeyScene, emptied_database_url: str, loss: str, status: int) -> None:
+    _, text = await house.key("services.manage")
+    answers: list[Received] = []
+
+    async def ask() -> None:
+        answers.append(await house.with_key(text, "POST", f"{SHOP}/client-secrets"))
+
+    with psycopg.connect(emptied_database_url) as other:
+        other.execute("select from organizations where id = %s for no key update", (house.acme.id,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await house.people.somebody_waits()
+            other.execute(loss.encode())
+            other.commit()
+    assert answers[0].status == status
+    assert house.people.rows("select from client_secrets") == []
+
+
+async def test_of_two_who_end_a_key_at_once_one_does(house: KeyScene) -> None:
+    key, _ = await house.key()
+    answers = await all_at_once(*(lambda: house.request("DELETE", f"{KEYS}/{key}") for _ in range(5)))
+    assert sorted(one.status for one in answers) == [200, 404, 404, 404, 404]
+    assert len(house.audited("management_key.ended")) == 1
+
+
+async def test_keys_of_the_platform(house: KeyScene) -> None:
+    governor, other = house.people.add(platform_owner=True), house.people.add(platform_owner=True)
+    assert refused(await house.make("people.view", place=OF_PLATFORM)) == (403, "FORBIDDEN")
+    assert refused(await house.make("services.view", by=governor, place=OF_PLATFORM)) == (400, "BAD_REQUEST")
+    key, text = await house.key("organizations.view", "audit_logs.view", by=governor, place=OF_PLATFORM)
+    assert text.startswith("ptp_")
+    assert await house.opens(text, "/api/platform/organizations") == 200
+    for method, path in (
+        ("GET", "/api/platform/users/search?q=a"),
+        ("POST", f"/api/platform/organizations/{house.acme.id}/approve"),
+        # The same word is a capability in organizations, too.
+        ("GET", f"{ACME}/audit-log"),
+        ("GET", OF_PLATFORM),
+        ("POST", f"{OF_PLATFORM}/{key}/adopt"),
+    ):
+        assert refused(await house.with_key(text, method, path)) == (403, "FORBIDDEN"), path
+    assert (await house.request("GET", OF_PLATFORM, by=other)).ok()["total"] == 1
+    assert (await house.request("GET", KEYS)).ok()["total"] == 0
+    assert refused(await house.request("DELETE", f"{KEYS}/{key}")) == (404, "NOT_FOUND")
+    house.people.change("update users set is_platform_owner = false where id = %s", governor.user)
+    assert await house.opens(text, "/api/platform/organizations") == 403
+    assert (await house.request("POST", f"{OF_PLATFORM}/{key}/adopt", by=other)).ok()["adopted_by"] == str(other.user)
+    assert await house.opens(text, "/api/platform/organizations") == 200
+    assert (await house.request("GET", f"{OF_PLATFORM}/{key}", by=other)).ok()["id"] == key
+    assert (await house.request("DELETE", f"{OF_PLATFORM}/{key}", by=other)).status == 204
+    assert refused(await house.request("DELETE", f"{OF_PLATFORM}/{key}", by=other)) == (404, "NOT_FOUND")
+    assert refused(await house.with_key(text, "GET", "/api/platform/organizations")) == (401, "UNAUTHORIZED")
+    told = [one["action"] for one in house.audited("platform.management_key%")]
+    assert told == [f"platform.management_key.{what}" for what in ("created", "adopted", "ended")]
+
+
+async def test_what_a_key_of_the_platform_does_is_told_under_its_name(house: KeyScene) -> None:
+    governor = house.people.add(platform_owner=True)
+    key, text = await house.key(*map(str, PlatformCapability), by=governor, place=OF_PLATFORM)
+    suspended = f"/api/platform/organizations/{house.acme.id}/suspend"
+    assert (await house.with_key(text, "POST", suspended, {"reason": "Unpaid"})).status == 200
+    (entry,) = house.audited("organization.suspended")
+    assert str(entry["actor_id"]) == key
+
+
+async def test_a_key_of_another_organization_is_not_found(house: KeyScene) -> None:
+    key, text = await house.key()
+    stranger = house.resident(house.globex, "owner")
+    for method, path in (("GET", ""), ("DELETE", "?end_made=true"), ("POST", "/adopt")):
+        answer = await house.request(method, f"/api/organizations/globex/management-keys/{key}{path}", by=stranger)
+        assert refused(answer) == (404, "NOT_FOUND")
+    assert await house.opens(text) == 200
+
+
+async def test_one_key_cannot_take_all_of_the_process(
+    client: Client, postern: Postern, people: People, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = KeyScene(postern, people, client, log)
+    monkeypatch.setattr(callers, "MANAGEMENT_KEYS", RateLimit("management_keys", burst=2, seconds_per_request=1000))
+    (_, first), (_, second) = await house.key(), await house.key()
+    assert [await house.opens(first) for _ in range(3)] == [200, 200, 429]
+    assert await house.opens(second) == 200
+
+
+async def test_its_last_use_is_marked(house: KeyScene, postern: Postern) -> None:
+    _, text = await house.key()
+    await house.opens(text)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: postern.tenancy.management_key_presence.run(task_status=task_status))
+        with trio.fail_after(10):
+            while house.people.rows("select from management_keys where last_used_at is not null") == []:
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+
+
+async def round_trips(house: KeyScene, by: Collection[str], path: str, method: str = "GET") -> list[int]:
+    counted = []
+    for token in by:
+        for _ in ("warm", "measured"):
+            house.log.entries.clear()
+            answer = await house.with_key(token, method, path)
+            assert answer.status < 300, answer.body
+            (line,) = house.log.events("request")
+        counted.append(line["db_round_trips"])
+    return counted
+
+
+async def test_a_key_costs_as_many_round_trips_as_a_person(house: KeyScene) -> None:
+    _, text = await house.key("services.view", "services.manage")
+    person = await house.tenants.token(house.owner)
+    assert await round_trips(house, (text, person), f"{ACME}/services") == [2, 2]
+    # One more to look, while the organization is held, what the key may do at that moment.
+    assert await round_trips(house, (text,), f"{SHOP}/client-secrets", "POST") == [6]
