@@ -769,6 +769,8 @@ create table management_keys (
     constraint management_keys_adopted check ((adopted_by is null) = (adopted_at is null))
 ) with (fillfactor = 80);
 create index management_keys_of_organization on management_keys (org_id, created_at desc, id desc);
+create index management_keys_of_maker on management_keys (created_by);
+create index management_keys_of_adopter on management_keys (adopted_by) where adopted_by is not null;
 create index management_keys_due on management_keys (expires_at);
 
 -- What directories provision, by SCIM.

@@ -120,6 +120,17 @@ class ExportedIdentity(Frozen):
     linked_at: datetime
 
 
+class ExportedManagementKey(Frozen, kw_only=True):
+    """A management key that the person has made or adopted, without the key itself."""
+
+    organization: OrganizationId | None
+    """None for a key of the platform."""
+    name: str
+    prefix: str
+    created_at: datetime
+    expires_at: datetime
+
+
 class ExportedPasskey(Frozen, kw_only=True):
     """A passkey without its key."""
 
@@ -153,6 +164,7 @@ class Export(Frozen, kw_only=True):
     login_events: int
     """The number of all sign-ins, whether or not the export names all of them."""
     mfa_events: Sequence[ExportedFactorEvent]
+    management_keys: Sequence[ExportedManagementKey]
     passkeys: Sequence[ExportedPasskey]
     profiles: Sequence[ExportedProfile]
     identities: Sequence[ExportedIdentity]

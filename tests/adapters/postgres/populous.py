@@ -50,6 +50,9 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), id, 'Key', id, sha256(id::text::bytea), '{read:users}', gen_random_uuid(), now()
       from services where org_id = %(organization)s;
+    insert into management_keys (id, org_id, name, prefix, digest, capabilities, expires_at, created_by, created_at)
+    select gen_random_uuid(), %(organization)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{}', now(), gen_random_uuid(), now()
+      from generate_series(1, 3) as n;
     insert into scim_tokens (id, org_id, name, prefix, digest, created_by, created_at)
     select gen_random_uuid(), %(organization)s, 'Token', %(slug)s || n, sha256((%(slug)s || n)::bytea), gen_random_uuid(), now()
       from generate_series(1, 3) as n;

@@ -16,6 +16,7 @@ from core.domain.tenancy.roles import (
     Role,
     built_in,
     capabilities_of,
+    grantable_of,
     permissions_of,
     require_grantable,
     require_no_more,
@@ -30,11 +31,18 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ROLE = Role(RoleId(UUID(int=1)), OrganizationId(UUID(int=2)), "auditor", "Auditor", "", frozenset(), NOW, NOW)
 
 
-def test_owner_and_admin_hold_all_and_a_member_may_look() -> None:
-    assert BuiltInRole.OWNER.capabilities == BuiltInRole.ADMIN.capabilities == set(Capability)
+def test_an_owner_holds_all_an_admin_what_others_may_give_and_a_member_may_look() -> None:
+    assert BuiltInRole.OWNER.capabilities == set(Capability)
+    assert BuiltInRole.ADMIN.capabilities == set(Capability) - {Capability.CONNECTIONS_MANAGE}
     assert BuiltInRole.MEMBER.capabilities == {Capability.MEMBERS_VIEW, Capability.SERVICES_VIEW, Capability.END_USERS_VIEW}
     assert [(one.value, built_in(one.value)) for one in BuiltInRole if built_in(one.value) is None] == []
     assert built_in("holder") is None
+
+
+def test_only_the_owner_gives_what_is_the_owners_to_give() -> None:
+    assert grantable_of(["owner"]) == set(Capability)
+    assert grantable_of(["admin", "connections.manage"]) == BuiltInRole.ADMIN.capabilities
+    assert grantable_of([]) == frozenset()
 
 
 def test_relations_add_up_and_unknown_ones_add_nothing() -> None:

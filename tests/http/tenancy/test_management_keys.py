@@ -8,6 +8,7 @@ import psycopg
 import pytest
 import trio
 
+from adapters.postgres.upkeep.housekeeping import ExpiredManagementKeys
 from core.domain.rate_limits import RateLimit
 from core.domain.tenancy.keys.management_keys import MOST_KEYS, PlatformCapability
 from core.domain.tenancy.roles import Capability
@@ -431,3 +432,22 @@ async def test_a_key_costs_as_many_round_trips_as_a_person(house: KeyScene) -> N
     assert await round_trips(house, (text, person), f"{ACME}/services") == [2, 2]
     # One more to look, while the organization is held, what the key may do at that moment.
     assert await round_trips(house, (text,), f"{SHOP}/client-secrets", "POST") == [6]
+
+
+async def test_the_export_of_its_maker_names_it(house: KeyScene) -> None:
+    made = (await house.make(by=house.admin)).ok(201)
+    exports = [
+        (await house.request("GET", f"/api/privacy/export/{house.admin.user}", by=asker)).ok() for asker in (house.admin, house.owner)
+    ]
+    assert [one["management_keys"] for one in exports] == [
+        [{"organization_id": str(house.acme.id), **{name: made[name] for name in ("name", "prefix", "created_at", "expires_at")}}]
+    ] * 2
+
+
+async def test_expired_keys_go_after_a_month(house: KeyScene, postern: Postern) -> None:
+    for days in (29, 31):
+        key, _ = await house.key()
+        past = "update management_keys set name = %s, expires_at = now() - %s * interval '1 day' where id = %s"
+        house.people.change(past, str(days), days, key)
+    assert await ExpiredManagementKeys(postern.foundation.pool).delete_expired(10) == 1
+    assert house.people.rows("select name from management_keys") == [{"name": "29"}]

@@ -28,6 +28,7 @@ from core.domain.identity.privacy import (
     ExportedFactorEvent,
     ExportedIdentity,
     ExportedLogin,
+    ExportedManagementKey,
     ExportedPasskey,
     ExportedProfile,
     PrivacyRequest,
@@ -69,6 +70,7 @@ class _Subject(AccountRow):
 class _Exported(_Subject):
     login_events: int
     mfa_events: list[Mapping[str, Any]]
+    management_keys: list[Mapping[str, Any]]
     passkeys: list[Mapping[str, Any]]
     profiles: list[Mapping[str, Any]]
     identities: list[Mapping[str, Any]]
@@ -82,6 +84,7 @@ class _Exported(_Subject):
             belongings=exported_belongings(subject, scope),
             login_events=self.login_events,
             mfa_events=[ExportedFactorEvent(one["name"], _moment(one["at"]), one["success"]) for one in self.mfa_events],
+            management_keys=[_management_key(one) for one in self.management_keys],
             passkeys=[_passkey(one) for one in self.passkeys],
             profiles=[_profile(one) for one in self.profiles],
             identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
@@ -177,9 +180,20 @@ def _nothing(account: Account) -> Export:
         belongings=(),
         login_events=0,
         mfa_events=(),
+        management_keys=(),
         passkeys=(),
         profiles=(),
         identities=(),
+    )
+
+
+def _management_key(one: Mapping[str, Any]) -> ExportedManagementKey:
+    return ExportedManagementKey(
+        organization=None if one["organization"] is None else OrganizationId(UUID(one["organization"])),
+        name=one["name"],
+        prefix=one["prefix"],
+        created_at=_moment(one["created_at"]),
+        expires_at=_moment(one["expires_at"]),
     )
 
 
@@ -367,6 +381,25 @@ EXPORT: Final[LiteralString] = f"""
                            limit %(most_listed)s
                       ) as mfa_events
            ) as mfa_events,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', org_id, 'name', name, 'prefix', prefix, 'created_at', created_at, 'expires_at', expires_at
+                              )
+                              order by created_at, id
+                          ),
+                          '[]'
+                      )
+                 from (
+                          select management_keys.*
+                            from management_keys, scope
+                           where (created_by = %(user)s or adopted_by = %(user)s)
+                             and (scope.whole or org_id = any (scope.organizations))
+                           order by created_at, id
+                           limit %(most_listed)s
+                      ) as management_keys
+           ) as management_keys,
            (
                select coalesce(
                           jsonb_agg(

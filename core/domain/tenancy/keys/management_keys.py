@@ -3,12 +3,12 @@
 A key never does more than its capabilities say. Until an owner adopts it, it also does no more than its maker may do at that moment.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from core.domain.errors import BadRequest, Forbidden
+from core.domain.errors import BadRequest
 from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, UserId
 from core.domain.json import Json, timestamp
 from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Target
@@ -162,32 +162,36 @@ def require_keys_room(count: int) -> None:
         raise BadRequest(f"There are at most {MOST_KEYS} management keys: end one first")
 
 
-def require_platform_owner(*, is_platform_owner: bool) -> None:
-    if not is_platform_owner:
-        raise Forbidden
-
-
 def management_key_created(key: ManagementKey, actor: Actor) -> Event:
-    return _event("created", key, actor)
+    target, details = _told(key)
+    if key.organization is None:
+        return Event("platform.management_key.created", actor, target, None, details)
+    return Event("management_key.created", actor, target, key.organization, details)
 
 
 def management_key_adopted(key: ManagementKey, actor: Actor) -> Event:
-    return _event("adopted", key, actor)
+    target, details = _told(key)
+    if key.organization is None:
+        return Event("platform.management_key.adopted", actor, target, None, details)
+    return Event("management_key.adopted", actor, target, key.organization, details)
 
 
 def management_key_ended(key: ManagementKey, actor: Actor, made: MadeByKey, *, ended_made: bool) -> Event:
-    """`made` is what the key has made that lasted until then."""
-    left = {"api_keys": [str(one.id) for one in made.api_keys], "client_secrets": [str(one.id) for one in made.client_secrets]}
-    return _event("ended", key, actor, {"made": {**left}, "ended_made": ended_made})
+    """`made` is what the key has made that lasted until then. A key of the platform makes nothing that lasts."""
+    target, details = _told(key)
+    if key.organization is None:
+        return Event("platform.management_key.ended", actor, target, None, details)
+    lasting: dict[str, Json] = {
+        "api_keys": [str(one.id) for one in made.api_keys],
+        "client_secrets": [str(one.id) for one in made.client_secrets],
+    }
+    return Event("management_key.ended", actor, target, key.organization, {**details, "made": lasting, "ended_made": ended_made})
 
 
-def _event(what: str, key: ManagementKey, actor: Actor, more: Mapping[str, Json] | None = None) -> Event:
-    details: dict[str, Json] = {
+def _told(key: ManagementKey) -> tuple[Target, dict[str, Json]]:
+    return Target("management_key", str(key.id)), {
         "name": key.name,
         "prefix": key.prefix,
         "capabilities": list(key.capabilities),
         "expires_at": timestamp(key.expires_at),
     }
-    if key.organization is None:
-        return Event(f"platform.management_key.{what}", actor, Target("management_key", str(key.id)), None, details)
-    return Event(f"management_key.{what}", actor, Target("management_key", str(key.id)), key.organization, {**details, **(more or {})})

@@ -99,6 +99,20 @@ class ExportedMfaEvent(msgspec.Struct, frozen=True):
     """Whether it succeeded."""
 
 
+class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
+    """A management key that the person made or adopted, without the key itself."""
+
+    organization_id: UUID | None
+    """The organization of the key; null if it is a key of the platform."""
+    name: Annotated[str, example("Nightly sync")]
+    """The key's name."""
+    prefix: Annotated[str, example("pto_a1b2c3")]
+    """The beginning of the key."""
+    created_at: CreatedAt
+    expires_at: datetime
+    """When the key expires."""
+
+
 class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
     """A passkey, without its key."""
 
@@ -150,6 +164,8 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts at external providers."""
     mfa_events: Sequence[ExportedMfaEvent]
     """Events about the second factor, the newest first."""
+    management_keys: Sequence[ManagementKeyExport]
+    """Management keys that the person made or adopted, the oldest first."""
     passkeys: Sequence[PasskeyExport]
     """Passkeys, the oldest first."""
     directory_profiles: Sequence[ProfileExport]
@@ -237,6 +253,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "login_events_count": export.login_events,
         "oauth_identities": [IdentityExport(one.provider, one.subject, one.linked_at) for one in export.identities],
         "mfa_events": [ExportedMfaEvent(one.name, one.at, one.success) for one in export.mfa_events],
+        "management_keys": [_management_key(one) for one in export.management_keys],
         "passkeys": [_passkey(one) for one in export.passkeys],
         "directory_profiles": [_profile(one) for one in export.profiles],
     }
@@ -250,6 +267,12 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
 
 def _membership(one: Belonging) -> ExportedMembership:
     return ExportedMembership(one.organization, one.organization_slug, one.role, one.joined_at)
+
+
+def _management_key(one: privacy.ExportedManagementKey) -> ManagementKeyExport:
+    return ManagementKeyExport(
+        organization_id=one.organization, name=one.name, prefix=one.prefix, created_at=one.created_at, expires_at=one.expires_at
+    )
 
 
 def _passkey(one: privacy.ExportedPasskey) -> PasskeyExport:
