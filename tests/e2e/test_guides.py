@@ -19,6 +19,7 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GUIDES = ROOT / "docs" / "guides"
 FIRST_SIGN_IN = GUIDES / "first-sign-in.md"
 FIRST_ORGANIZATION = GUIDES / "first-organization.md"
+MANAGEMENT_KEYS = GUIDES / "management-keys.md"
 SERVICE_INTERFACE = GUIDES / "service-interface.md"
 
 
@@ -72,6 +73,15 @@ def test_a_first_sign_in_goes_as_its_guide_says(installation: Installation, e2e_
     assert codes
     for secret in ("three wet matches", "nine dry candles", *codes):
         assert secret not in log
+
+
+@needs("jq")
+def test_automating_goes_as_its_guide_says(installation: Installation, e2e_directory: Path) -> None:
+    shown, log = follow(MANAGEMENT_KEYS, installation, e2e_directory)
+    assert '"shop"' in shown
+    assert '"adopted_at": "' in shown
+    assert [line for line in shown.splitlines() if line in {"401", "403"}] == ["403", "403", "401"]
+    assert not re.search(r"pto_[a-z0-9]{6}_", log)
 
 
 @needs("jq")
