@@ -224,6 +224,7 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
 
     if missing := set(stated["caller"].reads) - set(parameters(path)):
         raise InvalidDeclaration(f"{name}: its caller rule reads {', '.join(sorted(missing))} from the path")
+    keys = _keys(name, stated)
 
     def declared(handler: Handler) -> Endpoint:
         body, query, path_type, answer = _types(name, handler)
@@ -242,7 +243,7 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             method=method,
             path=path,
             caller=stated["caller"],
-            keys=_keys(name, stated),
+            keys=keys,
             step_up=stated.get("step_up"),
             handler=handler,
             attempt=stated.get("attempt"),

@@ -7,10 +7,24 @@ import msgspec
 import pytest
 
 from core.domain.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, RateLimited, UnsupportedMediaType
+from core.domain.identity.proofs import StepUp
 from core.domain.services.api_keys import Permission
+from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NOTHING, Answer, Nothing
-from entrypoints.http.machinery.callers import ANYONE, LEAVING, OWNER_IN_PERSON, PREAUTHENTICATED, USER, CallerRule, key
+from entrypoints.http.machinery.callers import (
+    ANYONE,
+    LEAVING,
+    OWNER_IN_PERSON,
+    PLATFORM_OWNER,
+    PREAUTHENTICATED,
+    USER,
+    CallerRule,
+    ManagementKeyRule,
+    able,
+    key,
+)
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, InvalidDeclaration, endpoint
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, LOGIN, UNLIMITED
@@ -70,6 +84,23 @@ def test_a_route_that_owes_a_limit_and_does_not_say_which_is_refused(caller: Cal
     path = "/shops" if not caller.reads else "/shops/{org_slug}"
     with pytest.raises(InvalidDeclaration, match=r"^POST /shops.* does not say which rate limits apply$"):
         endpoint.post(path, caller=caller)
+
+
+def test_management_keys_open_only_what_they_may() -> None:
+    settings = able(Capability.SETTINGS_MANAGE, impersonated=True)
+    opened = ManagementKeyRule((Capability.SETTINGS_MANAGE, Capability.CONNECTIONS_MANAGE))
+    one = "/shops/{org_slug}"
+    for capability in (True, Capability.WEBHOOKS_MANAGE):
+        with pytest.raises(InvalidDeclaration, match="needs a fresh proof, which only connections.manage stands for"):
+            endpoint.get(one, caller=settings, keys=capability, step_up=StepUp.ACCOUNT)
+    for rule in (USER, OWNER_IN_PERSON, PLATFORM_OWNER, ANYONE):
+        with pytest.raises(InvalidDeclaration, match="no such callers as its rule admits"):
+            endpoint.get(one, caller=rule, keys=True, limit=UNLIMITED)
+    for rule in (USER, settings):
+        with pytest.raises(InvalidDeclaration, match="only endpoints of platform owners"):
+            endpoint.get(one, caller=rule, keys=PlatformCapability.PEOPLE_VIEW)
+    (declared,) = [found for found in ROUTES if str(found) == "PATCH /api/organizations/{org_slug}/sign-in-rules"]
+    assert declared.keys == opened
 
 
 def test_a_limit_may_be_said_to_be_none_and_is_not_owed_by_all() -> None:

@@ -93,7 +93,7 @@ async def test_a_key_is_shown_once_and_kept_as_a_digest(house: KeyScene) -> None
     ],
 )
 async def test_a_key_that_is_not_one_is_refused(house: KeyScene, body: dict[str, Any]) -> None:
-    assert refused(await house.make(**{"name": "x", **body} if "capabilities" not in body else body)) == (400, "BAD_REQUEST")  # type: ignore[arg-type]
+    assert refused(await house.make(**{"name": "x", **body} if "capabilities" not in body else body)) == (400, "BAD_REQUEST")
 
 
 async def test_there_are_not_too_many(house: KeyScene) -> None:
@@ -421,7 +421,7 @@ async def round_trips(house: KeyScene, by: Collection[str], path: str, method: s
             house.log.entries.clear()
             answer = await house.with_key(token, method, path)
             assert answer.status < 300, answer.body
-            (line,) = house.log.events("request")
+        (line,) = house.log.events("request")
         counted.append(line["db_round_trips"])
     return counted
 
