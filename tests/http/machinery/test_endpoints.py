@@ -91,7 +91,7 @@ def test_management_keys_open_only_what_they_may() -> None:
     opened = ManagementKeyRule((Capability.SETTINGS_MANAGE, Capability.CONNECTIONS_MANAGE))
     one = "/shops/{org_slug}"
     for capability in (True, Capability.WEBHOOKS_MANAGE):
-        with pytest.raises(InvalidDeclaration, match="needs a fresh proof, which only connections.manage stands for"):
+        with pytest.raises(InvalidDeclaration, match=r"needs a fresh proof, which only connections\.manage stands for"):
             endpoint.get(one, caller=settings, keys=capability, step_up=StepUp.ACCOUNT)
     for rule in (USER, OWNER_IN_PERSON, PLATFORM_OWNER, ANYONE):
         with pytest.raises(InvalidDeclaration, match="no such callers as its rule admits"):
