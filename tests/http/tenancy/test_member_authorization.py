@@ -55,7 +55,7 @@ STRANGER = Standing("", frozenset())
 VIEWS = frozenset({"org.members.view", "services.view", "end_users.view"})
 BUILT_IN: Mapping[str, Standing] = {
     "owner": Standing("owner", frozenset(Capability)),
-    "admin": Standing("admin", frozenset(Capability)),
+    "admin": Standing("admin", frozenset(Capability) - {Capability.CONNECTIONS_MANAGE}),
     "member": Standing("member", VIEWS),
 }
 OWN_ROLES: Mapping[str, Standing] = {
