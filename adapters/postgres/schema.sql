@@ -1046,10 +1046,15 @@ create table mailed_tokens (
     email      text        not null,                    -- the address that it proves
     created_at timestamptz not null,
     expires_at timestamptz not null,
-    used_at    timestamptz
+    used_at    timestamptz,
+    flow_id     uuid,                                   -- that asked, and in which the code counts; kept when it is gone
+    code_digest bytea,                                  -- keyed; of the code beside the link; null: the mail has none
+    code_tries  smallint    not null default 0,
+    constraint mailed_tokens_code check ((flow_id is null) = (code_digest is null))
 );
 create index mailed_tokens_of_user on mailed_tokens (user_id, purpose);
 create index mailed_tokens_expiry on mailed_tokens (expires_at);
+create index mailed_tokens_of_flow on mailed_tokens (flow_id) where flow_id is not null;
 
 create table mfa_secrets (
     user_id       uuid        primary key references users on delete cascade,

@@ -42,6 +42,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.own_sessions import OwnSessions
 from core.usecases.identity.passkeys import Passkeys
@@ -79,6 +80,7 @@ class Identity(Frozen, kw_only=True):
     address_proofs: AddressProofs
     account_passwords: AccountPasswords
     account_mails: AccountMails
+    mailed_codes: MailedCodes
     account_summaries: AccountSummaries
     devices: Devices
     mfa: Mfa
@@ -217,7 +219,17 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             clock=clock,
             ids=ids,
         )
-        sign_in_links = SignInLinks(new_unit_of_work, PostgresAttempts(pool), devices=devices, links=links, secrets=secrets, clock=clock)
+        mailed_codes = MailedCodes(new_unit_of_work, buckets, foundation.server_secrets, clock)
+        sign_in_links = SignInLinks(
+            new_unit_of_work,
+            PostgresAttempts(pool),
+            devices=devices,
+            codes=mailed_codes,
+            login_events=login_events,
+            links=links,
+            secrets=secrets,
+            clock=clock,
+        )
         flows = Flows(new_unit_of_work, FlowRows(statements), clock, ids)
         identity_grant_lookup = IdentityGrantRows(statements)
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
@@ -254,6 +266,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             address_proofs=AddressProofs(
                 new_unit_of_work,
                 accounts=accounts,
+                codes=mailed_codes,
                 proofs=password_proofs,
                 rules=rules,
                 passwords=passwords,
@@ -280,7 +293,9 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 clock=clock,
                 ids=ids,
                 secrets=secrets,
+                server_secrets=foundation.server_secrets,
             ),
+            mailed_codes=mailed_codes,
             account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
             devices=devices,
             mfa=mfa,

@@ -31,8 +31,8 @@ from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages,
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
 from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
-from entrypoints.http.pages.sign_in import organization_pages as choice_pages
 from entrypoints.http.pages.sign_in import (
+    mailed_code_pages,
     passkey_pages,
     registration_pages,
     required_second_factor_pages,
@@ -41,6 +41,7 @@ from entrypoints.http.pages.sign_in import (
     sign_out_pages,
     upstream_pages,
 )
+from entrypoints.http.pages.sign_in import organization_pages as choice_pages
 from entrypoints.http.quart_application import DispatchedApplication, with_routes
 from entrypoints.http.routes import ROUTES
 
@@ -57,6 +58,7 @@ PAGES: Final = Endpoints.of(
     link_request_pages,
     sign_out_pages,
     registration_pages,
+    mailed_code_pages,
     required_second_factor_pages,
     membership_pages,
     authorization_pages,

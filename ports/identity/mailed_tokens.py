@@ -1,10 +1,10 @@
 """The store of mailed tokens."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import UserId
+from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
 
 
@@ -21,6 +21,12 @@ class MailedTokenStore(Protocol):
 
     async def redeem(self, digest: bytes, purposes: Collection[MailedTokenPurpose], at: datetime) -> MailedToken | None:
         """None when the token is unknown, expired or used: of two callers, one gets None."""
+
+    async def try_codes(self, flow: FlowId, purpose: MailedTokenPurpose, at: datetime) -> Sequence[MailedToken]:
+        """Counts a try of each code that this flow was mailed for the purpose, and returns the links of those that had a try left. However
+        many try at once, no code is returned more than `MOST_TRIES` times. A link that was used a moment ago comes along, so that a form
+        that is sent twice is no error. The commit writes for every flow that there is, whether or not it was mailed a code.
+        """
 
     async def end(self, user: UserId, purpose: MailedTokenPurpose, at: datetime) -> None:
         """Links of this purpose that were mailed to this person stop working. May be repeated."""

@@ -14,6 +14,7 @@ from entrypoints.bootstrap import Postern
 from tests.http.people import BASE_URL
 
 _LINK = re.compile(r"https?://\S+\?token=\S+")
+_CODE = re.compile(r"(?<=\s)\d{8}(?=\s)")
 _LEASE = timedelta(minutes=1)
 
 
@@ -70,6 +71,14 @@ def link_in(mail: Mail) -> str:
     (link,) = _LINK.findall(mail.text)
     assert set(_LINK.findall(unescape(mail.html.replace('"', " ").replace("<", " ")))) == {link}
     return str(link)
+
+
+def code_in(mail: Mail) -> str:
+    """The mail's only code, which must be the same in text and HTML, and must not stand where a locked screen shows it."""
+    (code,) = _CODE.findall(mail.text)
+    assert _CODE.findall(mail.html.replace(">", "> ").replace("<", " <")) == [code]
+    assert code not in mail.subject
+    return str(code)
 
 
 def token_in(link: str) -> str:

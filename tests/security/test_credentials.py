@@ -72,6 +72,7 @@ everybody                         GET    /ui/invitations/accepted
 everybody                         GET    /ui/invitations/declined
 everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
+.....   ...  -          flow      POST   /ui/check-mail/code
 .....   ...  -          flow      POST   /ui/check-mail/resend
 .....   ...  -          browser   GET    /ui/choose-organization
 .....   ...  -          browser   POST   /ui/choose-organization

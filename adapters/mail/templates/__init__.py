@@ -51,6 +51,7 @@ class ShippedMailTemplates:
         plain, html = self._texts.of(spoken), self._texts.html(spoken)
         given = {
             # Only some mails have these values.
+            "code": "",
             "when": None,
             "address": None,
             "device": None,

@@ -5,9 +5,10 @@ request costs the same for known and unknown addresses.
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from core.domain.email import Email
-from core.domain.identifiers import UserId
+from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import MailedTokenPurpose
 from core.domain.jobs import CAN_WAIT, NewJob
@@ -74,6 +75,11 @@ class Onward(Frozen):
     """The slug of a service of the organization whose looks the mail has."""
     redirect_uri: str = ""
     state: str = ""
+
+    @property
+    def asking(self) -> FlowId | None:
+        """The flow in whose browser a code counts. None when no browser asked, and the mail has a link alone."""
+        return FlowId(UUID(self.flow)) if self.flow else None
 
 
 NOWHERE: Final = Onward()

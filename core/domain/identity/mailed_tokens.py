@@ -8,7 +8,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import UserId
+from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.accounts import Registration
 from core.domain.repeats import is_just_past
 from core.domain.secrets import Token
@@ -52,6 +52,10 @@ class MailedToken(Frozen):
     created_at: datetime
     expires_at: datetime
     used_at: datetime | None = None
+    flow: FlowId | None = None
+    """The flow whose browser may use the code beside the link. None when the mail has no code."""
+    code_digest: bytes | None = None
+    """See `code_digest` of `mailed_codes`. Only `MailedTokenStore.try_codes` reads it."""
 
     def is_usable(self, now: datetime) -> bool:
         return self.used_at is None and now < self.expires_at

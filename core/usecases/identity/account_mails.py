@@ -11,9 +11,12 @@ from core.domain.identifiers import UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import mailed_token
+from core.domain.identity.mailed_codes import DIGITS, LENGTH, code_digest
+from core.domain.identity.mailed_tokens import MailedToken, mailed_token
 from core.domain.identity.sign_in import account_key, service_named
+from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
+from core.usecases.identity.mailed_codes import CODES
 from core.usecases.identity.realms import HomeRealms
 from ports.branding import Brandings
 from ports.clock import Clock
@@ -21,6 +24,7 @@ from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -34,11 +38,12 @@ class AccountMails(Frozen):
     clock: Clock
     ids: Ids
     secrets: Secrets
+    server_secrets: ServerSecrets
 
     async def send(self, asked: AskedMail) -> bool:
-        """Issues a link and queues its mail, in one transaction. Returns False when nobody gets a mail: there is no account, the account
-        may not have this mail, people of its domain sign in at a provider, or the address has had too many mails of this kind. A second
-        call mails again, and only the last link works.
+        """Issues a link, with a code for the browser that asked, and queues their mail, in one transaction. Returns False when nobody gets
+        a mail: there is no account, the account may not have this mail, people of its domain sign in at a provider, or the address has had
+        too many mails of this kind. A second call mails again, and only the last link works.
         """
         kind, email, organization = asked.kind, asked.email, asked.organization
         async with self.unit_of_work() as uow:
@@ -62,13 +67,26 @@ class AccountMails(Frozen):
         token = self.secrets.mailed_token()
         # To the address on record, whose spelling may differ from the one in the request.
         link = self.links.redeeming(kind.purpose, token, onward)
-        mail = self.templates.mail(kind.value, address.address, account=user, language=language, branding=branding or POSTERN, link=link)
+        issued = mailed_token(token, kind.purpose, user, address, self.clock.now())
+        issued, code = await self._with_code(issued, asked)
+        mail = self.templates.mail(
+            kind.value, address.address, account=user, language=language, branding=branding or POSTERN, link=link, code=code
+        )
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            await uow.mailed_tokens.issue(mailed_token(token, kind.purpose, user, address, self.clock.now()))
+            await uow.mailed_tokens.issue(issued)
             await uow.jobs.add(replace(mail.as_job(), only_for=user, priority=asked.priority))
             await uow.commit()
         return is_due
+
+    async def _with_code(self, link: MailedToken, asked: AskedMail) -> tuple[MailedToken, str]:
+        """Returns the link with the code beside it, and the code's digits. Without a browser that asked there is no code."""
+        flow = asked.onward.asking
+        if flow is None:
+            return link, ""
+        code: Secret = self.secrets.letters(DIGITS, LENGTH)
+        digest = code_digest(code, link.digest, flow, asked.email, await self.server_secrets.get(CODES))
+        return replace(link, flow=flow, code_digest=digest), code.reveal()
 
     @staticmethod
     async def _onward(uow: UnitOfWork, asked: AskedMail) -> Mapping[str, str]:

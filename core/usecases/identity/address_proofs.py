@@ -2,14 +2,17 @@
 prove the address of an account that a stranger registered.
 """
 
+from core.domain.email import Email
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import PrivacyRequestId
 from core.domain.identity.accounts import email_change_refused, registration_refused
 from core.domain.identity.devices import Client
+from core.domain.identity.flows import Flow
 from core.domain.identity.mailed_tokens import (
     PROVES_ADDRESS,
     AskedOnPage,
     Doubt,
+    LinkRefused,
     MailedToken,
     MailedTokenPurpose,
     Settled,
@@ -21,10 +24,11 @@ from core.domain.identity.priority import Priority
 from core.domain.identity.privacy import forget_job
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
-from core.domain.secrets import Password, Token
+from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.password import Checked, PasswordProofs
 from core.usecases.identity.sign_in.proofs.proof import CHANGED, WRONG_PASSWORD
@@ -37,6 +41,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 class AddressProofs(Frozen):
     unit_of_work: UnitOfWorkFactory
     accounts: Accounts
+    codes: MailedCodes
     proofs: PasswordProofs
     rules: PasswordRules
     passwords: PasswordHasher
@@ -67,6 +72,27 @@ class AddressProofs(Frozen):
             await self.accounts.settle(uow, link, client.actor(link.user))
             await uow.commit()
         return link.purpose
+
+    async def prove_with_code(self, flow: Flow, email: Email, browser: Token, code: Secret, actor: Actor) -> Token | None:
+        """Proves the address by the code that was mailed beside the link, if the account was registered in this browser. In another
+        browser, uses the mailed link up and returns a token in its place, because the page of a link asks for a password there. Raises
+        `LinkRefused`, and the errors of `MailedCodes.check`.
+        """
+        link = await self.codes.check(flow, email, MailedTokenPurpose.VERIFY_EMAIL, code)
+        try:
+            async with self.unit_of_work() as uow:
+                registration = await uow.account_passwords.registration(link.user)
+            if asked_of(link, registration, browser) is not AskedOnPage.NOTHING:
+                return await self.codes.exchange(link, code, browser)
+            async with self.unit_of_work() as uow:
+                await self.accounts.redeem(uow, link)
+                await self.accounts.settle(uow, link, actor)
+                await uow.commit()
+        except LinkRefused:
+            settled = await self._just_settled(link.digest)
+            if settled is None or settled[1] is not Settled.PROVED:
+                raise
+        return None
 
     async def prove_with_new_password(self, token: Token, new: Password, actor: Actor) -> None:
         """Proves the address of a registration and sets a new password. Removes everything that was set up in the account before. The link
@@ -120,8 +146,11 @@ class AddressProofs(Frozen):
 
     async def just_settled(self, token: Token) -> tuple[MailedToken, Settled] | None:
         """Returns what a link has done a moment ago, so that a form that is sent twice is no error. None when the link has done nothing."""
+        return await self._just_settled(token.digest())
+
+    async def _just_settled(self, digest: bytes) -> tuple[MailedToken, Settled] | None:
         async with self.unit_of_work() as uow:
-            link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
+            link = await uow.mailed_tokens.find(digest, PROVES_ADDRESS)
             account = None if link is None else (await uow.accounts.find_all([link.user])).get(link.user)
         if link is None or account is None or not link.was_just_used(self.clock.now()):
             return None

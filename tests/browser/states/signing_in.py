@@ -48,6 +48,8 @@ _CODE: Final[dict[str, Any]] = {
 _REGISTER: Final[dict[str, Any]] = {**_FORM, "hidden": {}, "email": "", "sign_in": "/ui/sign-in", "shortest": 8, "longest": 128}
 _CHECK: Final[dict[str, Any]] = {
     **_FORM,
+    "code_action": "/ui/check-mail/code",
+    "longest": 32,
     "mail": "verification",
     "email": ORDINARY,
     "forgotten": "/ui/forgot-password",
@@ -122,6 +124,11 @@ STATES: Final = (
     ),
     State("check your mail", "sign_in/check_mail.html", _CHECK),
     State("check your mail, sign-in link", "sign_in/check_mail.html", {**_CHECK, "mail": "sign_in_link", "email": LONG}, ACME),
+    State(
+        "check your mail, wrong code",
+        "sign_in/check_mail.html",
+        {**_CHECK, "mail": "sign_in_link", "errors": {"code": Words("refusals.mailed_code_refused")}},
+    ),
     State("check your mail, reset, long", "sign_in/check_mail.html", {**_CHECK, "mail": "reset", "email": LONG}, ACME),
     State("forgotten password", "sign_in/forgotten.html", _REGISTER),
     State(

@@ -29,10 +29,10 @@ from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, pag
 from entrypoints.http.pages.flows import NO_ERRORS, PASSWORD, AnyCall, flow_of
 from entrypoints.http.pages.refusals import in_words
 
-_VERIFY: Final = "/ui/verify-email"
+VERIFY: Final = "/ui/verify-email"
 _NEW_PASSWORD: Final = "/ui/verify-email/new-password"  # noqa: S105 - an address
 _NOT_ME: Final = "/ui/verify-email/not-me"
-_DONE: Final = "/ui/verify-email/done"
+ADDRESS_SETTLED: Final = "/ui/verify-email/done"
 
 _Outcome = Literal["address_confirmed", "address_changed", "registration_refused", "change_refused"]
 _OUTCOMES: Final[Mapping[tuple[MailedTokenPurpose, Settled], _Outcome]] = {
@@ -73,7 +73,7 @@ def _advice(refused: Refused) -> str | Advised:
     return Advised("verify_email.link_refused", TO_SIGN_IN) if isinstance(refused, LinkRefused) else ""
 
 
-@page.get(_VERIFY, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
+@page.get(VERIFY, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
 async def show_address_proof(call: Call[None, AddressLink], postern: Postern) -> bytes:
     """Ask a person to confirm that an address is theirs
 
@@ -83,7 +83,7 @@ async def show_address_proof(call: Call[None, AddressLink], postern: Postern) ->
 
 
 @page.post(
-    _VERIFY,
+    VERIFY,
     caller=ANYONE,
     limit=UNLIMITED,
     attempt=PAGE_SIGN_INS,
@@ -158,7 +158,7 @@ async def show_refusal_of_address(call: Call[None, AddressLink], postern: Poster
         fields=_fields(link),
         email=doubt.email.address,
         changes=doubt.purpose is MailedTokenPurpose.CHANGE_EMAIL,
-        back=_place(_VERIFY, link),
+        back=_place(VERIFY, link),
     )
 
 
@@ -181,7 +181,7 @@ async def send_refusal_of_address(call: Call[RegisteredAddressForm], postern: Po
     return await _done(call, postern, link, _OUTCOMES[purpose, Settled.REFUSED])
 
 
-@page.get(_DONE, caller=ANYONE, limit=UNLIMITED, refuses=(BadRequest,))
+@page.get(ADDRESS_SETTLED, caller=ANYONE, limit=UNLIMITED, refuses=(BadRequest,))
 def address_settled(call: Call[None, ProofOutcome], postern: Postern) -> bytes:
     """Show the outcome for an address"""
     done = call.query
@@ -198,7 +198,7 @@ async def _ask(call: AnyCall, postern: Postern, link: AddressLink, errors: Mappi
         "mailed/verify_email.html",
         call.language,
         brand=POSTERN if flow is None else flow.branding,
-        action=_NEW_PASSWORD if asked is AskedOnPage.NEW_PASSWORD else _VERIFY,
+        action=_NEW_PASSWORD if asked is AskedOnPage.NEW_PASSWORD else VERIFY,
         fields=_fields(link),
         email=doubt.email.address,
         changes=doubt.purpose is MailedTokenPurpose.CHANGE_EMAIL,
@@ -227,7 +227,7 @@ async def _once_more(
 async def _done(call: AnyCall, postern: Postern, link: AddressLink, what: _Outcome) -> Answer[NoBody]:
     flow = await _registered_in(call, postern, link)
     onward = {} if flow is None else {"flow": str(flow.id)}
-    return redirect(f"{_DONE}?{urlencode({'what': what, **onward})}")
+    return redirect(f"{ADDRESS_SETTLED}?{urlencode({'what': what, **onward})}")
 
 
 async def _registered_in(call: AnyCall, postern: Postern, link: AddressLink) -> Flow | None:

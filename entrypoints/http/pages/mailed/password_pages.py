@@ -31,10 +31,10 @@ from entrypoints.http.pages.flows import FORGOTTEN
 from entrypoints.http.pages.refusals import in_words
 
 _CHOSEN: Final = "/ui/password-chosen"
-_RESET: Final = "/ui/reset-password"
+RESET: Final = "/ui/reset-password"
 _SET: Final = "/ui/set-password"
 _REFUSES: Final = (BadRequest, ProviderRequired, Overloaded)
-_TITLES: Final = {_RESET: "choose_password.title_reset", _SET: "choose_password.title_first"}
+_TITLES: Final = {RESET: "choose_password.title_reset", _SET: "choose_password.title_first"}
 
 
 class PasswordLink(msgspec.Struct, frozen=True):
@@ -55,17 +55,17 @@ def _advice(refused: Refused) -> str | Advised:
     return Advised("choose_password.new_link", WayOn(FORGOTTEN, "check_mail.retry")) if isinstance(refused, LinkRefused) else ""
 
 
-@page.get(_RESET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
+@page.get(RESET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
 async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) -> bytes:
     """Choose a new password by a mailed link
 
     This looks up the link and leaves it usable, however often a program opens it.
     """
-    return await _show(_RESET, call, postern)
+    return await _show(RESET, call, postern)
 
 
 @page.post(
-    _RESET,
+    RESET,
     caller=ANYONE,
     limit=AUTH,
     policy=WITH_FORM,
@@ -75,7 +75,7 @@ async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) 
 )
 async def send_password_reset(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Change the password"""
-    return await _choose(_RESET, call, postern)
+    return await _choose(RESET, call, postern)
 
 
 @page.get(_SET, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))

@@ -11,6 +11,7 @@ from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
+from core.domain.identity.mailed_codes import LONGEST_TYPED
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -40,6 +41,8 @@ from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
 
 _RESEND: Final = "/ui/check-mail/resend"
+MAILED_CODE: Final = f"{CHECK_MAIL}/code"
+AskedKind = Literal["verification", "reset", "sign_in_link"]
 
 
 class EntryLink(msgspec.Struct, frozen=True):
@@ -52,7 +55,7 @@ class EntryLink(msgspec.Struct, frozen=True):
 
 class SentLink(msgspec.Struct, frozen=True):
     flow: str = ""
-    mail: Literal["verification", "reset", "sign_in_link"] = "verification"
+    mail: AskedKind = "verification"
 
 
 class RegistrationForm(FlowForm, frozen=True, kw_only=True):
@@ -116,15 +119,24 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
 
 @page.get(CHECK_MAIL, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
 async def check_mail(call: Call[None, SentLink, None, Caller | None], postern: Postern) -> bytes:
-    """Say that a mail is on its way"""
-    flow = await flow_of(call, postern, call.query.flow)
+    """Say that a mail is on its way, and ask for its code
+
+    The page is the same for every address, also for one without an account.
+    """
+    return check_mail_page(call, postern, await flow_of(call, postern, call.query.flow), call.query.mail)
+
+
+def check_mail_page(call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     return shipped_pages().page(
         "sign_in/check_mail.html",
         call.language,
         brand=flow.branding,
-        mail=call.query.mail,
+        mail=mail,
         email=flow.email,
         action=_RESEND,
+        code_action=MAILED_CODE,
+        longest=LONGEST_TYPED,
+        errors=errors,
         flow=str(flow.id),
         form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
         sign_in=f"{PASSWORD}?flow={flow.id}",
@@ -172,7 +184,9 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     elsewhere = to_provider(call, postern, flow, email.address, await postern.identity.realms.way_in(email))
     if elsewhere is not None:
         return elsewhere
-    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language)
+    # The link in this mail leads to no flow, but the code beside the link counts in this one.
+    onward = Onward(flow=str(flow.id))
+    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language, onward)
     return redirect(f"{CHECK_MAIL}?flow={flow.id}&mail=reset")
 
 

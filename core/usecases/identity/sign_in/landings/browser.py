@@ -1,5 +1,6 @@
 """Browser sessions: begun by the steps of a flow, and ended."""
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from core.domain.email import Email
@@ -55,17 +56,26 @@ class BrowserSessions(Frozen):
         """Signs in with a sign-in link, and uses the link up. Returns None when a second factor is still missing; a trusted device does not
         replace the second factor here. Raises `LinkRefused`, `FlowOver`, and the errors of `Admission.admit`.
         """
-        repeated = await self._repeated(visit, token)
+        return await self._sign_in_by_mail(visit, token, lambda: self.links.make(token, visit.client))
+
+    async def sign_in_with_mailed_code(self, visit: Visit, email: Email, code: Secret) -> SignedInBrowser | None:
+        """Signs in with the code that was mailed beside a sign-in link, as the link does. Raises the errors of `SignInLinks.make_with_code`
+        besides.
+        """
+        return await self._sign_in_by_mail(visit, code, lambda: self.links.make_with_code(visit.flow, email, code, visit.client))
+
+    async def _sign_in_by_mail(self, visit: Visit, secret: Secret, make: Callable[[], Awaitable[Arrival]]) -> SignedInBrowser | None:
+        repeated = await self._repeated(visit, secret)
         if repeated is not None:
             return repeated
         try:
-            return await self.sign_in_with_proof(visit, token, await self.links.make(token, visit.client), insists=True)
+            return await self.sign_in_with_proof(visit, secret, await make(), insists=True)
         except LinkRefused as refusal:
             flow = await self.flows.find(visit.flow.id, visit.browser)
             if flow.awaits_second_factor:
                 # The same form, sent twice, has used the link up already.
                 return None
-            return await self._repeated_meanwhile(visit, token, refusal)
+            return await self._repeated_meanwhile(visit, secret, refusal)
 
     async def sign_in_with_passkey(self, visit: Visit, given: Assertion) -> SignedInBrowser:
         """Signs in with a passkey; no second factor has to follow. Raises `FlowOver`, and the errors of `PasskeyProofs.make` and

@@ -1,5 +1,6 @@
 """Sign-in links: each link signs in once, in place of a password. A person with a second factor still has to give it. Operators make links
-for platform owners. Anybody may ask for a link by mail, unless one of the person's organizations has turned this off.
+for platform owners. Anybody may ask for a link by mail, unless one of the person's organizations has turned this off. The code in such a
+mail is another way to name the same link.
 """
 
 from collections.abc import Awaitable, Callable
@@ -8,7 +9,10 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identity.devices import Client
+from core.domain.identity.flows import Flow
 from core.domain.identity.links import Links
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.mailed_codes import CodeRefused
 from core.domain.identity.mailed_tokens import SIGNS_IN, LinkRefused, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.sessions import PLATFORM
@@ -17,6 +21,8 @@ from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
+from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
 from ports.clock import Clock
 from ports.identity.sign_in import Attempts
@@ -28,6 +34,8 @@ class SignInLinks(Frozen):
     unit_of_work: UnitOfWorkFactory
     attempts: Attempts
     devices: Devices
+    codes: MailedCodes
+    login_events: LoginEvents
     links: Links
     secrets: Secrets
     clock: Clock
@@ -59,7 +67,25 @@ class SignInLinks(Frozen):
 
     async def make(self, token: Token, client: Client) -> Arrival:
         """Makes the proof. The link is used up only when the proof is used. Raises `LinkRefused`."""
-        link = await self._find(token)
+        return await self._arrival(await self._find(token), client)
+
+    async def make_with_code(self, flow: Flow, email: Email, code: Secret, client: Client) -> Arrival:
+        """Makes the proof by the code that was mailed beside a link, in the flow that asked for the mail. A wrong code counts as a try to
+        sign in, and is logged as one, whether or not an account has the address. Raises `LinkRefused`, and the errors of
+        `MailedCodes.check`.
+        """
+        try:
+            link = await self.codes.check(flow, email, MailedTokenPurpose.MAGIC_LINK, code)
+        except CodeRefused:
+            approach = await self.devices.observe(client)
+            attempt = await self.attempts.find(email, approach)
+            await self.login_events.log_failure(LoginFailure.WRONG_CODE, LINK_PROVIDER, attempt.named, approach)
+            raise
+        if not link.is_usable(self.clock.now()):
+            raise refusal_of(link)
+        return await self._arrival(link, client)
+
+    async def _arrival(self, link: MailedToken, client: Client) -> Arrival:
         approach = await self.devices.observe(client)
         attempt = await self.attempts.find(link.email, approach)
         if attempt.named is None or attempt.named.account.id != link.user:
