@@ -7,7 +7,7 @@ from tests.browser.checks import enter, require_keyboard, require_sound
 from tests.browser.page import Page
 from tests.http.client import Client
 from tests.http.people import BASE_URL, People, Person
-from tests.http.postbox import Postbox
+from tests.http.postbox import Postbox, code_in
 from tests.http.signing_in import PASSWORD, enable_mfa
 
 SIGN_IN = "/ui/sign-in"
@@ -53,6 +53,22 @@ async def test_with_two_steps(plain_page: Page, client: Client, people: People, 
     assert "That code is not right" in await page.described("Code")
     code = totp.now()
     await enter(page, {"Code": f"{code[:3]} {code[3:]}"})
+    assert await page.place() == f"{BASE_URL}/ui"
+
+
+async def test_by_the_code_from_a_mail(plain_page: Page, ada: Person, postern: Postern) -> None:
+    page = plain_page
+    await page.open(SIGN_IN)
+    await enter(page, {"E-mail address": ada.email})
+    await page.follow("Mail me a sign-in link instead")
+    await require_sound(page)
+    await require_keyboard(page)
+    (mail,) = await Postbox(postern).empty()
+    code = code_in(mail)
+    await enter(page, {"Code from the mail": f"{(int(code) + 1) % 10**8:08}"})
+    assert (await page.described("Code from the mail")).startswith("This code is wrong, or it no longer works")
+    await require_sound(page)
+    await enter(page, {"Code from the mail": f"{code[:4]} {code[4:]}"})
     assert await page.place() == f"{BASE_URL}/ui"
 
 

@@ -1,5 +1,5 @@
 """Mailed codes: eight digits beside the link in a mail, to type in the browser that asked for the mail. A code belongs to the link's row
-and does what the link does. Whichever of the two is used first ends both.
+and does what the link does. The first use of one of the two ends both.
 """
 
 import hmac

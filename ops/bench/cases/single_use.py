@@ -27,6 +27,7 @@ from ops.bench.cases.single_use_federation import (
     given_and_living,
     prepare_codes,
     prepare_device_codes,
+    prepare_mailed_codes,
     prepare_pushed_requests,
     prepare_sign_in_links,
     sent_on,
@@ -297,4 +298,5 @@ _KINDS: Final = (
     ("device code", prepare_device_codes, given_and_living),
     ("pushed request", prepare_pushed_requests, sent_on),
     ("sign-in link", prepare_sign_in_links, given_and_living),
+    ("mailed code", prepare_mailed_codes, given_and_living),
 )

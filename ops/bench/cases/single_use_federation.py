@@ -11,8 +11,16 @@ from uuid import uuid4
 import psycopg
 import trio
 
-from core.domain.secrets import Token
+from core.domain.email import Email
+from core.domain.identifiers import FlowId
+from core.domain.identity.flows import form_token
+from core.domain.identity.mailed_codes import DIGITS, LENGTH, code_digest
+from core.domain.secrets import Secret, Token
+from core.usecases.identity.mailed_codes import CODES
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.browser_cookies import keep_flow_secret
+from entrypoints.http.machinery.browsers import bound_to
+from entrypoints.http.pages.sign_in.registration_pages import MAILED_CODE
 from ops.bench.cases.federation import CALLBACK, CHALLENGE, FORM, Shop, exchange_of, make_codes, make_shop
 from ops.bench.cases.races import AT_ONCE, Round
 from ops.bench.fill import Person, copy, fill
@@ -108,6 +116,55 @@ async def prepare_sign_in_links(server: Server, postern: Postern, rounds: int) -
         for one, token in zip(people, tokens, strict=True):
             prepared.append(Round([await _opened(server, client, token) for _ in range(AT_ONCE)], one.user, None))
     return prepared
+
+
+async def prepare_mailed_codes(server: Server, postern: Postern, rounds: int) -> Sequence[Round]:
+    """Links that forty-nine browsers have opened. The browser that asked for the mail sends the code beside the link."""
+    people = await trio.to_thread.run_sync(fill, server.database_url, rounds)
+    key = await postern.foundation.server_secrets.get(CODES)
+    token, browser = postern.foundation.secrets.token, postern.foundation.secrets.token()
+    asked = [(one, token(), FlowId(uuid4()), postern.foundation.secrets.letters(DIGITS, LENGTH)) for one in people]
+    now = datetime.now(UTC)
+    with psycopg.connect(server.database_url) as connection:
+        connection.execute("update sessions set revoked_at = now() where user_id = any (%s)", [[one.user for one in people]])
+        copy(
+            connection,
+            "flows",
+            ("id", "browser_digest", "purpose", "request", "wanted", "email", "created_at", "expires_at"),
+            ((flow, browser.digest(), "account", '{"to": "/ui"}', "{}", one.email, now, now + _HOUR) for one, _, flow, _ in asked),
+        )
+        copy(
+            connection,
+            "mailed_tokens",
+            ("digest", "purpose", "user_id", "email", "created_at", "expires_at", "flow_id", "code_digest"),
+            (
+                (
+                    link.digest(),
+                    "magic_link",
+                    one.user,
+                    one.email,
+                    now,
+                    now + _HOUR,
+                    flow,
+                    code_digest(code, link.digest(), flow, Email(one.email), key),
+                )
+                for one, link, flow, code in asked
+            ),
+        )
+    prepared = []
+    async with Client.connected(server.target("/")) as client:
+        for one, link, flow, code in asked:
+            opened = [await _opened(server, client, link) for _ in range(AT_ONCE - 1)]
+            typed = _typed(flow, browser, code, postern.foundation.public_url)
+            prepared.append(Round([*opened[: AT_ONCE // 2], typed, *opened[AT_ONCE // 2 :]], one.user, None))
+    return prepared
+
+
+def _typed(flow: FlowId, browser: Token, code: Secret, base_url: str) -> Callable[[Target], Target]:
+    fields = {"flow": str(flow), "form_token": form_token(browser, bound_to(str(flow))), "mail": "sign_in_link", "code": code.reveal()}
+    _, value = keep_flow_secret(browser, base_url)[0]
+    headers = {**FORM, "Cookie": value.decode().partition(";")[0], "Sec-Fetch-Site": "same-origin"}
+    return lambda target: Target(target.host, target.port, MAILED_CODE, headers, method="POST", body=urlencode(fields).encode())
 
 
 async def _opened(server: Server, client: Client, token: Token) -> Callable[[Target], Target]:

@@ -222,7 +222,9 @@ async def race(tab: Tab, mail: Mail, people: People) -> None:
     tabs, form, sets_password = tab.tabs, tab.page.forms[0], tab.place.endswith("mail=reset")
     others = [await Tabs(tabs.client).tab().open(link_in(mail).removeprefix(BASE_URL)) for _ in range(45)]
     places: set[str] = set()
-    chosen = {"new_password": NEW, "repeated": NEW} if sets_password else {}
+    # Another one in each round: to choose the password of a moment ago once more is no refusal.
+    password = f"{NEW} {code_in(mail)}"
+    chosen = {"new_password": password, "repeated": password} if sets_password else {}
 
     async def by_code() -> None:
         answer = await tabs.request("POST", form.action, {**form.fields, "code": code_in(mail)})
