@@ -24,8 +24,8 @@ class MailedTokenStore(Protocol):
 
     async def try_codes(self, flow: FlowId, purpose: MailedTokenPurpose, at: datetime) -> Sequence[MailedToken]:
         """Counts a try of each code that this flow was mailed for the purpose, and returns the links of those that had a try left. However
-        many try at once, no code is returned more than `MOST_TRIES` times. A link that was used a moment ago comes along, so that a form
-        that is sent twice is no error. The commit writes for every flow that there is, whether or not it was mailed a code.
+        many try at once, no code is returned more than `MOST_CODE_TRIES` times. A link that was used a moment ago comes along, so that a
+        form that is sent twice is no error. The commit writes for every flow that there is, whether or not it was mailed a code.
         """
 
     async def end(self, user: UserId, purpose: MailedTokenPurpose, at: datetime) -> None:

@@ -1,17 +1,25 @@
 """Mailed tokens: the tokens in the links of mails. Each works once and is stored as a digest. Its holder thereby proves the address that
 the mail went to.
+
+Beside the link, a mail may carry a code of eight digits, to type in the browser that asked for the mail. A code belongs to the link's row
+and does what the link does. The first use of one of the two ends both.
 """
 
+import hmac
+import unicodedata
+from base64 import urlsafe_b64encode
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum, auto
+from hashlib import sha256
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.accounts import Registration
+from core.domain.rate_limits import RateLimit
 from core.domain.repeats import is_just_past
-from core.domain.secrets import Token
+from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
 
 
@@ -41,6 +49,16 @@ PROVES_ADDRESS = frozenset({MailedTokenPurpose.VERIFY_EMAIL, MailedTokenPurpose.
 CHOOSES_PASSWORD = frozenset({MailedTokenPurpose.RESET_PASSWORD, MailedTokenPurpose.SET_PASSWORD})
 SIGNS_IN = frozenset({MailedTokenPurpose.SIGN_IN, MailedTokenPurpose.MAGIC_LINK})
 
+CODE_DIGITS: Final = "0123456789"
+CODE_LENGTH: Final = 8
+LONGEST_TYPED_CODE: Final = 32
+"""A form may send this many characters, since a pasted code may come with spaces and hyphens."""
+MOST_CODE_TRIES: Final = 5
+"""For each mail, the right code included. Afterwards only the link works."""
+
+# For each address, over all of its mails and whether or not it has an account. Right codes count too; the links have no such limit.
+MAILED_CODES: Final = RateLimit("mailed_codes", burst=10, seconds_per_request=300)
+
 
 class MailedToken(Frozen):
     """`email` is the address that the token proves."""
@@ -55,7 +73,7 @@ class MailedToken(Frozen):
     flow: FlowId | None = None
     """The flow whose browser may use the code beside the link. None when the mail has no code."""
     code_digest: bytes | None = None
-    """See `code_digest` of `mailed_codes`. Only `MailedTokenStore.try_codes` reads it."""
+    """See the function `code_digest`. Only `MailedTokenStore.try_codes` reads it."""
 
     def is_usable(self, now: datetime) -> bool:
         return self.used_at is None and now < self.expires_at
@@ -129,3 +147,34 @@ def asked_of(link: MailedToken, registration: Registration | None, browser: Toke
     if registration.was_made_in(browser):
         return AskedOnPage.NOTHING
     return AskedOnPage.NEW_PASSWORD if registration.encoded is None else AskedOnPage.PASSWORD
+
+
+class CodeRefused(BadRequest):
+    """The code is wrong, or no longer works. The answer is the same for every address, also for one without an account."""
+
+    def __init__(self) -> None:
+        super().__init__("This code is wrong, or it no longer works", words="mailed_code_refused")
+
+
+def read_code(typed: str) -> Secret:
+    """Reads what a person has typed or pasted. Spaces and hyphens do not matter. Raises `BadRequest`, which is no try."""
+    kept = "".join(character for character in typed if not character.isspace() and unicodedata.category(character) not in {"Pd", "Cf"})
+    if len(kept) != CODE_LENGTH or not set(kept) <= set(CODE_DIGITS):
+        raise BadRequest(f"code: must have {CODE_LENGTH} digits", words="mailed_code_malformed")
+    return Secret(kept)
+
+
+def code_digest(code: Secret, link: bytes, flow: FlowId, email: Email, key: bytes) -> bytes:
+    """The keyed digest of a code, for the link with this digest. All codes can be tried in a minute, so the key is one that the database
+    alone does not give away. The code counts only in this flow, and only while the flow is about this address.
+    """
+    bound = link + flow.bytes + code.reveal().encode() + email.key.encode("utf-8", "surrogatepass")
+    return hmac.digest(key, b"code " + bound, sha256)
+
+
+def exchanged_token(code: Secret, link: bytes, browser: Secret, key: bytes) -> Token:
+    """The token that takes the link's place, for a page that goes on with a token. It is derived, because a browser that sends its form
+    twice drops the first answer, and must find the same token in the second.
+    """
+    bound = link + browser.reveal().encode("utf-8", "surrogatepass") + code.reveal().encode()
+    return Token(urlsafe_b64encode(hmac.digest(key, b"exchange " + bound, sha256)).rstrip(b"=").decode())

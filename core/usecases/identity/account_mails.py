@@ -11,8 +11,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_codes import DIGITS, LENGTH, code_digest
-from core.domain.identity.mailed_tokens import MailedToken, mailed_token
+from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, MailedToken, code_digest, mailed_token
 from core.domain.identity.sign_in import account_key, service_named
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
@@ -84,7 +83,7 @@ class AccountMails(Frozen):
         flow = asked.onward.asking
         if flow is None:
             return link, ""
-        code: Secret = self.secrets.letters(DIGITS, LENGTH)
+        code: Secret = self.secrets.letters(CODE_DIGITS, CODE_LENGTH)
         digest = code_digest(code, link.digest, flow, asked.email, await self.server_secrets.get(CODES))
         return replace(link, flow=flow, code_digest=digest), code.reveal()
 

@@ -6,8 +6,15 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import RateLimited
 from core.domain.identity.flows import Flow
-from core.domain.identity.mailed_codes import MAILED_CODES, CodeRefused, code_digest, exchanged_token
-from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose, link_used
+from core.domain.identity.mailed_tokens import (
+    MAILED_CODES,
+    CodeRefused,
+    MailedToken,
+    MailedTokenPurpose,
+    code_digest,
+    exchanged_token,
+    link_used,
+)
 from core.domain.identity.sign_in import account_key
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace

@@ -13,13 +13,13 @@ import trio
 
 from core.domain.email import Email
 from core.domain.identifiers import FlowId
-from core.domain.identity.flows import form_token
-from core.domain.identity.mailed_codes import DIGITS, LENGTH, code_digest
+from core.domain.identity.flows import FlowPurpose, Wanted, form_token
+from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, code_digest
 from core.domain.secrets import Secret, Token
 from core.usecases.identity.mailed_codes import CODES
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browser_cookies import keep_flow_secret
-from entrypoints.http.machinery.browsers import bound_to
+from entrypoints.http.machinery.browsers import HOME, bound_to
 from entrypoints.http.pages.sign_in.registration_pages import MAILED_CODE
 from ops.bench.cases.federation import CALLBACK, CHALLENGE, FORM, Shop, exchange_of, make_codes, make_shop
 from ops.bench.cases.races import AT_ONCE, Round
@@ -123,16 +123,13 @@ async def prepare_mailed_codes(server: Server, postern: Postern, rounds: int) ->
     people = await trio.to_thread.run_sync(fill, server.database_url, rounds)
     key = await postern.foundation.server_secrets.get(CODES)
     token, browser = postern.foundation.secrets.token, postern.foundation.secrets.token()
-    asked = [(one, token(), FlowId(uuid4()), postern.foundation.secrets.letters(DIGITS, LENGTH)) for one in people]
+    asked = []
+    for one in people:
+        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": HOME}, Wanted(), email=one.email)
+        asked.append((one, token(), flow.id, postern.foundation.secrets.letters(CODE_DIGITS, CODE_LENGTH)))
     now = datetime.now(UTC)
     with psycopg.connect(server.database_url) as connection:
         connection.execute("update sessions set revoked_at = now() where user_id = any (%s)", [[one.user for one in people]])
-        copy(
-            connection,
-            "flows",
-            ("id", "browser_digest", "purpose", "request", "wanted", "email", "created_at", "expires_at"),
-            ((flow, browser.digest(), "account", '{"to": "/ui"}', "{}", one.email, now, now + _HOUR) for one, _, flow, _ in asked),
-        )
         copy(
             connection,
             "mailed_tokens",

@@ -11,7 +11,7 @@ from adapters.postgres.identity.proofs import sign_in
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import FlowId
-from core.domain.identity.mailed_codes import MAILED_CODES, MOST_TRIES, code_digest
+from core.domain.identity.mailed_tokens import MAILED_CODES, MOST_CODE_TRIES, code_digest
 from core.domain.mail import Mail
 from core.domain.secrets import Secret, Token
 from core.frozen import replace
@@ -162,7 +162,7 @@ async def test_five_tries_and_no_more(tabs: Tabs, elsewhere: Tabs, people: Peopl
     tab = await wants_link(tabs, ada.email)
     mail = await mail_of(postbox, log)
     code = code_in(mail)
-    for number in range(1, MOST_TRIES + 1):
+    for number in range(1, MOST_CODE_TRIES + 1):
         await tab.send(code=wrong_for(code, number))
         assert (tab.status, REFUSED in tab.page.text) == (400, True)
     # What is no code is no try.
@@ -170,10 +170,10 @@ async def test_five_tries_and_no_more(tabs: Tabs, elsewhere: Tabs, people: Peopl
     assert "A code has 8 digits" in tab.page.text
     await tab.send(code=code)
     assert (tab.status, REFUSED in tab.page.text, tabs.session) == (400, True, None)
-    assert people.rows("select code_tries, used_at from mailed_tokens") == [{"code_tries": MOST_TRIES, "used_at": None}]
+    assert people.rows("select code_tries, used_at from mailed_tokens") == [{"code_tries": MOST_CODE_TRIES, "used_at": None}]
     assert people.rows("select provider, reason, user_id from login_events") == [
         {"provider": "link", "reason": "wrong_code", "user_id": ada.user}
-    ] * (MOST_TRIES + 1)
+    ] * (MOST_CODE_TRIES + 1)
     # The link still works.
     await (await elsewhere.tab().open(link_in(mail).removeprefix(BASE_URL))).send()
     assert elsewhere.session is not None
@@ -201,8 +201,8 @@ async def test_many_wrong_tries_at_once_cannot_exceed_five(
     async with trio.open_nursery() as nursery:
         for number in range(1, 51):
             nursery.start_soon(guess, number)
-    assert len(compared) == MOST_TRIES
-    assert people.rows("select code_tries from mailed_tokens") == [{"code_tries": MOST_TRIES}]
+    assert len(compared) == MOST_CODE_TRIES
+    assert people.rows("select code_tries from mailed_tokens") == [{"code_tries": MOST_CODE_TRIES}]
     await tab.send(code=code)
     assert (tab.status, tabs.session) == (400, None)
 

@@ -8,8 +8,7 @@ from uuid import UUID
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import FlowId, UserId
-from core.domain.identity.mailed_codes import MOST_TRIES
-from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
+from core.domain.identity.mailed_tokens import MOST_CODE_TRIES, MailedToken, MailedTokenPurpose
 from core.domain.repeats import MOMENT
 from core.frozen import Frozen, replace
 
@@ -74,7 +73,7 @@ class MailedTokenRows:
         return rows[0].token() if rows else None
 
     async def try_codes(self, flow: FlowId, purpose: MailedTokenPurpose, at: datetime) -> Sequence[MailedToken]:
-        values = {"flow": flow, "purpose": purpose.value, "at": at, "just_past": at - MOMENT, "most": MOST_TRIES}
+        values = {"flow": flow, "purpose": purpose.value, "at": at, "just_past": at - MOMENT, "most": MOST_CODE_TRIES}
         return [row.token() for row in await self._transaction.ask(_TriedCode, _TRY_CODES, values)]
 
     async def end(self, user: UserId, purpose: MailedTokenPurpose, at: datetime) -> None:

@@ -8,8 +8,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
-from core.domain.identity.mailed_codes import read_code
-from core.domain.identity.mailed_tokens import MailedTokenPurpose
+from core.domain.identity.mailed_tokens import MailedTokenPurpose, read_code
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Secret
 from entrypoints.bootstrap import Postern

@@ -11,7 +11,7 @@ from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
-from core.domain.identity.mailed_codes import LONGEST_TYPED
+from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -135,7 +135,7 @@ def check_mail_page(call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind
         email=flow.email,
         action=_RESEND,
         code_action=MAILED_CODE,
-        longest=LONGEST_TYPED,
+        longest=LONGEST_TYPED_CODE,
         errors=errors,
         flow=str(flow.id),
         form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),

@@ -12,8 +12,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
 from core.domain.identity.links import Links
 from core.domain.identity.login_events import LoginFailure
-from core.domain.identity.mailed_codes import CodeRefused
-from core.domain.identity.mailed_tokens import SIGNS_IN, LinkRefused, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.mailed_tokens import SIGNS_IN, CodeRefused, LinkRefused, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.sessions import PLATFORM
 from core.domain.identity.sign_in import LINK_PROVIDER, Tries
