@@ -125,8 +125,8 @@ async def prepare_mailed_codes(server: Server, postern: Postern, rounds: int) ->
     token, browser = postern.foundation.secrets.token, postern.foundation.secrets.token()
     asked = []
     for one in people:
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": HOME}, Wanted(), email=one.email)
-        asked.append((one, token(), flow.id, postern.foundation.secrets.letters(CODE_DIGITS, CODE_LENGTH)))
+        begun = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, {"to": HOME}, Wanted(), email=one.email)
+        asked.append((one, token(), begun.id, postern.foundation.secrets.letters(CODE_DIGITS, CODE_LENGTH)))
     now = datetime.now(UTC)
     with psycopg.connect(server.database_url) as connection:
         connection.execute("update sessions set revoked_at = now() where user_id = any (%s)", [[one.user for one in people]])
