@@ -160,7 +160,7 @@ create trigger members_removed after delete on memberships referencing old table
 --     user U    is owner, admin or member of    organization O
 --     user U    is holder of                    role R
 --     role R's holders have <capability> in     organization O
---     user U, the holders of role R, those with the built-in role B, or the members of team T    are holder of    service role S
+--     user U, the holders of role R, those with the built-in role B, or the members of team T    are holder of    role of a service S
 create table relations (
     organization_id uuid not null references all_organizations on delete cascade,  -- whose rows they are
     user_id         uuid references users on delete cascade,
@@ -168,7 +168,9 @@ create table relations (
     relation        text not null,
     object_type     text not null check (object_type in ('organization', 'role', 'service_role')),
     object_id       uuid not null,
-    built_in_role   text check (built_in_role in ('owner', 'admin', 'member'))
+    built_in_role   text check (built_in_role in ('owner', 'admin', 'member')),
+    id              uuid unique,                       -- of an assignment of a service's role; null: a relation of another kind
+    created_at      timestamptz
 );
 create unique index relations_of_user on relations (user_id, organization_id, object_id, relation) where user_id is not null;
 create unique index relations_of_role on relations (role_id, object_id, relation) where role_id is not null;
@@ -496,6 +498,49 @@ create unique index former_slugs_of_service on former_slugs (service_id, noun, s
 alter table relations add column team_id uuid references teams on delete cascade;
 alter table relations add constraint relations_one_subject check (num_nonnulls(user_id, role_id, team_id, built_in_role) = 1);
 create unique index relations_of_team on relations (team_id, object_id, relation) where team_id is not null;
+
+alter table relations add column service_id uuid references all_services on delete cascade;  -- of the role that is assigned
+alter table relations add constraint relations_assignment check (
+    num_nonnulls(id, service_id, created_at) = case object_type when 'service_role' then 3 else 0 end
+);
+create index relations_of_service on relations (service_id, id) where service_id is not null;
+
+-- What gives a person roles of a service: the person's own assignments, and those of the organization's roles and of the teams that the person
+-- has. A role of the organization also comes by a team that carries it. A function and not a part of each statement, since PostgreSQL sets up
+-- all parts of a statement at each run, and this one is needed by services alone that ask for a role. It is volatile, so it sees what others
+-- have committed while its statement waited for a lock.
+create function held_service_roles(person uuid, organization uuid, service uuid) returns setof relations
+    language plpgsql volatile as $$
+begin
+    return query
+      with carried as (
+               select memberships.role, memberships.role_id
+                 from memberships
+                where memberships.org_id = organization and memberships.user_id = person
+                union
+               select teams.role, teams.role_id
+                 from team_members
+                 join teams on teams.id = team_members.team_id
+                where team_members.user_id = person and team_members.org_id = organization and teams.role is not null
+           )
+    select relations.*
+      from relations
+     where relations.user_id = person and relations.organization_id = organization and relations.service_id = service
+     union all
+    select relations.*
+      from carried
+      join relations on relations.role_id = carried.role_id and relations.service_id = service
+     union all
+    select relations.*
+      from carried
+      join relations on relations.organization_id = organization and relations.built_in_role = carried.role and relations.service_id = service
+     where carried.role_id is null
+     union all
+    select relations.*
+      from team_members
+      join relations on relations.team_id = team_members.team_id and relations.service_id = service
+     where team_members.user_id = person and team_members.org_id = organization;
+end $$;
 
 -- What a service's roles permit in it, and who holds them. An assignment is a relation.
 

@@ -239,7 +239,7 @@ _REDEEMING: Final[LiteralString] = f"""
                join services on services.id = code.service_id
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
-              where {admits("memberships.role is not null")}
+              where {admits("memberships.role is not null", "code.user_id")}
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
                 -- consent again, also if the code was given a moment before.
                 and (coalesce(consents.scopes @> code.scopes, false) or services.trusted and {IS_OWN_MEMBERSHIP})

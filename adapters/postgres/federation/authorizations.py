@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
+from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
@@ -51,6 +52,7 @@ class EncounterRow(Frozen):
     authenticated_by: list[str] | None
     has_second_factor: bool
     is_member: bool
+    is_assigned: bool
     is_own_member: bool
     second_factor_due: datetime | None
     consented: list[str] | None
@@ -94,6 +96,7 @@ class EncounterRow(Frozen):
             authenticated_by=tuple(self.authenticated_by or ()),
             has_second_factor=self.has_second_factor,
             is_member=self.is_member,
+            is_assigned=self.is_assigned,
             is_own_member=self.is_own_member,
             second_factor_due=self.second_factor_due,
             consented=self.consented,
@@ -152,6 +155,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            exists (
                select from memberships where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
            ) as is_member,
+           {is_assigned("sessions.user_id")} as is_assigned,
            {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,
            {second_factor_due_in("services.org_id", "sessions.user_id")} as second_factor_due,
            (

@@ -103,7 +103,7 @@ FIND: Final[LiteralString] = f"""
                        {ITS_PERSON_IN_SERVICE}
                  where {IS_LIVE}
                    and sessions.service_id is not null
-                   and {admits("organizations.role is not null")}
+                   and {admits("organizations.role is not null", "sessions.user_id")}
                    and not organizations.owes_second_factor
                  limit 1
            ) as living on true
@@ -113,7 +113,7 @@ _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
     select sessions.id as session_id, sessions.user_id, users.email, services.client_id, sessions.organization_id, sessions.service_id,
            sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
            tokens.rotated_at is null and {IS_LIVE}
-           and {admits("memberships.role is not null")}
+           and {admits("memberships.role is not null", "sessions.user_id")}
            and not {OWES_SECOND_FACTOR}
            and ({AUTHENTICATES} or {lost_nothing_since("sessions.created_at")}) as is_open
       from refresh_tokens as tokens

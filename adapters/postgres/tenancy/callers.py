@@ -211,7 +211,7 @@ def _its_person(of_membership: LiteralString = "") -> LiteralString:
                  limit 1
            ) as organizations on true
       left join lateral (
-                select id, slug, sign_in_policy
+                select id, slug, org_id, sign_in_policy
                   from services
                  where sessions.service_id is not null and services.id = sessions.service_id
                  limit 1
@@ -233,7 +233,7 @@ _CALLER: Final[LiteralString] = f"""
            asked.place, users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
            services.slug as service_slug, organizations.role, users.email_verified_at is not null,
-           services.id is null or {admits("organizations.role is not null")},
+           services.id is null or {admits("organizations.role is not null", "sessions.user_id")},
            users.language
 """
 

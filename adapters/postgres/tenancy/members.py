@@ -422,7 +422,7 @@ _OF_MEMBERS: Final[LiteralString] = f"""
                  from services
                  left join service_users on service_users.service_id = services.id and service_users.user_id = %(user)s
                 where services.org_id = %(organization)s
-                  and (not {admits("false")} or not coalesce({IS_OWN_USE}, false))
+                  and (not {admits("false", "%(user)s")} or not coalesce({IS_OWN_USE}, false))
            )
 """
 

@@ -62,12 +62,20 @@ class SignInPolicy(StrEnum):
     ANYONE = "anyone"
     MEMBERS = "members"
     """Only members of the service's organization."""
+    ASSIGNED = "assigned"
+    """Only people to whom a role of the service is assigned, members or not. A role that is given to everybody does not count."""
 
-    def admits(self, *, is_member: bool) -> bool:
+    def admits(self, *, is_member: bool, is_assigned: bool) -> bool:
         """Every membership counts here, also one that the organization merely lists. SQL statements use the fragment `admits` of
         `adapters/postgres/identity/proofs/sign_in_policy.py`.
         """
-        return self is SignInPolicy.ANYONE or is_member
+        match self:
+            case SignInPolicy.ANYONE:
+                return True
+            case SignInPolicy.MEMBERS:
+                return is_member
+            case SignInPolicy.ASSIGNED:
+                return is_assigned
 
 
 class IdTokenAlgorithm(StrEnum):

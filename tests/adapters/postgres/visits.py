@@ -36,6 +36,8 @@ from tests.adapters.postgres.conftest import Store
 ACME, APP, CLIENT = OrganizationId(UUID(int=1)), ServiceId(UUID(int=2)), ClientId(UUID(int=3))
 ADA, BROWSER, GIVEN = UserId(UUID(int=4)), SessionId(UUID(int=5)), SessionId(UUID(int=6))
 CERTIFICATE, CALLBACK, AUDIENCE = SamlCertificateId(UUID(int=7)), "https://app.example.com/callback", "https://app.example.com/saml"
+BOB, OTHER_APP = UserId(UUID(int=8)), ServiceId(UUID(int=9))
+STAFF, NOBODYS, CREW, OTHERS, EDITOR, OF_OTHER = (UUID(int=number) for number in range(10, 16))
 CODE, SECRET, TOKEN, SUCCESSOR, BY = (bytes([number]) * 32 for number in range(5))
 IN_APP: Final = Context(ACME, "acme", APP, "app")
 
@@ -56,10 +58,24 @@ WORLD: Final = f"""
     values ('{APP}', true, '{AUDIENCE}', '{CALLBACK}', now(), now());
     insert into saml_certificates (id, service_id, state, certificate, sealed_private_key, valid_from, valid_until, created_at)
     values ('{CERTIFICATE}', '{APP}', 'active', 'PEM', '\\x00', now(), now() + interval '1 day', now());
+    insert into users (id, email, email_key, created_at) values ('{BOB}', 'bob@example.org', 'bob@example.org', now());
+    insert into all_services (id, org_id, slug, name, service_type, client_id, created_at, updated_at)
+    values ('{OTHER_APP}', '{ACME}', 'other', 'Other', 'web', gen_random_uuid(), now(), now());
+    insert into roles (id, org_id, slug, name, created_at, updated_at)
+    values ('{STAFF}', '{ACME}', 'staff', 'Staff', now(), now()), ('{NOBODYS}', '{ACME}', 'nobody', 'Nobody', now(), now());
+    insert into teams (id, org_id, slug, name, created_at, updated_at)
+    values ('{CREW}', '{ACME}', 'crew', 'Crew', now(), now()), ('{OTHERS}', '{ACME}', 'others', 'Others', now(), now());
+    insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at)
+    values ('{EDITOR}', '{ACME}', '{APP}', 'editor', 'Editor', now(), now()),
+           ('{OF_OTHER}', '{ACME}', '{OTHER_APP}', 'editor', 'Editor', now(), now());
 """
 
 # What a look may change, as it was before.
 _AGAIN: Final = f"""
+    delete from relations where service_id is not null;
+    update service_roles set given_to_everybody = false;
+    delete from team_members;
+    update teams set role = null, role_id = null;
     delete from memberships;
     delete from authorization_codes;
     delete from sessions where id <> '{BROWSER}';
@@ -76,10 +92,14 @@ _AGAIN: Final = f"""
 
 
 class Case(Frozen):
-    """Who comes, and to what. A membership is `own`, `listed` by the organization, or empty for somebody who is no member."""
+    """Who comes, and to what. A membership is `own`, `listed` by the organization, or empty for somebody who is no member. A role of the
+    service is assigned to the `person`, to a `built-in` or an `own` role of the organization, to a `team`, to a role that a team `carries`,
+    or, where it is empty, to others alone; to `everybody` it is given without an assignment.
+    """
 
     policy: SignInPolicy
     membership: str
+    assigned: str = ""
     organization_is_active: bool = True
     account_is_active: bool = True
     asks_second_factor: bool = False
@@ -94,12 +114,48 @@ def arrange(connection: psycopg.Connection, case: Case) -> None:
             b" values (gen_random_uuid(), %s, %s, 'member', now(), case when %s then now() end)",
             [ACME, ADA, case.membership == "own"],
         )
+    _assign(connection, case.assigned)
     connection.execute(
         b"update all_organizations set status = %s, mfa_required_since = case when %s then now() end",
         ["active" if case.organization_is_active else "suspended", case.asks_second_factor],
     )
     connection.execute(b"update all_services set sign_in_policy = %s", [case.policy.value])
     connection.execute(b"update users set deactivated_at = case when %s then null else now() end", [case.account_is_active])
+
+
+def _assign(connection: psycopg.Connection, assigned: str) -> None:
+    """Others hold the role all the time, and Ada holds a role of another service."""
+    subjects: list[tuple[str, object, UUID]] = [
+        ("user_id", BOB, EDITOR),
+        ("built_in_role", "owner", EDITOR),
+        ("role_id", NOBODYS, EDITOR),
+        ("team_id", OTHERS, EDITOR),
+        ("user_id", ADA, OF_OTHER),
+    ]
+    match assigned:
+        case "person":
+            subjects.append(("user_id", ADA, EDITOR))
+        case "built-in":
+            subjects.append(("built_in_role", "member", EDITOR))
+        case "own":
+            connection.execute(b"update memberships set role = 'staff', role_id = %s", [STAFF])
+            subjects.append(("role_id", STAFF, EDITOR))
+        case "team" | "carries":
+            connection.execute(
+                b"insert into team_members (team_id, org_id, user_id, added_at) values (%s, %s, %s, now())", [CREW, ACME, ADA]
+            )
+            if assigned == "carries":
+                connection.execute(b"update teams set role = 'staff', role_id = %s where id = %s", [STAFF, CREW])
+            subjects.append(("team_id", CREW, EDITOR) if assigned == "team" else ("role_id", STAFF, EDITOR))
+        case "everybody":
+            connection.execute(b"update service_roles set given_to_everybody = true")
+    for column, subject, role in subjects:
+        connection.execute(
+            f"insert into relations (organization_id, {column}, relation, object_type, object_id, id, service_id, created_at)"
+            " select org_id, %s, 'holder', 'service_role', id, gen_random_uuid(), service_id, now()"
+            " from service_roles where id = %s".encode(),
+            [subject, role],
+        )
 
 
 async def redeem(store: Store, actor: Actor) -> bool:

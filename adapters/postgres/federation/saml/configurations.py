@@ -307,7 +307,7 @@ _ENTER: Final[LiteralString] = f"""
                           from saml_certificates
                          where saml_certificates.id = %(certificate)s and saml_certificates.service_id = services.id
                     )
-                and {admits("exists (select from membership)")}
+                and {admits("exists (select from membership)", "(select id from account)")}
                 and (consent.id is not null or membership.is_own)
          ),
          kept as (

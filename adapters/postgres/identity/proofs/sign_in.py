@@ -342,7 +342,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
   select {ACCOUNT}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active,
-           {admits(_IS_MEMBER)} as is_admitted,
+           {admits(_IS_MEMBER, "users.id")} as is_admitted,
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
            exists (
                select

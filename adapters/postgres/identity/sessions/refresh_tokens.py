@@ -132,7 +132,7 @@ _ROTATE: Final[LiteralString] = f"""
                     {IS_LIVE} as is_live,
                     memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.parent_id,
                     users.email_verified_at is not null as email_is_verified,
-                    coalesce({admits("memberships.role is not null")}, false) as is_admitted,
+                    {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,
                     case when sessions.scopes is not null then services.client_id end as client_id,

@@ -57,6 +57,8 @@ class SignedInPerson(Frozen, kw_only=True):
     has_second_factor: bool
     is_member: bool
     """Whether the person is a member of the application's organization."""
+    is_assigned: bool = False
+    """Whether a role of the service is assigned to the person. False also where the service does not ask for one."""
     is_own_member: bool = False
     """The person has made or confirmed this membership: the organization has not merely listed the person."""
     second_factor_due: datetime | None = None
@@ -172,7 +174,7 @@ def _step(
         return step
     if request.subject not in {None, signed_in.user}:
         raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Another person has signed in than the application expects")
-    if not application.sign_in_policy.admits(is_member=signed_in.is_member):
+    if not application.sign_in_policy.admits(is_member=signed_in.is_member, is_assigned=signed_in.is_assigned):
         return AuthorizationStep.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):
         return _second_factor_step(request, application, signed_in, progress)

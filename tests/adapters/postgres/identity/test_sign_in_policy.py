@@ -56,14 +56,28 @@ def conditions(case: Case) -> Mapping[str, bool]:
     now = datetime.now(UTC)
     due = now if case.asks_second_factor and case.membership else None
     return {
-        "policy": case.policy.admits(is_member=bool(case.membership)),
+        "policy": case.policy.admits(is_member=bool(case.membership), is_assigned=is_assigned(case)),
         "organization": case.organization_is_active,
         "account": case.account_is_active,
         "second factor": not grace_is_over(due, now),
     }
 
 
-CASES: Final = [Case(*one) for one in product(SignInPolicy, ("", "listed", "own"), (True, False), (True, False), (True, False))]
+def is_assigned(case: Case) -> bool:
+    """Only members have roles of the organization, and are in its teams."""
+    return case.assigned == "person" or (bool(case.membership) and case.assigned not in {"", "everybody"})
+
+
+CASES: Final = [
+    *(
+        Case(policy, membership, "", *rest)
+        for policy, membership, *rest in product(SignInPolicy, ("", "listed", "own"), (True, False), (True, False), (True, False))
+    ),
+    *(Case(policy, "", "person") for policy in SignInPolicy),
+    *(Case(SignInPolicy.ASSIGNED, "listed", "person", *rest) for rest in product((True, False), repeat=3)),
+    *(Case(SignInPolicy.ASSIGNED, "own", by) for by in ("built-in", "own", "team", "carries", "everybody")),
+    *(Case(SignInPolicy.ASSIGNED, "", by) for by in ("built-in", "everybody")),
+]
 
 
 async def _confirms(store: Store) -> bool:
@@ -167,7 +181,7 @@ async def test_a_session_outlasts_the_membership_where_the_domain_admits_strange
     with psycopg.connect(store.url, autocommit=True) as connection:
         connection.execute(WORLD.encode())
         arrange(connection, Case(policy, "own"))
-    assert await _outlasts_membership(store) is policy.admits(is_member=False)
+    assert await _outlasts_membership(store) is policy.admits(is_member=False, is_assigned=False)
 
 
 # The column's name in a text of ours, and why it stands there. What decides includes the fragment, and says nothing else of the column.
@@ -179,7 +193,7 @@ _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/upkeep/personal_data.py": "it says nothing of a person",
     "adapters/postgres/identity/proofs/sign_in_policy.py": "the fragment",
 }
-_COMPARED: Final = re.compile(r"sign_in_policy\s*(?:=\s*'|<>|!=|is\s|in\s*\(|~|like)|'(?:anyone|members)'", re.IGNORECASE)
+_COMPARED: Final = re.compile(r"sign_in_policy\s*(?:=\s*'|<>|!=|is\s|in\s*\(|~|like|when\s)|'(?:anyone|members|assigned)'", re.IGNORECASE)
 
 
 def _sources() -> Iterator[tuple[str, str]]:
@@ -193,5 +207,5 @@ def test_no_statement_decides_it_by_itself() -> None:
     assert told == set(_KEEPS_OR_TELLS)
     decided = {name for name, text in _sources() if _COMPARED.search(text)}
     assert decided == {"adapters/postgres/identity/proofs/sign_in_policy.py"}
-    assert _COMPARED.search(admits("false"))
+    assert _COMPARED.search(admits("false", "null"))
     assert not _COMPARED.search("update services set sign_in_policy = %(sign_in_policy)s")
