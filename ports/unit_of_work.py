@@ -34,10 +34,13 @@ from ports.identity.upstream.provider_tokens import IdentityGrantStore
 from ports.jobs import JobStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.services.api_keys import ApiKeyStore
+from ports.services.assignments import AssignmentStore
 from ports.services.billing import BillingStore
 from ports.services.client_secrets import ClientSecretStore
 from ports.services.end_users import EndUserStore
+from ports.services.permissions import ServicePermissionStore
 from ports.services.plans import PlanStore
+from ports.services.service_roles import ServiceRoleStore
 from ports.services.service_users import ServiceUserStore
 from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
@@ -135,11 +138,17 @@ class UnitOfWork(Protocol):
     @property
     def api_keys(self) -> ApiKeyStore: ...
     @property
+    def assignments(self) -> AssignmentStore: ...
+    @property
     def billing(self) -> BillingStore: ...
     @property
     def client_secrets(self) -> ClientSecretStore: ...
     @property
+    def permissions(self) -> ServicePermissionStore: ...
+    @property
     def plans(self) -> PlanStore: ...
+    @property
+    def service_roles(self) -> ServiceRoleStore: ...
     @property
     def service_users(self) -> ServiceUserStore: ...
     @property

@@ -504,6 +504,7 @@ alter table relations add constraint relations_assignment check (
     num_nonnulls(id, service_id, created_at) = case object_type when 'service_role' then 3 else 0 end
 );
 create index relations_of_service on relations (service_id, id) where service_id is not null;
+create index relations_of_service_role on relations (object_id, id) where service_id is not null;
 
 -- What gives a person roles of a service: the person's own assignments, and those of the organization's roles and of the teams that the person
 -- has. A role of the organization also comes by a team that carries it. A function and not a part of each statement, since PostgreSQL sets up
@@ -545,11 +546,12 @@ end $$;
 -- What a service's roles permit in it, and who holds them. An assignment is a relation.
 
 create table permissions (
+    id          uuid        primary key,
     service_id  uuid        not null references all_services on delete cascade,
     key         text        not null check (key ~ '^[a-z0-9_.:-]{1,80}$'),
     description text        not null default '',
     created_at  timestamptz not null,
-    primary key (service_id, key)
+    unique (service_id, key)
 );
 
 create table service_roles (

@@ -34,10 +34,13 @@ from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
 from adapters.postgres.services.api_keys import ApiKeyRows
+from adapters.postgres.services.assignments import AssignmentRows
 from adapters.postgres.services.billing import BillingRows
 from adapters.postgres.services.client_secrets import ClientSecretRows
 from adapters.postgres.services.end_users import EndUserRows
+from adapters.postgres.services.permissions import ServicePermissionRows
 from adapters.postgres.services.plans import PlanRows
+from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
@@ -123,9 +126,12 @@ class PostgresUnitOfWork:
     webhook_deliveries = _Made(WebhookDeliveryRows)
     siem = _Made(SiemRows)
     api_keys = _Made(ApiKeyRows)
+    assignments = _Made(AssignmentRows)
     billing = _Made(BillingRows)
     client_secrets = _Made(ClientSecretRows)
+    permissions = _Made(ServicePermissionRows)
     plans = _Made(PlanRows)
+    service_roles = _Made(ServiceRoleRows)
     service_users = _Made(ServiceUserRows)
     services = _Made(ServiceRows)
     subscriptions = _Made(SubscriptionRows)

@@ -4,11 +4,15 @@ from actors.billing_turns import BillingTurns
 from actors.mailbox import Mailbox
 from actors.presence import PresenceWriter
 from adapters.postgres.services.api_keys import API_KEYS, PostgresApiKeys
+from adapters.postgres.services.assignments import AssignmentRows
 from adapters.postgres.services.billing_inbox import PostgresBillingInbox
 from adapters.postgres.services.client_secrets import ClientSecretRows
 from adapters.postgres.services.end_users import EndUserRows
+from adapters.postgres.services.permissions import ServicePermissionRows
 from adapters.postgres.services.plans import PlanRows
+from adapters.postgres.services.rights import RightsRows
 from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
+from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import PostgresServiceRegister, ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
@@ -17,15 +21,19 @@ from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
 from core.frozen import Frozen
 from core.usecases.services.api_keys import ApiKeys
+from core.usecases.services.assignments import Assignments
 from core.usecases.services.billing import Billing
 from core.usecases.services.billing_checkouts import Checkouts
 from core.usecases.services.billing_reconciliation import BillingReconciliation
 from core.usecases.services.client_secrets import ClientSecrets
 from core.usecases.services.end_users import EndUsers
 from core.usecases.services.made_by_keys import MadeByKeys
+from core.usecases.services.permissions import ServicePermissions
 from core.usecases.services.plans import Plans
+from core.usecases.services.rights import PeoplesRights
 from core.usecases.services.service_analytics import ServiceAnalysis
 from core.usecases.services.service_info import ServiceInfo
+from core.usecases.services.service_roles import ServiceRoles
 from core.usecases.services.service_users import ServiceUsers
 from core.usecases.services.services import OrganizationServices, RegisteredServices
 from core.usecases.services.subscriptions import Subscriptions
@@ -38,7 +46,11 @@ from ports.services.billing import BillingInbox, PaymentProvider
 class Services(Frozen, kw_only=True):
     services: OrganizationServices
     registered_services: RegisteredServices
+    assignments: Assignments
     client_secrets: ClientSecrets
+    permissions: ServicePermissions
+    rights: PeoplesRights
+    service_roles: ServiceRoles
     api_keys: ApiKeys
     key_presence: PresenceWriter[ApiKeyId]
     made_by_keys: MadeByKeys
@@ -79,6 +91,10 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
             new_unit_of_work, ServiceRows(statements), foundation.outbound, foundation.key_sets, clock=clock, ids=ids
         ),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
+        assignments=Assignments(new_unit_of_work, AssignmentRows(statements), clock, ids),
+        permissions=ServicePermissions(new_unit_of_work, ServicePermissionRows(statements), clock, ids),
+        rights=PeoplesRights(RightsRows(statements)),
+        service_roles=ServiceRoles(new_unit_of_work, ServiceRoleRows(statements), clock, ids),
         client_secrets=ClientSecrets(new_unit_of_work, ClientSecretRows(statements), clock, ids, secrets),
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
         key_presence=key_presence,

@@ -2,11 +2,12 @@
 -- What a service's roles permit in it, and who holds them. An assignment is a relation.
 
 create table permissions (
+    id          uuid        primary key,
     service_id  uuid        not null references all_services on delete cascade,
     key         text        not null check (key ~ '^[a-z0-9_.:-]{1,80}$'),
     description text        not null default '',
     created_at  timestamptz not null,
-    primary key (service_id, key)
+    unique (service_id, key)
 );
 
 create table service_roles (
@@ -41,6 +42,7 @@ alter table relations add constraint relations_assignment check (
 create unique index relations_of_team on relations (team_id, object_id, relation) where team_id is not null;
 create unique index relations_of_built_in_role on relations (organization_id, built_in_role, object_id, relation) where built_in_role is not null;
 create index relations_of_service on relations (service_id, id) where service_id is not null;
+create index relations_of_service_role on relations (object_id, id) where service_id is not null;
 
 -- What gives a person roles of a service: the person's own assignments, and those of the organization's roles and of the teams that the person
 -- has. A role of the organization also comes by a team that carries it. A function and not a part of each statement, since PostgreSQL sets up

@@ -2,13 +2,16 @@
 on.
 """
 
-from typing import Final, LiteralString
+from collections.abc import Mapping
+from typing import Any, Final, LiteralString
+from uuid import UUID
 
-from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
+from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of
 from adapters.postgres.statements import Statements
+from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
-from core.domain.services.rights import ServiceRights
+from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
+from core.domain.services.rights import Barred, ExplainedRights, GivenBy, HeldRole, ServiceRights
 from core.frozen import Frozen
 
 
@@ -30,6 +33,18 @@ class _Held(Frozen):
     permissions: list[str]
 
 
+class _Explained(Frozen):
+    is_deactivated: bool
+    is_admitted: bool
+    is_known: bool
+    teams: list[str]
+    roles: list[Mapping[str, Any]]
+
+    def explained(self) -> ExplainedRights:
+        barred = Barred.DEACTIVATED if self.is_deactivated else None if self.is_admitted else Barred.NOT_ADMITTED
+        return ExplainedRights(barred=barred, held=[_held(role) for role in self.roles], teams=self.teams)
+
+
 class RightsRows:
     """Implements `ports.services.rights.RightsStore`."""
 
@@ -40,8 +55,84 @@ class RightsRows:
         rows = await self._statements.ask(_Held, _OF, {"organization": organization, "service": service, "user": user})
         return ServiceRights.by({row.slug: row.permissions for row in rows})
 
+    async def explain(self, service: ServiceId, user: UserId, permission: str = "") -> tuple[ExplainedRights, bool] | None:
+        parameters = {"service": service, "user": user, "permission": storable_text(permission)}
+        rows = await self._statements.ask(_Explained, EXPLAIN, parameters)
+        return (rows[0].explained(), rows[0].is_known) if rows else None
+
+
+def _held(role: Mapping[str, Any]) -> HeldRole:
+    return HeldRole(
+        slug=role["slug"],
+        permissions=role["permissions"],
+        given_to_everybody=role["given_to_everybody"],
+        given_by=[GivenBy(AssignmentId(UUID(by["id"])), by["team"], by["organization_role"]) for by in role["given_by"]],
+    )
+
 
 _OF: Final[LiteralString] = f"""
     select held.slug, held.permissions
       from ({roles_held("%(user)s", "%(organization)s", "%(service)s")}) as held
+"""
+
+_IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id)"
+
+EXPLAIN: Final[LiteralString] = f"""
+    with person as materialized (
+             select users.id, users.deactivated_at is not null as is_deactivated, services.id as service_id, services.org_id,
+                    {admits(_IS_MEMBER, "users.id")} as is_admitted
+               from service_users
+               join users on users.id = service_users.user_id
+               join services on services.id = service_users.service_id
+              where service_users.service_id = %(service)s and service_users.user_id = %(user)s
+         ),
+         given as materialized (
+             select assignments.id, assignments.object_id, teams.slug as team,
+                    coalesce(assignments.built_in_role, roles.slug) as organization_role
+               from person
+              cross join lateral {assignments_of("person.id", "person.org_id", "person.service_id")} as assignments
+               left join teams on teams.id = assignments.team_id
+               left join roles on roles.id = assignments.role_id
+         )
+  select person.is_deactivated, person.is_admitted,
+         exists (select from permissions where permissions.service_id = person.service_id and permissions.key = %(permission)s) as is_known,
+         array(
+             select teams.slug
+               from team_members
+               join teams on teams.id = team_members.team_id
+              where team_members.user_id = person.id and team_members.org_id = person.org_id
+              order by teams.slug collate "C"
+         ) as teams,
+         (
+             select coalesce(
+                        jsonb_agg(
+                            jsonb_build_object(
+                                'slug', held.slug, 'permissions', held.permissions, 'given_to_everybody', held.given_to_everybody,
+                                'given_by', held.given_by
+                            )
+                            order by held.slug collate "C"
+                        ),
+                        '[]'
+                    )
+               from (
+                        select service_roles.slug, service_roles.permissions, service_roles.given_to_everybody,
+                               (
+                                   select coalesce(
+                                              jsonb_agg(
+                                                  jsonb_build_object(
+                                                      'id', given.id, 'team', given.team, 'organization_role', given.organization_role
+                                                  )
+                                                  order by given.id
+                                              ),
+                                              '[]'
+                                          )
+                                     from given
+                                    where given.object_id = service_roles.id
+                               ) as given_by
+                          from service_roles
+                         where service_roles.service_id = person.service_id
+                           and (service_roles.given_to_everybody or service_roles.id in (select given.object_id from given))
+                    ) as held
+         ) as roles
+    from person
 """

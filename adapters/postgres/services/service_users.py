@@ -290,6 +290,7 @@ LEAVE: Final[tuple[LiteralString, ...]] = (
      where identities.id = identity_grants.identity_id and identities.user_id = %(user)s and identity_grants.service_id = %(service)s
     """,
     "update users set origin_service_id = null where id = %(user)s and origin_service_id = %(service)s",
+    "delete from relations where user_id = %(user)s and organization_id = %(organization)s and service_id = %(service)s",
     "delete from service_users where service_id = %(service)s and user_id = %(user)s",
     "select from subscriptions where service_id = %(service)s and user_id = %(user)s order by id for update",
     "delete from subscriptions where service_id = %(service)s and user_id = %(user)s",

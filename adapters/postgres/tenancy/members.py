@@ -333,6 +333,7 @@ _CHANGE_ROLE: Final[LiteralString] = f"""
              delete from relations
               where user_id = (select user_id from changed)
                 and organization_id = %(organization)s
+                and service_id is null         -- roles of services stay
                 and (object_id, relation) <> (%(object)s, %(relation)s)
          ),
          related as (
@@ -387,6 +388,7 @@ _TRANSFER: Final = """
               using successors
               where relations.user_id = successors.user_id
                 and relations.organization_id = %(organization)s
+                and relations.service_id is null
                 and (relations.object_id, relations.relation) <> (%(organization)s, successors.role)
          ),
          related as (

@@ -91,6 +91,9 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "saml_exchanges": _delete_from(services, "saml_exchanges"),
         "flows": _delete_from(services, "flows"),
         "identity_grants": _delete_from(services, "identity_grants"),
+        "relations": _delete_from(services, "relations"),
+        "service_roles": _delete_from(services, "service_roles"),
+        "permissions": _delete_from(services, "permissions"),
         "logout_notices": _delete_from(services, "logout_notices"),
         "logout_receivers": f"""
         with batch as (

@@ -5,11 +5,15 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.services import (
     api_keys,
+    assignments,
     billing,
     client_secrets,
     end_users,
+    permissions,
     plans,
+    rights,
     service_info,
+    service_roles,
     service_subscriptions,
     service_users,
     services,
@@ -17,5 +21,18 @@ from entrypoints.http.routes.services import (
 )
 
 ROUTES: Final = Endpoints.of(
-    services, client_secrets, api_keys, plans, billing, subscriptions, service_users, service_subscriptions, service_info, end_users
+    services,
+    client_secrets,
+    permissions,
+    service_roles,
+    assignments,
+    api_keys,
+    plans,
+    billing,
+    subscriptions,
+    service_users,
+    rights,
+    service_subscriptions,
+    service_info,
+    end_users,
 )

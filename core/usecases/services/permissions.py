@@ -1,0 +1,84 @@
+"""Permissions of a service: members add, describe and delete them."""
+
+from collections.abc import Sequence
+
+from core.domain.errors import Conflict, NotFound
+from core.domain.identifiers import ServicePermissionId
+from core.domain.record.events import Actor
+from core.domain.services.permissions import (
+    ServicePermission,
+    permission_created,
+    permission_deleted,
+    permission_key,
+    permission_updated,
+    require_room,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability, role_description
+from core.frozen import Frozen, replace
+from core.usecases.services.services import found
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.services.permissions import ServicePermissionStore
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class ServicePermissions(Frozen):
+    """Every change locks the organization and the service, and checks the caller's rights again."""
+
+    unit_of_work: UnitOfWorkFactory
+    lookup: ServicePermissionStore
+    clock: Clock
+    ids: Ids
+
+    async def list(self, member: Member, service_slug: str) -> Sequence[ServicePermission]:
+        """By key. Raises `NotFound`."""
+        return found(await self.lookup.list(member.organization, service_slug))
+
+    async def create(self, member: Member, service_slug: str, key: str, description: str, actor: Actor) -> ServicePermission:
+        """Raises `NotFound`, `BadRequest`, `Conflict` when the service has or had a permission with this key, and `Forbidden` when the
+        caller may no longer manage services.
+        """
+        key, description = permission_key(key), role_description(description)
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug))
+            require_room(await uow.permissions.count(service.id))
+            permission = ServicePermission(ServicePermissionId(self.ids.new()), service.id, key, description, self.clock.now())
+            if not await uow.permissions.add(permission):
+                raise Conflict("key: the service has a permission with this key, or had one; a key is not used again")
+            await uow.record(permission_created(permission, service, actor))
+            await uow.commit()
+        return permission
+
+    async def describe(self, member: Member, service_slug: str, key: str, description: str, actor: Actor) -> ServicePermission:
+        """Change the description. Raises `NotFound`, `BadRequest`, `Forbidden`."""
+        description = role_description(description)
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug))
+            before = _found(await uow.permissions.get(service.id, key))
+            if before.description == description:
+                return before
+            after = replace(before, description=description)
+            await uow.permissions.save(after)
+            await uow.record(permission_updated(before, after, service, actor))
+            await uow.commit()
+        return after
+
+    async def delete(self, member: Member, service_slug: str, key: str, actor: Actor) -> None:
+        """The roles that have the permission lose it from the next request on. Raises `NotFound`, `Forbidden`."""
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug))
+            permission = _found(await uow.permissions.get(service.id, key))
+            await uow.permissions.delete(permission, self.clock.now())
+            await uow.record(permission_deleted(permission, service, actor))
+            await uow.commit()
+
+
+def _found(permission: ServicePermission | None) -> ServicePermission:
+    if permission is None:
+        raise NotFound("The service has no such permission")
+    return permission

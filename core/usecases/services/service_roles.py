@@ -1,0 +1,145 @@
+"""Roles of a service: members add, change and delete them."""
+
+from collections.abc import Collection, Sequence
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import ServiceRoleId
+from core.domain.record.events import Actor
+from core.domain.services.service_roles import (
+    ServiceRole,
+    require_known,
+    require_room,
+    role_permissions,
+    service_role_created,
+    service_role_deleted,
+    service_role_slug,
+    service_role_updated,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability, role_description, role_name
+from core.frozen import Frozen, replace
+from core.usecases.services.services import found
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.services.service_roles import ServiceRoleStore
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class ServiceRoles(Frozen):
+    """Every change locks the organization and the service, and checks the caller's rights again. What a role permits counts in an
+    application and not in Postern, so nobody needs to hold it in order to give it.
+    """
+
+    unit_of_work: UnitOfWorkFactory
+    lookup: ServiceRoleStore
+    clock: Clock
+    ids: Ids
+
+    async def list(self, member: Member, service_slug: str) -> Sequence[ServiceRole]:
+        """By slug. Raises `NotFound`."""
+        return found(await self.lookup.list(member.organization, service_slug))
+
+    async def get(self, member: Member, service_slug: str, slug: str) -> ServiceRole:
+        """Raises `NotFound`."""
+        return found_role(await self.lookup.find(member.organization, service_slug, slug))
+
+    async def create(
+        self,
+        member: Member,
+        service_slug: str,
+        slug: str,
+        actor: Actor,
+        *,
+        name: str,
+        description: str,
+        permissions: Collection[str],
+        given_to_everybody: bool,
+    ) -> ServiceRole:
+        """Raises `NotFound`; `BadRequest`, also for a permission that the service does not have; `Conflict` when the service has or had a
+        role with this slug; and `Forbidden` when the caller may no longer manage services.
+        """
+        slug, name, description, keys = (
+            service_role_slug(slug),
+            role_name(name),
+            role_description(description),
+            role_permissions(permissions),
+        )
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug))
+            require_room(await uow.service_roles.count(service.id))
+            if keys:
+                require_known(await uow.permissions.unknown(service.id, keys))
+            now = self.clock.now()
+            role = ServiceRole(
+                id=ServiceRoleId(self.ids.new()),
+                organization=service.organization,
+                service=service.id,
+                slug=slug,
+                name=name,
+                description=description,
+                permissions=keys,
+                given_to_everybody=given_to_everybody,
+                created_at=now,
+                updated_at=now,
+            )
+            if not await uow.service_roles.add(role):
+                raise Conflict("slug: the service has a role with this slug, or had one; a slug is not used again")
+            await uow.record(service_role_created(role, service, actor))
+            await uow.commit()
+        return role
+
+    async def change(
+        self,
+        member: Member,
+        service_slug: str,
+        slug: str,
+        actor: Actor,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        permissions: Collection[str] | None = None,
+        given_to_everybody: bool | None = None,
+    ) -> ServiceRole:
+        """Fields that are None keep their values. The change counts from the next request on. Raises `NotFound`, `BadRequest`,
+        `Forbidden`.
+        """
+        if name is None and description is None and permissions is None and given_to_everybody is None:
+            raise BadRequest("Send at least one of name, description, permissions and given_to_everybody")
+        said = {
+            "name": None if name is None else role_name(name),
+            "description": None if description is None else role_description(description),
+            "permissions": None if permissions is None else role_permissions(permissions),
+            "given_to_everybody": given_to_everybody,
+        }
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug))
+            before = found_role(await uow.service_roles.get(service.id, slug))
+            after = replace(before, **{field: value for field, value in said.items() if value is not None})
+            if after == before:
+                return before
+            if after.permissions != before.permissions:
+                require_known(await uow.permissions.unknown(service.id, after.permissions))
+            after = replace(after, updated_at=self.clock.now())
+            await uow.service_roles.save(after)
+            await uow.record(service_role_updated(before, after, service, actor))
+            await uow.commit()
+        return after
+
+    async def delete(self, member: Member, service_slug: str, slug: str, actor: Actor) -> None:
+        """The role's assignments end with it, from the next request on. Raises `NotFound`, `Forbidden`."""
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SERVICES_MANAGE)
+            service = found(await uow.services.hold(member.organization, service_slug))
+            role = found_role(await uow.service_roles.get(service.id, slug))
+            assignments = await uow.service_roles.delete(role.id)
+            await uow.record(service_role_deleted(role, service, actor, assignments))
+            await uow.commit()
+
+
+def found_role(role: ServiceRole | None) -> ServiceRole:
+    if role is None:
+        raise NotFound("The service has no such role")
+    return role
