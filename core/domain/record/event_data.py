@@ -68,6 +68,9 @@ _SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
 }
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
 _CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"], "saml_entity_id": None}
+_PERMISSION: Final[Mapping[str, Json]] = {"service_slug": "billing", "permission": "invoices:write", "description": "Write invoices"}
+_SERVICE_ROLE: Final[Mapping[str, Json]] = {"service_slug": "billing", "role_slug": "editor", "name": "Editor"}
+_ASSIGNMENT: Final[Mapping[str, Json]] = {"service_slug": "billing", "role_slug": "editor", "assignment_id": _ID, "user_id": _ID}
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
 _UPSTREAM: Final[Mapping[str, Json]] = {
     "name": "Acme login",
@@ -121,6 +124,27 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "service.deleted": EventData("The deleted service.", {**_SERVICE, "client_id": _ID}),
     "service.oauth_credentials.updated": EventData("The provider, and the organization's client there.", _CREDENTIALS),
     "service.oauth_credentials.removed": EventData("The provider, and the client there that is not used any more.", _CREDENTIALS),
+    "service.permission.created": EventData("The new permission and its service.", _PERMISSION),
+    "service.permission.updated": EventData(
+        "The permission, with the descriptions before and after.", {**_PERMISSION, "old_description": "Invoices"}
+    ),
+    "service.permission.deleted": EventData("The deleted permission, which the service's roles have lost.", _PERMISSION),
+    "service.role.created": EventData(
+        "The new role, its permissions, and whether everybody has it.",
+        {**_SERVICE_ROLE, "permissions": ["invoices:write"], "given_to_everybody": False},
+    ),
+    "service.role.updated": EventData(
+        "The role, each changed name before and after, and the permissions that it got and lost.",
+        {"service_slug": "billing", "role_slug": "editor", "granted": ["invoices:write"], "revoked": []},
+    ),
+    "service.role.deleted": EventData("The deleted role, and how many assignments ended with it.", {**_SERVICE_ROLE, "assignments": 2}),
+    "service.assignment.added": EventData(
+        "The role, and who holds it now: a person, the people with a role of the organization, or a team.", _ASSIGNMENT
+    ),
+    "service.assignment.removed": EventData(
+        "The role, and who no longer holds it by this assignment: a person, the people with a role of the organization, or a team.",
+        _ASSIGNMENT,
+    ),
     "organization.updated": EventData("The names before and after.", {"old_name": "Acme", "name": "Acme Corporation"}),
     "organization.sign_in_rules.updated": EventData(
         "Each changed rule before and after.", {"old_mfa_policy": "optional", "new_mfa_policy": "required"}

@@ -1,6 +1,7 @@
 """Roles of a service: members add, change and delete them."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import ServiceRoleId
@@ -59,12 +60,8 @@ class ServiceRoles(Frozen):
         """Raises `NotFound`; `BadRequest`, also for a permission that the service does not have; `Conflict` when the service has or had a
         role with this slug; and `Forbidden` when the caller may no longer manage services.
         """
-        slug, name, description, keys = (
-            service_role_slug(slug),
-            role_name(name),
-            role_description(description),
-            role_permissions(permissions),
-        )
+        slug, name, description = service_role_slug(slug), role_name(name), role_description(description)
+        keys = role_permissions(permissions)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
@@ -107,7 +104,7 @@ class ServiceRoles(Frozen):
         """
         if name is None and description is None and permissions is None and given_to_everybody is None:
             raise BadRequest("Send at least one of name, description, permissions and given_to_everybody")
-        said = {
+        said: dict[str, Any] = {
             "name": None if name is None else role_name(name),
             "description": None if description is None else role_description(description),
             "permissions": None if permissions is None else role_permissions(permissions),

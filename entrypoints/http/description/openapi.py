@@ -35,6 +35,7 @@ TAGS: Final[Mapping[str, str]] = {
     "management-keys": "Keys with which programs call the endpoints of an organization, or of the platform, that name a capability.",
     "plans": "The plans that a service offers its users, and their prices.",
     "billing": "Buy plans on the payment provider's pages, and receive the provider's reports.",
+    "rights": "The roles and permissions of a service's application, and to whom the roles are assigned.",
     "end-users": "The people who use the services of an organization.",
     "service-interface": "The endpoints for a service's own servers, which authenticate with an API key of the service.",
     "organizations": "Organizations are tenants: each organization has its own people, roles and services.",

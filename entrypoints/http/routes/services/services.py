@@ -101,7 +101,7 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | None = None
     """The page where people enter the code of a device."""
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
-    """The people who may sign in: `anyone`, only `members` of the organization, or only those to whom a role of the service is `assigned`."""
+    """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of it is `assigned`."""
     trusted: bool = False
     """Whether members of the organization sign in without being asked for consent."""
     jwks: ClientKeys | None = None
@@ -140,7 +140,7 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     device_activation_uri: Annotated[Uri, example("https://billing.acme.example/activate")] | msgspec.UnsetType | None = msgspec.UNSET
     """The page where people enter the code of a device; null removes it."""
     sign_in_policy: Annotated[SignInPolicy, example("members")] | msgspec.UnsetType = msgspec.UNSET
-    """The people who may sign in: `anyone`, only `members` of the organization, or only those to whom a role of the service is `assigned`.
+    """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of the service is `assigned`.
     Others who are signed in are refused from the next request on.
     """
     trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
@@ -189,7 +189,7 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     device_activation_uri: Annotated[str, example("https://billing.acme.example/activate")] | None
     """The page where people enter the code of a device; null if there is none."""
     sign_in_policy: Annotated[SignInPolicy, example("anyone")]
-    """The people who may sign in: `anyone`, only `members` of the organization, or only those to whom a role of the service is `assigned`."""
+    """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of it is `assigned`."""
     trusted: bool
     """Whether members of the organization sign in without being asked for consent."""
     jwks: ClientKeys | None
