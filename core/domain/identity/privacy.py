@@ -155,6 +155,14 @@ class ExportedProfile(Frozen, kw_only=True):
     display_name: str | None
 
 
+class ExportedServiceRole(Frozen):
+    """A role that the person holds in a service by an assignment: their own, or that of a team or of a role of the organization."""
+
+    organization: OrganizationId
+    service_slug: str
+    role: str
+
+
 class Export(Frozen, kw_only=True):
     """A person's data without the sign-ins. There may be many sign-ins, and they follow page by page."""
 
@@ -167,6 +175,7 @@ class Export(Frozen, kw_only=True):
     management_keys: Sequence[ExportedManagementKey]
     passkeys: Sequence[ExportedPasskey]
     profiles: Sequence[ExportedProfile]
+    service_roles: Sequence[ExportedServiceRole]
     identities: Sequence[ExportedIdentity]
     """An export for organizations has only identities that are used in their services, or are at their own providers."""
 

@@ -139,7 +139,7 @@ async def test_a_person_has_all_that_is_kept_about_them(house: PrivacyScene) -> 
     package = (await house.export(bob, by=bob)).ok()
     assert set(package) == {
         *("user_id", "email", "created_at", "memberships", "login_events_count", "login_events", "oauth_identities", "mfa_events"),
-        *("management_keys", "passkeys", "directory_profiles"),
+        *("management_keys", "passkeys", "directory_profiles", "service_roles"),
     }
     assert (package["user_id"], package["email"], package["login_events_count"]) == (str(bob.user), bob.email, 3)
     (membership,) = package["memberships"]

@@ -1,4 +1,4 @@
-"""The market, and the servers of its shop."""
+"""The market, the servers of its shop, and the shop whose roles are governed."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.people import People
 from tests.http.service_interface import Backend
+from tests.http.services.governing import Government
 from tests.http.subscribing import Market
 
 
@@ -18,3 +19,8 @@ def market(postern: Postern, people: People, client: Client, log: CapturedLog) -
 @pytest.fixture
 def shop(market: Market) -> Backend:
     return Backend(market, market.shop)
+
+
+@pytest.fixture
+def government(postern: Postern, people: People, client: Client, log: CapturedLog) -> Government:
+    return Government(postern, people, client, log)

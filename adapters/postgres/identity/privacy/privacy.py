@@ -11,6 +11,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
 from adapters.postgres.identity.privacy.holding import TIES
+from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
@@ -31,6 +32,7 @@ from core.domain.identity.privacy import (
     ExportedManagementKey,
     ExportedPasskey,
     ExportedProfile,
+    ExportedServiceRole,
     PrivacyRequest,
     PrivacyRequester,
     Scope,
@@ -73,6 +75,7 @@ class _Exported(_Subject):
     management_keys: list[Mapping[str, Any]]
     passkeys: list[Mapping[str, Any]]
     profiles: list[Mapping[str, Any]]
+    service_roles: list[Mapping[str, Any]]
     identities: list[Mapping[str, Any]]
     logins: list[Mapping[str, Any]]
 
@@ -87,6 +90,9 @@ class _Exported(_Subject):
             management_keys=[_management_key(one) for one in self.management_keys],
             passkeys=[_passkey(one) for one in self.passkeys],
             profiles=[_profile(one) for one in self.profiles],
+            service_roles=[
+                ExportedServiceRole(OrganizationId(UUID(one["organization"])), one["service"], one["role"]) for one in self.service_roles
+            ],
             identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
         )
 
@@ -183,6 +189,7 @@ def _nothing(account: Account) -> Export:
         management_keys=(),
         passkeys=(),
         profiles=(),
+        service_roles=(),
         identities=(),
     )
 
@@ -429,6 +436,28 @@ EXPORT: Final[LiteralString] = f"""
                  from provisioned_users, scope
                 where user_id = %(user)s and (scope.whole or org_id = any (scope.organizations))
            ) as profiles,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object('organization', services.org_id, 'service', services.slug, 'role', service_roles.slug)
+                              order by services.org_id, services.slug, service_roles.slug
+                          ),
+                          '[]'
+                      )
+                 from scope
+                cross join (
+                          select org_id from memberships where user_id = %(user)s
+                           union
+                          select org_id from service_users where user_id = %(user)s
+                      ) as house
+                 join services on services.org_id = house.org_id
+                 join service_roles on service_roles.service_id = services.id
+                where (scope.whole or house.org_id = any (scope.organizations))
+                  and service_roles.id in (
+                          select assignments.object_id
+                            from {assignments_of("%(user)s", "services.org_id", "services.id")} as assignments
+                      )
+           ) as service_roles,
            (
                select coalesce(
                           jsonb_agg(

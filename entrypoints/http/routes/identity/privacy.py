@@ -147,6 +147,17 @@ class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     """The name to show."""
 
 
+class ServiceRoleExport(msgspec.Struct, frozen=True):
+    """A role that the person holds in a service by an assignment."""
+
+    organization_id: UUID
+    """The organization of the service."""
+    service_slug: Annotated[str, example("billing")]
+    """The service's slug."""
+    role: Annotated[str, example("editor")]
+    """The slug of the service's role."""
+
+
 class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """All data about a person, without passwords, secrets of second factors, and tokens."""
 
@@ -170,6 +181,8 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Passkeys, the oldest first."""
     directory_profiles: Sequence[ProfileExport]
     """Data that directories of organizations have sent by SCIM."""
+    service_roles: Sequence[ServiceRoleExport]
+    """The roles that the person holds in services: assigned to the person, to a team or to a role of the organization."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -256,6 +269,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "management_keys": [_management_key(one) for one in export.management_keys],
         "passkeys": [_passkey(one) for one in export.passkeys],
         "directory_profiles": [_profile(one) for one in export.profiles],
+        "service_roles": [ServiceRoleExport(one.organization, one.service_slug, one.role) for one in export.service_roles],
     }
     yield _encode(head)[:-1] + b',"login_events":['
     separator = b""
