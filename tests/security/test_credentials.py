@@ -393,11 +393,23 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/assignments
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/assignments
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/assignments/{assignment_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/permissions
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/permissions
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/plans
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/plans
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/roles
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/roles
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/saml
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/saml
@@ -416,6 +428,7 @@ everybody                         POST   /webhooks/billing
 
 # The service interface
 .....   ...  -          key       GET    /api/service/analytics
+.....   ...  -          key       POST   /api/service/check
 .....   ...  -          key       GET    /api/service/info
 .....   ...  -          key       PATCH  /api/service/info
 .....   ...  -          key       GET    /api/service/subscriptions
@@ -428,6 +441,7 @@ everybody                         POST   /webhooks/billing
 .....   ...  -          key       GET    /api/service/users/{user_id}
 .....   ...  -          key       PATCH  /api/service/users/{user_id}
 .....   ...  -          key       DELETE /api/service/users/{user_id}
+.....   ...  -          key       GET    /api/service/users/{user_id}/rights
 
 # The platform
 ...g.   po.  no         platform-key GET    /api/platform/analytics/overview

@@ -254,7 +254,13 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
         *("flows.purpose", "devices.risk_factors", "passkeys.transports"),
-        *("rate_limit_buckets.limit_name", "relations.object_type", "relations.relation", "schema_migrations.checksum"),
+        *(
+            "rate_limit_buckets.limit_name",
+            "relations.object_type",
+            "relations.relation",
+            "relations.built_in_role",
+            "schema_migrations.checksum",
+        ),
         *(
             "schema_migrations.name",
             "sessions.authenticated_by",
@@ -298,6 +304,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("upstream_providers.name", "upstream_providers.issuer", "upstream_providers.client_id", "upstream_providers.scopes"),
         *("oauth_states.led_to", "identities.issuer", "domain_routes.domain", "provider_outages.provider"),
         *("all_organizations.rejection_reason", "all_organizations.suspension_reason", "all_organizations.invitation_domains"),
+        *("permissions.key", "permissions.description", "service_roles.slug", "service_roles.name", "service_roles.description"),
+        "service_roles.permissions",
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),

@@ -73,7 +73,7 @@ class Reason(StrEnum):
     NO_ROLE = "no_role"
 
 
-class Verdict(Frozen):
+class RightsVerdict(Frozen):
     """Whether a person has a permission. `role` is one that gives it, and `by` one assignment of that role; both are None where there are
     none.
     """
@@ -87,15 +87,15 @@ class Verdict(Frozen):
         return self.reason is Reason.ROLE
 
 
-def verdict(explained: ExplainedRights, permission: str, *, is_known: bool) -> Verdict:
+def verdict(explained: ExplainedRights, permission: str, *, is_known: bool) -> RightsVerdict:
     """`is_known` says whether the service has this permission."""
     if not is_known:
-        return Verdict(Reason.UNKNOWN_PERMISSION)
+        return RightsVerdict(Reason.UNKNOWN_PERMISSION)
     if explained.barred is not None:
-        return Verdict(Reason(explained.barred.value))
+        return RightsVerdict(Reason(explained.barred.value))
     giving = [role for role in explained.roles if permission in role.permissions]
     if not giving:
-        return Verdict(Reason.NO_ROLE)
+        return RightsVerdict(Reason.NO_ROLE)
     # A role that somebody has assigned says more than one that everybody has.
     role = next((role for role in giving if role.given_by), giving[0])
-    return Verdict(Reason.ROLE, role.slug, role.given_by[0] if role.given_by else None)
+    return RightsVerdict(Reason.ROLE, role.slug, role.given_by[0] if role.given_by else None)

@@ -3,7 +3,7 @@
 from core.domain.errors import NotFound
 from core.domain.identifiers import UserId
 from core.domain.services.api_keys import KeyHolder
-from core.domain.services.rights import ExplainedRights, Verdict, verdict
+from core.domain.services.rights import ExplainedRights, RightsVerdict, verdict
 from core.frozen import Frozen
 from ports.services.rights import RightsStore
 
@@ -18,7 +18,7 @@ class PeoplesRights(Frozen):
         explained, _ = await self._ask(holder, user)
         return explained
 
-    async def check(self, holder: KeyHolder, user: UserId, permission: str) -> Verdict:
+    async def check(self, holder: KeyHolder, user: UserId, permission: str) -> RightsVerdict:
         """Raises `NotFound` for a person who is not a user of the service."""
         explained, is_known = await self._ask(holder, user, permission)
         return verdict(explained, permission, is_known=is_known)

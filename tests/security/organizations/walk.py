@@ -60,6 +60,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "key_id": "management_keys",
     "token_id": "scim_tokens",
     "api_key_id": "api_keys",
+    "assignment_id": "relations",
     "client_secret_id": "client_secrets",
     "plan_id": "plans",
 }
@@ -75,6 +76,7 @@ QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
         *("action=user.joined", "target_type=user", "target_type=user&target_id={bob}", "actor_id={ada}", "success=true"),
         "since=2020-01-01T00:00:00Z",
     ),
+    f"{SHOP}/assignments": ("role=editor", "user_id={bob}", "user_id={bob}&role=editor", "limit=1"),
     f"{ORGANIZATION}/webhooks/{{webhook_id}}/deliveries": ("delivered=true", "event_type=user.joined"),
     "/api/service/subscriptions": ("status=active",),
     "/scim/v2/Users": tuple(
@@ -173,6 +175,13 @@ CHANGES: Final = (
     Step("PATCH", SHOP, {"name": "Renamed"}),
     Step("POST", f"{SHOP}/client-secrets"),
     Step("POST", f"{SHOP}/api-keys", {"name": "Another", "permissions": ["read:users"]}),
+    Step("POST", f"{SHOP}/permissions", {"key": "new"}),
+    Step("PATCH", f"{SHOP}/permissions/{{permission_key}}", {"description": "Described anew"}),
+    Step("POST", f"{SHOP}/roles", {"slug": "new", "name": "New", "permissions": ["read"]}),
+    Step("PATCH", f"{SHOP}/roles/{{role_slug}}", {"name": "Renamed", "permissions": ["read"]}),
+    Step("POST", f"{SHOP}/assignments", {"role": "editor", "user_id": "{cleo}"}),
+    Step("POST", f"{SHOP}/assignments", {"role": "editor", "organization_role": "clerk"}),
+    Step("POST", "/api/service/check", {"user_id": "{bob}", "permission": "read"}, by="key"),
     Step("POST", f"{SHOP}/plans", {"name": "Another", "price_cents": 0, "currency": "usd"}),
     Step("PATCH", f"{SHOP}/plans/{{plan_id}}", {"name": "Renamed"}),
     Step("DELETE", f"{SHOP}/plans/{{plan_id}}", ids={"plan_id": "{unused_plan}"}),
@@ -321,6 +330,9 @@ CHANGES: Final = (
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", first="delete from domain_routes"),
     Step("DELETE", f"{ORGANIZATION}/management-keys/{{key_id}}", query="end_made=true"),
     Step("DELETE", f"{ORGANIZATION}/scim-tokens/{{token_id}}"),
+    Step("DELETE", f"{SHOP}/assignments/{{assignment_id}}"),
+    Step("DELETE", f"{SHOP}/permissions/{{permission_key}}"),
+    Step("DELETE", f"{SHOP}/roles/{{role_slug}}"),
     Step("DELETE", f"{SHOP}/client-secrets/{{client_secret_id}}"),
     Step("DELETE", f"{SHOP}/api-keys/{{api_key_id}}"),
     Step("DELETE", SHOP),
@@ -370,6 +382,17 @@ _WITH_FIELDS: Final = (
         ids={"group_id": "{first org_id}"},
         refused=404,
     ),
+    Step("POST", f"{SHOP}/assignments", {"role": "editor", "user_id": "{first member}"}, refused=400),
+    Step("POST", f"{SHOP}/assignments", {"role": "editor", "organization_role": "theirs"}, refused=400),
+    Step("POST", f"{SHOP}/assignments", {"role": "only-theirs", "user_id": "{bob}"}, refused=400),
+    Step("POST", f"{SHOP}/roles", {"slug": "new", "name": "New", "permissions": ["only-theirs"]}, refused=400),
+    *(
+        Step(method, f"{SHOP}/{path}", body, ids={name: "only-theirs"}, refused=404)
+        for path, name in (("roles/{role_slug}", "role_slug"), ("permissions/{permission_key}", "permission_key"))
+        for method, body in (("GET", None), ("PATCH", {"description": "x"}), ("DELETE", None))
+        if (method, name) != ("GET", "permission_key")
+    ),
+    Step("POST", "/api/service/check", {"user_id": "{first customer}", "permission": "read"}, by="key", refused=404),
     Step("GET", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
     Step("PATCH", f"{ORGANIZATION}/services/{{service_slug}}", {"name": "X"}, ids={"service_slug": "only-of-acme"}, refused=404),
     Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
@@ -397,7 +420,7 @@ def with_ids_of_others() -> Iterator[Step]:
         others = [{name: f"{{first {of}}}"} for name, of in _NAMED.items() if name == names[-1]] if names else []
         if "user_id" in names:
             others += _THEIRS
-        if names and names[-1] in {"api_key_id", "client_secret_id", "plan_id"}:
+        if names and names[-1] in {"api_key_id", "assignment_id", "client_secret_id", "plan_id"}:
             others.append(_ANOTHER_SERVICE)
         if names and names[-1] == "delivery_id":
             others.append({"webhook_id": "{another_webhook}"})
@@ -479,6 +502,8 @@ class OrganizationWalker:
             "org_slug": house.slug,
             "slug": house.slug,
             "service_slug": house.shop.slug,
+            "role_slug": "editor",
+            "permission_key": "read",
             "shop": str(house.shop.id),
             "org_id": str(house.tenant.id),
             "provider": "codehost",

@@ -48,6 +48,7 @@ WHOSE: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("saml_sessions", "saml_exchanges", "saml_requests", "saml_certificates", "saml_configurations", "identity_grants"),
+            *("permissions", "service_roles"),
             *("client_secrets", "api_keys", "service_user_marks", "subscriptions", "plans", "billing_checkouts", "consents", "flows"),
             *("authorization_codes", "device_codes", "pushed_requests", "client_assertions", "logout_notices", "logout_receivers"),
         ),
@@ -314,6 +315,7 @@ class World:
                 permissions=[one.value for one in Permission],
                 created_by=house.owner.user,
             )
+            self._rights_of(house, service)
             self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
             self._put("saml_exchanges", service_id=service.id, kind="response", binding="post", succeeded=True, reason=service.slug)
             self._put("plans", service_id=service.id, name=f"Only of {service.slug}", price_cents=7, currency="usd")
@@ -334,6 +336,29 @@ class World:
             self._tenants.role(house.tenant, "theirs", list(Capability))
             self._tenants.service(house.tenant, "only-of-acme")
         ids["unused_role"] = self._tenants.role(house.tenant, "unused", [Capability.MEMBERS_VIEW]).id
+
+    def _rights_of(self, house: FilledOrganization, service: UsedService) -> None:
+        org = house.tenant.id
+        # A name that only the other organizations and the other service use.
+        theirs = ["only-theirs"] if house.slug != ASKED or service is house.app else []
+        for name in ("read", *theirs):
+            self._put("permissions", service_id=service.id, key=name, description=f"{name} in {service.slug} of {house.slug}")
+        for slug in ("editor", *theirs):
+            role = self._put("service_roles", org_id=org, service_id=service.id, slug=slug, name=slug, permissions=["read"])
+            for subject in ({"user_id": self.bob.user}, {"user_id": self.cleo.user}, {"built_in_role": "admin"})[:: 1 if theirs else 2]:
+                assignment = self._put(
+                    "relations",
+                    **subject,
+                    organization_id=org,
+                    relation="holder",
+                    object_type="service_role",
+                    object_id=role,
+                    id=self._id(),
+                    service_id=service.id,
+                    created_at="now",
+                )
+                if service is house.shop:
+                    house.ids["relations"] = assignment
 
     def _people_of(self, house: FilledOrganization) -> None:
         org, slug = house.tenant.id, house.slug
@@ -591,7 +616,7 @@ class World:
     def without_other_service(self) -> None:
         """The same world, but the organization has only the shop."""
         for table, whose in WHOSE.items():
-            if whose == _OF_SERVICE or table in {"service_users", "sessions", "billing_subscriptions"}:
+            if whose == _OF_SERVICE or table in {"service_users", "sessions", "billing_subscriptions", "relations"}:
                 self._people.change(f"delete from {table} as one where service_id = %s", self.asked.app.id)
 
     def whose(self, rows: Iterable[Row]) -> set[str]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict, ReauthenticationRequired
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import AssignmentId, UserId
 from core.domain.identity.proofs import StepUp
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
@@ -104,7 +104,7 @@ async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Membe
     caller=able(Capability.SERVICES_MANAGE, impersonated=False),
     limit=UNLIMITED,
     status=201,
-    refuses=(BadRequest, Conflict, ReauthenticationRequired),
+    refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
 async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member], postern: Postern) -> AssignmentRecord:
