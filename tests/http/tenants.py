@@ -147,6 +147,29 @@ class Tenants:
         )
         return token.reveal()
 
+    def assign(self, service: UsedService, **subject: Any) -> UUID:
+        """Assigns a new role of the service: to `user_id`, `team_id`, `role_id` or `built_in_role`. Returns the assignment's id."""
+        role, assignment = self._postern.foundation.ids.new(), self._postern.foundation.ids.new()
+        self._people.change(
+            "insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at)"
+            " values (%s, %s, %s, %s, 'Role', now(), now())",
+            role,
+            service.tenant.id,
+            service.id,
+            role.hex,
+        )
+        ((column, who),) = subject.items()
+        self._people.change(
+            f"insert into relations (organization_id, {column}, relation, object_type, object_id, id, service_id, created_at)"
+            " values (%s, %s, 'holder', 'service_role', %s, %s, %s, now())",
+            service.tenant.id,
+            who,
+            role,
+            assignment,
+            service.id,
+        )
+        return assignment
+
     def uses(self, person: Person, service: UsedService, *, first: datetime | None = None, last: datetime | None = None) -> Person:
         """Adds an end user of the service. Without times, the user was made through the service and has never signed in."""
         self._people.change(

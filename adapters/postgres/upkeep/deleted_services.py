@@ -94,6 +94,17 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "relations": _delete_from(services, "relations"),
         "service_roles": _delete_from(services, "service_roles"),
         "permissions": _delete_from(services, "permissions"),
+        # A batch has all of these of a service: roles and permissions are seldom deleted.
+        "former_slugs_of_services": f"""
+        with batch as (
+                 select going.id
+                   from {services} as going
+                  where going.id > %(after)s and exists (select from former_slugs where former_slugs.service_id = going.id)
+                  order by going.id
+                  limit %(limit)s
+             ),
+             gone as (delete from former_slugs using batch where former_slugs.service_id = batch.id returning 1)
+        {SWEPT}""",
         "logout_notices": _delete_from(services, "logout_notices"),
         "logout_receivers": f"""
         with batch as (

@@ -15,7 +15,9 @@ NOT_A_MEMBER: Final = "You are not a member of this organization"
 
 def members_only() -> Forbidden:
     """The sign-in policy of a service does not admit the person."""
-    return Forbidden("This service lets in only members of its organization", words="members_only")
+    return Forbidden(
+        "This service lets in only members of its organization, or people to whom one of its roles is assigned", words="members_only"
+    )
 
 
 def require_admitted(*, is_admitted: bool, owes_second_factor: bool) -> None:

@@ -76,6 +76,15 @@ _FILL: Final = """
       from identities join upstream_providers as providers on providers.id = identities.upstream_provider_id
       join services on services.org_id = providers.org_id
      where providers.org_id = %(organization)s;
+    insert into permissions (id, service_id, key, created_at)
+    select gen_random_uuid(), id, 'read', now() from services where org_id = %(organization)s;
+    insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at)
+    select gen_random_uuid(), org_id, id, 'editor', 'Editor', now(), now() from services where org_id = %(organization)s;
+    insert into former_slugs (org_id, service_id, noun, slug)
+    select org_id, id, 'permission', 'former' from services where org_id = %(organization)s;
+    insert into relations (organization_id, user_id, relation, object_type, object_id, id, service_id, created_at)
+    select org_id, users.id, 'holder', 'service_role', roles.id, gen_random_uuid(), roles.service_id, now()
+      from service_roles as roles cross join users where org_id = %(organization)s;
     insert into logout_receivers (service_id) select id from all_services where org_id = %(organization)s;
     insert into logout_notices (id, service_id, session_id, user_id, created_at, updated_at)
     select gen_random_uuid(), services.id, gen_random_uuid(), users.id, now(), now()

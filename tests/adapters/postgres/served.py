@@ -40,6 +40,15 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), %(service)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{read:users}', gen_random_uuid(), now()
       from generate_series(1, 20) as n;
+    insert into permissions (id, service_id, key, created_at)
+    select gen_random_uuid(), %(service)s, 'p' || n, now() from generate_series(1, 20) as n;
+    insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, %(service)s, 'r' || n, 'R', now(), now() from generate_series(1, 20) as n;
+    insert into former_slugs (org_id, service_id, noun, slug)
+    select %(organization)s, %(service)s, 'permission', 'f' || n from generate_series(1, 5) as n;
+    insert into relations (organization_id, user_id, relation, object_type, object_id, id, service_id, created_at)
+    select %(organization)s, users.id, 'holder', 'service_role', roles.id, gen_random_uuid(), %(service)s, now()
+      from users cross join (select id from service_roles where service_id = %(service)s limit 1) as roles;
     insert into saml_certificates (id, service_id, state, certificate, sealed_private_key, valid_from, valid_until, created_at)
     values (gen_random_uuid(), %(service)s, 'active', '', '', now(), now(), now());
     insert into saml_requests (id, service_id, digest, expires_at)

@@ -18,7 +18,7 @@ _CONSENT: Final[dict[str, Any]] = {
 }
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org"}
-_TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name}
+_TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name, "asks_for_role": False}
 _REQUIRED: Final[dict[str, Any]] = {
     **_TURNED,
     "set_up": "/ui/second-factor",
@@ -125,6 +125,7 @@ STATES: Final = (
     State("choose an account", "sign_in/choose_account.html", _ASKED, ACME),
     State("choose an account, long", "sign_in/choose_account.html", {**_ASKED, "service": _LONG, "email": LONG}, ENDLESS),
     State("turned away", "authorization/turned_away.html", _TURNED, ACME),
+    State("turned away without a role", "authorization/turned_away.html", {**_TURNED, "asks_for_role": True}, ACME),
     State(
         "turned away, long",
         "authorization/turned_away.html",

@@ -200,6 +200,7 @@ ENDED = {
     "the account is deactivated": "update users set deactivated_at = now()",
     "somebody else acts": "update sessions set impersonator_id = user_id, impersonation_id = id where parent_id is null",
     "only members are let in": "update services set sign_in_policy = 'members'",
+    "only people with a role are let in": "update services set sign_in_policy = 'assigned'",
 }
 
 

@@ -651,6 +651,18 @@ async def test_an_application_of_a_suspended_organization_is_closed(house: Arriv
     assert house.codes() == []
 
 
+async def test_an_application_for_people_with_a_role_says_who_can_help(house: Arriving, ada: Person) -> None:
+    house.set(house.app, sign_in_policy="assigned")
+    house.tenants.join(ada, house.acme)
+    tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking())
+    assert tab.status == 403
+    for words in ("You have no role in App", "ada@example.org", "Ask the people who run the organization"):
+        assert words in tab.page.text
+    house.tenants.assign(house.app, user_id=ada.user)
+    tab = await house.signed_in(house.people.session_of(ada)).tab().open(house.asking())
+    assert "Allow App" in tab.page.text
+
+
 async def test_an_application_for_members_says_who_can_help(house: Arriving, ada: Person) -> None:
     house.set(house.app, sign_in_policy="members")
     tab = await house.signed_in(ada).tab().open(house.asking())

@@ -278,5 +278,8 @@ _UNASKED: Final = {
         "The person has to set up a second factor for this organization",
     ),
     AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to give consent"),
-    AuthorizationStep.TURN_AWAY: (AuthorizationErrorCode.ACCESS_DENIED, "The application is for members of its organization"),
+    AuthorizationStep.TURN_AWAY: (
+        AuthorizationErrorCode.ACCESS_DENIED,
+        "The application is for members of its organization, or for people who have a role in it",
+    ),
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 from core.domain.federation.oauth.redirects import destination, proves_nothing
 from core.domain.identity.flows import Flow
+from core.domain.services.services import SignInPolicy
 from core.usecases.federation import authorizations
 from core.usecases.federation.saml import sign_in
 from entrypoints.bootstrap import Postern
@@ -27,6 +28,7 @@ def interim_page(
         form_token=token_for(rule, call.request, postern),
         service=asked.application.name,
         organization=asked.application.organization_name,
+        asks_for_role=asked.application.sign_in_policy is SignInPolicy.ASSIGNED,
         email="" if asked.signed_in is None else asked.signed_in.email,
         **more,
     )
