@@ -543,6 +543,13 @@ begin
      where team_members.user_id = person and team_members.org_id = organization;
 end $$;
 
+-- Whether there is any. A value is set up in no time, a set of rows is not.
+create function holds_service_role(person uuid, organization uuid, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return exists (select from held_service_roles(person, organization, service));
+end $$;
+
 -- What a service's roles permit in it, and who holds them. An assignment is a relation.
 
 create table permissions (

@@ -81,5 +81,12 @@ begin
      where team_members.user_id = person and team_members.org_id = organization;
 end $$;
 
+-- Whether there is any. A value is set up in no time, a set of rows is not.
+create function holds_service_role(person uuid, organization uuid, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return exists (select from held_service_roles(person, organization, service));
+end $$;
+
 alter table all_services drop constraint all_services_sign_in_policy_check;
 alter table all_services add constraint all_services_sign_in_policy_check check (sign_in_policy in ('anyone', 'members', 'assigned'));

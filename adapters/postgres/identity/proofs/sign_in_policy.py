@@ -16,7 +16,7 @@ def is_assigned(person: LiteralString) -> LiteralString:
     """A condition on a row of `services`: the service asks for an assigned role, and the person holds one."""
     return f"""
         case services.sign_in_policy
-            when 'assigned' then exists (select from {assignments_of(person, "services.org_id", "services.id")})
+            when 'assigned' then holds_service_role({person}, services.org_id, services.id)
             else false
         end"""
 
@@ -31,6 +31,6 @@ def admits(is_member: LiteralString, person: LiteralString) -> LiteralString:
     return f"""
         case services.sign_in_policy
             when 'anyone' then true
-            when 'assigned' then exists (select from {assignments_of(person, "services.org_id", "services.id")})
+            when 'assigned' then holds_service_role({person}, services.org_id, services.id)
             else {is_member}
         end"""
