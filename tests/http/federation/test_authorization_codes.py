@@ -284,6 +284,31 @@ async def test_when_a_sign_out_meets_redeems_nothing_stays_open(relying: Relying
         assert relying.living() == 0
 
 
+async def test_when_the_last_role_goes_beside_redeems_nothing_stays_open(relying: Relying) -> None:
+    relying.people.change("update services set sign_in_policy = 'assigned' where id = %s", relying.shop.service.id)
+    governor = relying.resident(relying.acme, "admin", "governor")
+    relying.tenants.uses(relying.ada, relying.shop.service)
+    for turn in range(5):
+        assignment = relying.tenants.assign(relying.shop.service, user_id=relying.ada.user)
+        codes = [await relying.code(relying.shop) for _ in range(6)]
+        path = f"/api/organizations/acme/services/{relying.shop.service.slug}/assignments/{assignment}"
+        answers: list[Received] = []
+
+        async def redeem(code: str) -> None:
+            answers.append(await relying.redeem(relying.shop, code))  # noqa: B023 - it runs within this turn
+
+        async with trio.open_nursery() as nursery:
+            for number, code in enumerate(codes):
+                if number == turn:
+                    nursery.start_soon(partial(relying.request, "DELETE", path, by=governor))
+                nursery.start_soon(redeem, code)
+        assert relying.living() == 0
+        for tokens in [answer.json() for answer in answers if answer.status == 200]:
+            relying.kept(tokens)
+            assert (await relying.client.get("/api/user", token=tokens["access_token"])).status == 401
+            assert oauth(await relying.refresh(relying.shop, tokens["refresh_token"])) == (400, "invalid_grant")
+
+
 async def test_an_application_signs_out_with_the_browser_unless_it_may_stay(relying: Relying) -> None:
     child, root = await relying.signed_in(relying.shop), await relying.signed_in(relying.page, scopes="openid offline_access")
     relying.people.change("update users set email_verified_at = null")

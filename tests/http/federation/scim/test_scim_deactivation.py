@@ -70,6 +70,7 @@ async def test_nothing_opens_anything_on_the_next_request(directory: Directory, 
         " values (%s, %s, 'Key', 'sk_abcdef', %s, '{read:service}', %s, now())",
         *(uuid4(), shop.id, key.digest(), user),
     )
+    tenants.assign(shop, user_id=user)
     for path, bearer in tokens.items():
         assert (await client.get(path, token=bearer)).status == 200, path
 
