@@ -26,6 +26,12 @@ class Government(Market):
     async def at(self, method: str, path: str, body: Any = None, *, by: Person | None = None) -> Received:
         return await self.request(method, SHOP + path, body, by=by)
 
+    async def listed(self, noun: str) -> list[dict[str, Any]]:
+        answer = await self.at("GET", f"/{noun}")
+        assert answer.status == 200, answer.body
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
     async def permission(self, *keys: str) -> None:
         for key in keys:
             (await self.at("POST", "/permissions", {"key": key})).ok(201)
@@ -36,6 +42,10 @@ class Government(Market):
 
     async def assign(self, role: str = "editor", *, by: Person | None = None, **to: Any) -> Received:
         return await self.at("POST", "/assignments", {"role": role, **to}, by=by)
+
+    async def assignments(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.at("GET", "/assignments")).ok()["assignments"]
+        return found
 
     async def assigned(self, role: str = "editor", **to: Any) -> str:
         return str((await self.assign(role, **to)).ok(201)["id"])

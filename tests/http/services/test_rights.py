@@ -1,6 +1,7 @@
 """What an application is told of people's rights, and whom a service admits that asks for an assigned role."""
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -220,7 +221,7 @@ async def test_taking_the_last_role_away_beside_refreshes_opens_nothing(governme
         one = await government.assigned(user_id=str(user.user))
         tokens = [await government.tenants.token_in(user, government.shop) for _ in range(4)]
         await all_at_once(
-            *[lambda token=token: government.client.get("/api/user", token=token) for token in tokens],
-            lambda one=one: government.at("DELETE", f"/assignments/{one}"),
+            *[partial(government.client.get, "/api/user", token=token) for token in tokens],
+            partial(government.at, "DELETE", f"/assignments/{one}"),
         )
         assert [(await government.client.get("/api/user", token=token)).status for token in tokens] == [401] * 4

@@ -15,7 +15,7 @@ CROWD: Final = 20
 async def test_a_permission_is_made_described_and_deleted_and_each_is_on_record(government: Government) -> None:
     made = (await government.at("POST", "/permissions", {"key": "a.b_c:d-1", "description": "  Does\n it "})).ok(201)
     assert {name: made[name] for name in ("key", "description")} == {"key": "a.b_c:d-1", "description": "Does it"}
-    assert (await government.at("GET", "/permissions", by=government.member)).ok() == [made]
+    assert (await government.at("GET", "/permissions", by=government.member)).json() == [made]
     changed = (await government.at("PATCH", "/permissions/a.b_c:d-1", {"description": "Other"})).ok()
     assert changed == {**made, "description": "Other"}
     assert (await government.at("PATCH", "/permissions/a.b_c:d-1", {"description": "Other"})).ok() == changed
@@ -48,7 +48,7 @@ async def test_a_role_is_made_changed_and_deleted_and_each_is_on_record(governme
     (await government.at("PATCH", "/roles/admin", {"name": "Boss", "description": ""})).ok()
     await government.assigned("admin", user_id=str(government.member.user))
     assert (await government.at("DELETE", "/roles/admin")).status == 204
-    assert (await government.at("GET", "/roles")).ok() == []
+    assert await government.listed("roles") == []
     assert government.people.rows("select from relations where service_id is not null") == []
     about = {"service_slug": "shop", "role_slug": "admin"}
     assert [(entry["action"], entry["details"]) for entry in government.audited("service.role.%")] == [
@@ -67,8 +67,8 @@ async def test_lists_are_sorted_and_of_one_service(government: Government) -> No
         await government.permission(slug)
     other = "/api/organizations/acme/services/app"
     for noun, name in (("roles", "slug"), ("permissions", "key")):
-        assert [one[name] for one in (await government.at("GET", f"/{noun}")).ok()] == ["alpha", "zulu"]
-        assert (await government.request("GET", f"{other}/{noun}")).ok() == []
+        assert [one[name] for one in await government.listed(noun)] == ["alpha", "zulu"]
+        assert (await government.request("GET", f"{other}/{noun}")).json() == []
         assert refused(await government.request("GET", f"/api/organizations/acme/services/none/{noun}")) == NOT_FOUND
 
 
@@ -93,8 +93,8 @@ async def test_what_cannot_be_is_refused(government: Government) -> None:
             one = "read" if noun == "permissions" else "editor"
             assert refused(await government.at("PATCH", f"/{noun}/{one}", wrong)) == BAD_REQUEST, wrong
     assert refused(await government.at("PATCH", "/roles/editor", {})) == BAD_REQUEST
-    assert [one["key"] for one in (await government.at("GET", "/permissions")).ok()] == ["read"]
-    assert [one["slug"] for one in (await government.at("GET", "/roles")).ok()] == ["editor"]
+    assert [one["key"] for one in await government.listed("permissions")] == ["read"]
+    assert [one["slug"] for one in await government.listed("roles")] == ["editor"]
 
 
 async def test_names_are_taken_once_and_never_used_again(government: Government) -> None:
@@ -117,7 +117,7 @@ async def test_a_deleted_permission_is_in_no_role(government: Government) -> Non
     await government.role("editor", ["read", "write"])
     await government.role("reader", ["read"])
     assert (await government.at("DELETE", "/permissions/read")).status == 204
-    assert [role["permissions"] for role in (await government.at("GET", "/roles")).ok()] == [["write"], []]
+    assert [role["permissions"] for role in await government.listed("roles")] == [["write"], []]
     assert refused(await government.at("PATCH", "/roles/reader", {"permissions": ["read"]})) == BAD_REQUEST
 
 
@@ -129,7 +129,7 @@ async def test_a_permission_that_goes_while_roles_get_it_is_in_none(government: 
         *[lambda n=n: government.at("PATCH", f"/roles/r{n}", {"permissions": ["read"]}) for n in range(CROWD)],
         lambda: government.at("DELETE", "/permissions/read"),
     )
-    assert {tuple(role["permissions"]) for role in (await government.at("GET", "/roles")).ok()} == {()}
+    assert {tuple(role["permissions"]) for role in await government.listed("roles")} == {()}
 
 
 async def test_a_service_has_a_bounded_number_of_each(government: Government) -> None:
@@ -150,7 +150,7 @@ async def test_a_service_has_a_bounded_number_of_each(government: Government) ->
         calls = [lambda n=n, noun=noun, body=body, name=name: government.at("POST", f"/{noun}", {**body, name: f"n{n}"}) for n in range(5)]
         assert sorted(answer.status for answer in await all_at_once(*calls)) == [201] + [400] * 4
     # As many as there are fit into one role.
-    keys = [one["key"] for one in (await government.at("GET", "/permissions")).ok()]
+    keys = [one["key"] for one in await government.listed("permissions")]
     assert len((await government.at("PATCH", "/roles/r1", {"permissions": keys})).ok()["permissions"]) == MOST_PERMISSIONS
 
 
