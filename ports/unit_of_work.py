@@ -24,7 +24,9 @@ from ports.identity.login_events import LoginEventStore
 from ports.identity.mailed_tokens import MailedTokenStore
 from ports.identity.mfa import MfaStore
 from ports.identity.passkeys import PasskeyStore
+from ports.identity.pictures import PictureStore
 from ports.identity.privacy import PrivacyStore
+from ports.identity.profiles import ProfileStore
 from ports.identity.realms import ProviderOutageStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
@@ -73,6 +75,10 @@ class UnitOfWork(Protocol):
     def accounts(self) -> AccountStore: ...
     @property
     def account_passwords(self) -> AccountPasswordStore: ...
+    @property
+    def profiles(self) -> ProfileStore: ...
+    @property
+    def pictures(self) -> PictureStore: ...
     @property
     def sessions(self) -> SessionStore: ...
     @property

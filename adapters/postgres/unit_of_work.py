@@ -17,7 +17,9 @@ from adapters.postgres.identity.accounts import AccountRows
 from adapters.postgres.identity.factors.devices import DeviceRows
 from adapters.postgres.identity.factors.mfa import MfaRows
 from adapters.postgres.identity.factors.passkeys import PasskeyRows
+from adapters.postgres.identity.pictures import PictureRows
 from adapters.postgres.identity.privacy.privacy import PrivacyRows
+from adapters.postgres.identity.profiles import ProfileRows
 from adapters.postgres.identity.proofs.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
@@ -95,6 +97,8 @@ class PostgresUnitOfWork:
 
     accounts = _Made(AccountRows)
     account_passwords = _Made(AccountPasswordRows)
+    profiles = _Made(ProfileRows)
+    pictures = _Made(PictureRows)
     platform_owners = _Made(PlatformOwnerRows)
     sessions = _Made(SessionRows)
     browser_sessions = _Made(BrowserSessionRows)

@@ -14,6 +14,7 @@ from adapters.postgres.identity.account_summaries import PostgresAccountSummarie
 from adapters.postgres.identity.factors.devices import DeviceRows
 from adapters.postgres.identity.factors.mfa import MfaRows
 from adapters.postgres.identity.factors.passkeys import PasskeyRows
+from adapters.postgres.identity.pictures import PictureRows
 from adapters.postgres.identity.privacy.privacy import PrivacyRows
 from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
@@ -27,6 +28,7 @@ from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTo
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
+from adapters.time_zones import is_time_zone
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
 from core.domain.identifiers import SessionId
@@ -46,7 +48,9 @@ from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.own_sessions import OwnSessions
 from core.usecases.identity.passkeys import Passkeys
+from core.usecases.identity.pictures import Pictures
 from core.usecases.identity.privacy import Privacy
+from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.sessions import Sessions
@@ -82,6 +86,8 @@ class Identity(Frozen, kw_only=True):
     account_mails: AccountMails
     mailed_codes: MailedCodes
     account_summaries: AccountSummaries
+    profiles: Profiles
+    pictures: Pictures
     devices: Devices
     mfa: Mfa
     login_events: LoginEvents
@@ -259,6 +265,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             secrets=secrets,
             immediate_email_changes=settings.email_change == "immediate",
         )
+        profiles = Profiles(new_unit_of_work, buckets, foundation.server_secrets, clock, is_time_zone)
         yield Identity(
             passwords=passwords,
             common_passwords=common_passwords,
@@ -297,6 +304,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             ),
             mailed_codes=mailed_codes,
             account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
+            profiles=profiles,
+            pictures=Pictures(new_unit_of_work, PictureRows(statements), clock, secrets),
             devices=devices,
             mfa=mfa,
             login_events=login_events,

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.error_shapes import Refusing
 from entrypoints.http.machinery.headers import security_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.metrics_application import METRICS_ROUTES
-from entrypoints.http.pages import logos, shipped_pages
+from entrypoints.http.pages import logos, pictures, shipped_pages
 from entrypoints.http.pages.account import overview_pages, own_password_pages, profile_pages
 from entrypoints.http.pages.account.connections import application_pages, connection_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
@@ -47,6 +47,7 @@ from entrypoints.http.routes import ROUTES
 
 PAGES: Final = Endpoints.of(
     logos,
+    pictures,
     password_pages,
     address_proof_pages,
     invitation_pages,

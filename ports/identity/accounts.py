@@ -8,7 +8,6 @@ from core.domain.email import Email
 from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.ways_in import WaysIn
-from core.domain.languages import Language
 
 
 class AccountStore(Protocol):
@@ -66,9 +65,6 @@ class AccountStore(Protocol):
         """The ways in that would remain without this passkey or identity. `email` is the account's address. `shared` names the providers at
         which the installation has a client for everybody. Called after the account is held.
         """
-
-    async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
-        """With None, the person leaves the choice to the browser. False when there is no such account."""
 
     async def verify_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         """None when the account has another address by now. May be repeated."""

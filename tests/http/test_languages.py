@@ -5,7 +5,9 @@ import re
 import pytest
 
 from core.domain.identifiers import UserId
+from core.domain.identity.profile.profiles import OwnProfileChange
 from core.domain.languages import Language
+from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
@@ -99,7 +101,8 @@ async def test_a_link_that_somebody_asks_for_is_in_the_language_of_the_account(
 
 async def test_what_concerns_an_account_is_told_in_its_language(client: Client, people: People, postern: Postern, postbox: Postbox) -> None:
     ada = await people.with_password(PASSWORD, "ada@example.org")
-    await postern.identity.accounts.choose_language(UserId(ada.user), Language.FRENCH)
+    french = OwnProfileChange(language=Language.FRENCH)
+    await postern.identity.profiles.change(UserId(ada.user), french, SYSTEM, username=None)
     signing_in = {"email": ada.email, "password": PASSWORD}
     for device in ("Firefox/140.0", "Safari/18.0"):
         (await client.post("/api/auth/login", signing_in, headers=(*reading("de"), ("user-agent", device)))).ok()

@@ -146,9 +146,6 @@ class AccountRows:
         rows = await self._transaction.ask(WaysIn, _OTHER_WAYS_IN, {**whose, "but": but, "shared": list(shared)})
         return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
 
-    async def choose_language(self, user: UserId, language: Language | None, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _CHOOSE_LANGUAGE, {"user": user, "language": language and language.value, "at": at}))
-
     async def verify_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         rows = await self._transaction.ask(AccountRow, _VERIFY_EMAIL, {"user": user, "email_key": email.key, "at": at})
         return rows[0].account() if rows else None
@@ -274,13 +271,6 @@ _OTHER_WAYS_IN: Final[LiteralString] = f"""
 """
 
 _HOLD_SHARED: Final = "select from users where id = %(user)s for share"
-
-_CHOOSE_LANGUAGE: Final = """
-    update users
-       set language = %(language)s, updated_at = %(at)s
-     where id = %(user)s and deactivated_at is null
- returning id
-"""
 
 _VERIFY_EMAIL: Final[LiteralString] = f"""
     update users

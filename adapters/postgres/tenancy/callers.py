@@ -8,6 +8,7 @@ from uuid import UUID
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
+from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
 from adapters.postgres.shared_lookups import SharedLookups
@@ -47,6 +48,7 @@ class _Caller(NamedTuple):
     email_is_verified: bool
     is_admitted: bool
     language: str | None
+    told: list[Any] | None
 
     def caller(self, session: SessionId, user: UserId) -> Caller:
         return Caller(
@@ -64,6 +66,7 @@ class _Caller(NamedTuple):
             email_is_verified=self.email_is_verified,
             is_admitted=self.is_admitted,
             language=Language.of(self.language),
+            profile=profile_of(self.told),
         )
 
 
@@ -234,7 +237,7 @@ _CALLER: Final[LiteralString] = f"""
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
            services.slug as service_slug, organizations.role, users.email_verified_at is not null,
            services.id is null or {admits("organizations.role is not null", "sessions.user_id")},
-           users.language
+           users.language, {TOLD}
 """
 
 FIND: Final[LiteralString] = f"""
@@ -293,7 +296,7 @@ FIND_BROWSER: Final[LiteralString] = f"""
 # `FIND_BROWSER` as the common table expression `browser`, for a statement that also reads other rows. `browser_caller` reads its columns.
 BROWSER: Final[LiteralString] = f"""
          browser (place, email, is_platform_owner, device_id, impersonator_id, organization_id, organization_slug, organization_is_active,
-                  service_slug, role, email_is_verified, is_admitted, language,
+                  service_slug, role, email_is_verified, is_admitted, language, told,
                   session_id, user_id, authenticated_by, proved_at, second_factor_at, chosen_slug,
                   is_listed) as materialized ({FIND_BROWSER})
 """

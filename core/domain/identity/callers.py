@@ -6,6 +6,7 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import Forbidden, SecondFactorRequired
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.languages import Language
 from core.frozen import Frozen, field
@@ -63,6 +64,7 @@ class Caller(Frozen):
     """
     language: Language | None = None
     """The language that the person has chosen."""
+    profile: OwnProfile = NO_PROFILE
     email_is_verified: bool = False
     belongs_to_several: bool | None = None
     """Whether the person is a member of several organizations. Only a sign-in fills it; otherwise it is None."""

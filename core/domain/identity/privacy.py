@@ -11,6 +11,8 @@ from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, SessionId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.profile.pictures import Picture
+from core.domain.identity.profile.profiles import HeldProfile
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -163,6 +165,13 @@ class ExportedServiceRole(Frozen):
     role: str
 
 
+class ExportedOwnProfile(Frozen):
+    """What the person said of themselves."""
+
+    held: HeldProfile
+    picture: Picture | None
+
+
 class Export(Frozen, kw_only=True):
     """A person's data without the sign-ins. There may be many sign-ins, and they follow page by page."""
 
@@ -174,6 +183,8 @@ class Export(Frozen, kw_only=True):
     mfa_events: Sequence[ExportedFactorEvent]
     management_keys: Sequence[ExportedManagementKey]
     passkeys: Sequence[ExportedPasskey]
+    own_profile: ExportedOwnProfile | None
+    """None in an export for organizations: what a person says of themselves belongs to no organization."""
     profiles: Sequence[ExportedProfile]
     service_roles: Sequence[ExportedServiceRole]
     identities: Sequence[ExportedIdentity]

@@ -128,7 +128,7 @@ _FURTHER: Final = (
         "User management",
         ("user.email.changed", "E-mail address changed"),
         ("user.exported", "Personal data exported"),
-        ("user.profile.updated", "Profile of a user changed by a directory"),
+        ("user.profile.updated", "Profile of a user changed"),
         published=False,
     ),
     *_types(
@@ -266,6 +266,8 @@ _FURTHER: Final = (
         ("user.email.change_requested", "Change of e-mail address requested"),
         ("user.email.change_refused", "Change of e-mail address refused by the holder of the new address"),
         ("user.registration.refused", "Registration refused by the holder of its address"),
+        ("user.picture.set", "Picture set"),
+        ("user.picture.removed", "Picture removed"),
         ("user.device.renamed", "Device renamed"),
         ("user.device.revoked", "Device revoked"),
         ("user.device.denied", "Device turned away at its code"),

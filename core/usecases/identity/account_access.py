@@ -75,10 +75,11 @@ async def hand_over_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int
 
 
 async def _end_what_was_added(uow: UnitOfWork, user: UserId) -> None:
-    """Removes passkeys, connected identities and consents, before the rest ends. Together with an identity go the sign-ins by it that await
-    a second factor, just as when a provider is deleted.
+    """Removes the profile, passkeys, connected identities and consents, before the rest ends. Together with an identity go the sign-ins by
+    it that await a second factor, just as when a provider is deleted.
     """
     await uow.accounts.hold(user)
+    await uow.profiles.forget(user)
     await uow.passkeys.remove_all(user)
     await uow.identities.remove_all(user)
     await uow.consents.remove_all(user)

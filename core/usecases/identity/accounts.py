@@ -1,5 +1,7 @@
 """Accounts: registered, verified, and moved to another e-mail address."""
 
+from collections.abc import Awaitable, Callable
+
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
 from core.domain.identifiers import ServiceId, SessionId, UserId
@@ -79,13 +81,6 @@ class Accounts(Frozen):
             found = await uow.account_passwords.find(account.id)
         return found is not None and found.encoded is not None and await self.passwords.verify(found.encoded, password)
 
-    async def choose_language(self, user: UserId, language: Language | None) -> None:
-        """Sets the language of the person's mails and pages. None means the browser's language. Raises `NotFound`."""
-        async with self.unit_of_work() as uow:
-            if not await uow.accounts.choose_language(user, language, self.clock.now()):
-                raise NotFound("There is no such account", words="account_unknown")
-            await uow.commit()
-
     async def ask_for_mail(
         self, kind: AccountMail, email: Email, organization: str, language: Language | None = None, onward: Onward = NOWHERE
     ) -> None:
@@ -133,10 +128,19 @@ class Accounts(Frozen):
             raise refusal_of(found)
         return found.purpose
 
-    async def ask_for_email(self, user: UserId, session: SessionId, email: Email, actor: Actor) -> EmailChange:
+    async def ask_for_email(
+        self,
+        user: UserId,
+        session: SessionId,
+        email: Email,
+        actor: Actor,
+        *,
+        beside: Callable[[UnitOfWork], Awaitable[object]] | None = None,
+    ) -> EmailChange:
         """Moves the account to another address. The new address takes effect when the link mailed to it is opened, or at once if the
-        installation is set up so. Asking for the current address withdraws a pending change. Raises `RateLimited`, `BadRequest` for the
-        address, `NotFound` when the account has ended, and `Unauthorized` when the session of the request has ended.
+        installation is set up so. Asking for the current address withdraws a pending change. `beside` is done in the same unit of work,
+        while the account is held. Raises `RateLimited`, `BadRequest` for the address, `NotFound` when the account has ended, and
+        `Unauthorized` when the session of the request has ended.
         """
         wait = await self.buckets.take(EMAIL_CHANGES, str(user))
         if wait > 0:
@@ -150,6 +154,8 @@ class Accounts(Frozen):
             if current is None:
                 raise NotFound("There is no such account", words="account_unknown")
             await require_living(uow, session)
+            if beside is not None:
+                await beside(uow)
             if current.email.address == email.address:
                 await self._withdraw(uow, user)
                 change = EmailChange(current.email, pending=None)

@@ -12,6 +12,7 @@ from core.domain.secrets import Secret
 from core.frozen import replace
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.field_texts import describe
+from entrypoints.http.machinery.accepts import RawOfTypes
 from entrypoints.http.machinery.answers import NoBody
 from entrypoints.http.machinery.callers import AdmittedCaller, SecurityScheme
 from entrypoints.http.machinery.endpoints import Endpoint
@@ -199,7 +200,7 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
         operation["parameters"] = parameters
     if one.body_type is not None:
         media = schemas.media(schemas.of(one.body_type)) if _has_schema(one.body_type) else {"schema": {}}
-        operation["requestBody"] = {"required": _is_required(one.body_type), "content": {one.accepts.media_type: media}}
+        operation["requestBody"] = {"required": _is_required(one.body_type), "content": dict.fromkeys(_media_types(one), media)}
     if one.limits or one.counts:
         operation["x-rate-limit"] = [
             {"name": limit.name, "burst": limit.burst, "seconds_per_request": limit.seconds_per_request}
@@ -216,6 +217,10 @@ def _for_keys(needed: Sequence[str]) -> str:
 
 def _schemes(one: Endpoint) -> tuple[SecurityScheme | None, ...]:
     return (one.caller.scheme, one.may_present, None if one.keys is None else one.keys.scheme)
+
+
+def _media_types(one: Endpoint) -> Sequence[str]:
+    return one.accepts.media_types if isinstance(one.accepts, RawOfTypes) else (one.accepts.media_type,)
 
 
 def _security(one: Endpoint) -> list[Json]:

@@ -2,6 +2,7 @@
 limit does not fit.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
@@ -10,7 +11,7 @@ from msgspec import inspect
 
 from core.frozen import Frozen
 from entrypoints.http.machinery.calls import Request
-from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, Receive, explained, media_type_of
+from entrypoints.http.machinery.decoding import BodyReader, FieldsReader, Receive, convert, explained, media_type_of
 from entrypoints.http.machinery.errors import NotAsDeclared
 
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -18,6 +19,9 @@ _FORM_SENT: Final = _FORM.encode()
 LONGEST_FORM: Final = 8 << 10
 """In bytes: twice the size of a token and two passwords of the greatest length, with every byte percent-encoded."""
 _MOST_FORM_FIELDS: Final = 20
+_LONGEST_PART_HEAD: Final = 1000
+_FIELD_NAME: Final = re.compile(rb'(?i)^content-disposition:[ \t]*form-data;[^\r\n]*?[ ;]name="([^"\r\n]*)"', re.MULTILINE)
+_FILE_NAME: Final = re.compile(rb'(?i)^content-disposition:[^\r\n]*[ ;]filename="', re.MULTILINE)
 
 
 class Accepts(Protocol):
@@ -91,6 +95,38 @@ class Raw(Frozen):
 
     def reader(self, _kind: Any, general_limit: int) -> BodyReader:
         return _RawReader(self.media_type, self.limit or general_limit)
+
+
+class RawOfTypes(Frozen):
+    """Raw bytes of one of several media types. The handler learns from the header which type the sender states."""
+
+    media_types: tuple[str, ...]
+    limit: int
+
+    @property
+    def media_type(self) -> str:
+        return self.media_types[0]
+
+    def suits(self, kind: Any) -> bool:
+        return kind is bytes
+
+    def reader(self, _kind: Any, _general_limit: int) -> BodyReader:
+        return _RawOfTypesReader(self.media_types, self.limit)
+
+
+class FormWithFile(Frozen):
+    """A form with a file, as browsers send it (RFC 7578), into a Struct: the fields that the form calls files are bytes. `limit` is in
+    bytes, for the whole form.
+    """
+
+    limit: int
+    media_type: str = "multipart/form-data"
+
+    def suits(self, kind: Any) -> bool:
+        return Form().suits(kind)
+
+    def reader(self, kind: Any, _general_limit: int) -> BodyReader:
+        return _FormWithFileReader(kind, self.limit)
 
 
 class ScimJson(Frozen):
@@ -228,6 +264,63 @@ class _RawReader(BodyReader):
 
     def decode(self, body: bytes) -> bytes:
         return body
+
+
+class _RawOfTypesReader(_RawReader):
+    def __init__(self, media_types: tuple[str, ...], limit: int) -> None:
+        super().__init__(", ".join(media_types[:-1]) + f" or {media_types[-1]}", limit)
+        self._taken = frozenset(one.encode() for one in media_types)
+
+    def takes(self, content_type: bytes) -> bool:
+        return media_type_of(content_type) in self._taken
+
+
+class _FormWithFileReader(BodyReader):
+    media_type = "multipart/form-data"
+    empty = b""
+
+    def __init__(self, kind: type[msgspec.Struct], limit: int) -> None:
+        self._kind = kind
+        self._limit = limit
+
+    def takes(self, content_type: bytes) -> bool:
+        return media_type_of(content_type) == self.media_type.encode()
+
+    def decode(self, body: bytes) -> Any:
+        values: dict[str, Any] = {}
+        for name, content, is_file in _parts_of(body):
+            if name in values:
+                raise NotAsDeclared(f"{name}: give it only once")
+            values[name] = content if is_file else _text_of(name, content)
+        return convert(values, self._kind)
+
+
+def _parts_of(body: bytes) -> Iterator[tuple[str, bytes, bool]]:
+    """The name and the content of each part, and whether the part is a file. Browsers write nothing before the first boundary, so the first
+    line is the boundary.
+    """
+    if not body:
+        return
+    boundary, _, _ = body.partition(b"\r\n")
+    parts = body[len(boundary) :].split(b"\r\n" + boundary, _MOST_FORM_FIELDS + 1) if boundary.startswith(b"--") else ()
+    if len(parts) < 2 or not parts[-1].startswith(b"--"):
+        raise NotAsDeclared("The form is not multipart/form-data, or has too many fields")
+    for part in parts[:-1]:
+        head, found, content = part.partition(b"\r\n\r\n")
+        named = _FIELD_NAME.search(head)
+        if not found or named is None or len(head) > _LONGEST_PART_HEAD:
+            raise NotAsDeclared("The form has a part without a name")
+        yield named[1].decode("utf-8", "replace"), content, _FILE_NAME.search(head) is not None
+
+
+def _text_of(name: str, content: bytes) -> str:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise NotAsDeclared(f"{name}: is not valid UTF-8") from None
+    if "\x00" in text:
+        raise NotAsDeclared(f"{name}: must not contain NUL characters")
+    return text
 
 
 class _XmlReader(_RawReader):

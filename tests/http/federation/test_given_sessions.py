@@ -175,3 +175,15 @@ async def test_nobody_ends_what_is_not_theirs(relying: Relying) -> None:
     assert (await relying.introspect(relying.shop, tokens["access_token"]))["active"]
     (await relying.client.get("/api/user", token=platform)).ok()
     assert oauth(await relying.ask(REVOKE, {"token": "x", "client_id": relying.shop.client_id})) == (401, "invalid_client")
+
+
+@pytest.mark.parametrize(("scopes", "is_told"), [("openid email", False), ("openid profile", True)])
+async def test_an_application_sees_what_its_scopes_tell(relying: Relying, scopes: str, is_told: bool) -> None:
+    columns = "name = 'Ada Lovelace', given_name = 'Ada', username = 'ada.lovelace', language = 'de', picture_id = id"
+    relying.people.change(f"update users set {columns}, profile_updated_at = now()")
+    tokens = await relying.signed_in(relying.page, scopes=scopes)
+    told = (await relying.client.get("/api/user", token=tokens["access_token"])).ok()
+    fields = ("name", "given_name", "username", "language", "picture_url", "updated_at")
+    assert [told[field] is not None for field in fields] == [is_told] * len(fields)
+    refusal = await relying.client.request("PATCH", "/api/user", body={"name": "Eve"}, token=tokens["access_token"])
+    assert refused(refusal) == (403, "FORBIDDEN")

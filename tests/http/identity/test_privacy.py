@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from base64 import b64decode
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
@@ -21,6 +22,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.privacy import FORGET_JOB, MOST_AT_ONCE, PAGE, PrivacyRequester, forget_job
+from core.domain.identity.profile.profiles import OwnProfileChange
 from core.domain.mail import Mail
 from core.domain.record.audit import FORGOTTEN_ADDRESS
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -40,6 +42,7 @@ from tests.http.postbox import link_in, token_in
 from tests.http.routing import own_provider
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
 from tests.http.tenants import Tenant, UsedService
+from tests.pictures import drawn_png
 
 LEASE: Final = timedelta(minutes=1)
 PLACEHOLDER: Final = re.compile(r"anonymized-[0-9]{16}@deleted\.local")
@@ -99,6 +102,12 @@ class PrivacyScene(Inviting):
             number,
         )
 
+    async def describe(self, person: Person) -> None:
+        """Gives the person a profile with a picture."""
+        told, user = OwnProfileChange(name="Bob Builder", username="bob.builder", zoneinfo="UTC"), UserId(person.user)
+        await self.postern.identity.profiles.change(user, told, Actor(user=user), username=None)
+        await self.postern.identity.pictures.put(user, drawn_png(), Actor(user=user))
+
     def forgetter(self) -> Purger:
         foundation = self.postern.foundation
         workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, foundation.secrets.spread)
@@ -139,7 +148,7 @@ async def test_a_person_has_all_that_is_kept_about_them(house: PrivacyScene) -> 
     package = (await house.export(bob, by=bob)).ok()
     assert set(package) == {
         *("user_id", "email", "created_at", "memberships", "login_events_count", "login_events", "oauth_identities", "mfa_events"),
-        *("management_keys", "passkeys", "directory_profiles", "service_roles"),
+        *("management_keys", "passkeys", "profile", "directory_profiles", "service_roles"),
     }
     assert (package["user_id"], package["email"], package["login_events_count"]) == (str(bob.user), bob.email, 3)
     (membership,) = package["memberships"]
@@ -177,6 +186,35 @@ async def test_a_person_has_all_that_is_kept_about_them(house: PrivacyScene) -> 
     assert (package["oauth_identities"], package["directory_profiles"]) == ([], [])
     # A person's own export needs no audit entry, and takes two round trips.
     assert house.audited("user.exported") == []
+
+
+async def test_a_person_gets_their_own_profile_and_no_organization_does(house: PrivacyScene) -> None:
+    bob = house.member()
+    await house.describe(bob)
+    profile = (await house.export(bob, by=bob)).ok()["profile"]
+    assert {name: profile[name] for name in ("name", "given_name", "family_name", "username", "zoneinfo", "language")} == {
+        "name": "Bob Builder",
+        "given_name": None,
+        "family_name": None,
+        "username": "bob.builder",
+        "zoneinfo": "UTC",
+        "language": None,
+    }
+    assert profile["updated_at"] is not None
+    assert b64decode(profile["picture"]["content"]) == drawn_png()
+    assert profile["picture"]["media_type"] == "image/png"
+    assert (await house.export(bob, by=house.ada)).ok()["profile"] is None
+
+
+async def test_a_forgotten_person_keeps_no_profile_and_the_user_name_stays_used(house: PrivacyScene) -> None:
+    bob = house.member()
+    await house.describe(bob)
+    assert (await house.forget(bob, by=house.governor)).status == 200
+    (left,) = house.people.rows("select name, username, zoneinfo, picture_id, profile_updated_at from users where id = %s", bob.user)
+    assert set(left.values()) == {None}
+    assert house.people.rows("select from pictures") == []
+    assert len(house.people.rows("select from used_usernames")) == 1
+    assert "Bob" not in str(house.people.rows("select * from events")) + str(house.people.rows("select * from audit_log"))
 
 
 async def test_an_own_export_waits_twice_for_the_database(house: PrivacyScene) -> None:

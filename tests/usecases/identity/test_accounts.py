@@ -15,6 +15,7 @@ from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.devices import Client
 from core.domain.identity.mailed_tokens import LinkRefused
+from core.domain.identity.profile.profiles import OwnProfileChange
 from core.domain.languages import Language
 from core.domain.mail import MAIL_JOB
 from core.domain.record.events import SYSTEM
@@ -170,13 +171,13 @@ class TestBetweenTwoSteps:
 
 async def test_a_person_chooses_a_language_or_leaves_it_to_the_browser(postern: Postern, ada: UserId) -> None:
     for language in (Language.SPANISH, Language.GERMAN, None):
-        await postern.identity.accounts.choose_language(ada, language)
+        await postern.identity.profiles.change(ada, OwnProfileChange(language=language), SYSTEM, username=None)
         assert await rows(postern, "select language from users") == [{"language": language}]
     async with postern.foundation.unit_of_work() as uow:
         assert await uow.accounts.deactivate(ada, postern.foundation.clock.now())
         await uow.commit()
     with pytest.raises(NotFound):
-        await postern.identity.accounts.choose_language(ada, Language.FRENCH)
+        await postern.identity.profiles.change(ada, OwnProfileChange(language=Language.FRENCH), SYSTEM, username=None)
 
 
 class TestBetweenLookAndProof:

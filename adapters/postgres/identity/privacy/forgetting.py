@@ -44,6 +44,17 @@ HOLDS: Final[tuple[LiteralString, ...]] = (
     """,
 )
 
+# What the person said of themselves. The account has it, so these statements come after the account is held. `used_usernames` stays: a user
+# name is never issued twice.
+PROFILE: Final[tuple[LiteralString, ...]] = (
+    """
+    update users
+       set name = null, given_name = null, family_name = null, username = null, zoneinfo = null, picture_id = null,
+           profile_updated_at = null
+     where id = %(user)s and profile_updated_at is not null
+    """,
+    "delete from pictures where user_id = %(user)s",
+)
 # Everything with which the account could be used, and the devices from which it was used. Refresh tokens and cookies go with the sessions.
 _OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     "delete from mfa_secrets where user_id = %(user)s",
@@ -69,6 +80,7 @@ _FROM_WHERE: Final[tuple[LiteralString, ...]] = (
 )
 CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     *_OF_THE_HOLDER,
+    *PROFILE,
     # The data that directories have sent about the person, with the person's names.
     "delete from provisioned_users where user_id = %(user)s",
     # The roles of services that are assigned to the person.
@@ -79,6 +91,7 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
 # For an account that goes to another person. That person has not signed in to any service yet, and has not accepted the invitations.
 HANDED_OVER: Final[tuple[LiteralString, ...]] = (
     *_OF_THE_HOLDER,
+    *PROFILE,
     *_FROM_WHERE,
     "delete from login_events where user_id = %(user)s",
     "delete from mfa_events where user_id = %(user)s",

@@ -1,5 +1,6 @@
 """The data about a person in PostgreSQL: read for an export, and anonymized."""
 
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -12,6 +13,7 @@ from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
 from adapters.postgres.identity.privacy.holding import TIES
 from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
+from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
@@ -30,6 +32,7 @@ from core.domain.identity.privacy import (
     ExportedIdentity,
     ExportedLogin,
     ExportedManagementKey,
+    ExportedOwnProfile,
     ExportedPasskey,
     ExportedProfile,
     ExportedServiceRole,
@@ -40,6 +43,8 @@ from core.domain.identity.privacy import (
     exported_belongings,
     shown_since,
 )
+from core.domain.identity.profile.pictures import Picture
+from core.domain.identity.profile.profiles import HeldProfile
 from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
 from core.frozen import Frozen
 from ports.identity.privacy import PlaceholderTaken
@@ -74,6 +79,8 @@ class _Exported(_Subject):
     mfa_events: list[Mapping[str, Any]]
     management_keys: list[Mapping[str, Any]]
     passkeys: list[Mapping[str, Any]]
+    told: list[Any] | None
+    picture: Mapping[str, str] | None
     profiles: list[Mapping[str, Any]]
     service_roles: list[Mapping[str, Any]]
     identities: list[Mapping[str, Any]]
@@ -89,12 +96,17 @@ class _Exported(_Subject):
             mfa_events=[ExportedFactorEvent(one["name"], _moment(one["at"]), one["success"]) for one in self.mfa_events],
             management_keys=[_management_key(one) for one in self.management_keys],
             passkeys=[_passkey(one) for one in self.passkeys],
+            own_profile=self._own_profile(subject.account) if scope.is_whole else None,
             profiles=[_profile(one) for one in self.profiles],
             service_roles=[
                 ExportedServiceRole(OrganizationId(UUID(one["organization"])), one["service"], one["role"]) for one in self.service_roles
             ],
             identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
         )
+
+    def _own_profile(self, account: Account) -> ExportedOwnProfile:
+        picture = None if self.picture is None else Picture(self.picture["type"], b64decode(self.picture["content"]))
+        return ExportedOwnProfile(HeldProfile(profile_of(self.told), account.language), picture)
 
 
 class _Login(Frozen):
@@ -188,6 +200,7 @@ def _nothing(account: Account) -> Export:
         mfa_events=(),
         management_keys=(),
         passkeys=(),
+        own_profile=None,
         profiles=(),
         service_roles=(),
         identities=(),
@@ -421,6 +434,12 @@ EXPORT: Final[LiteralString] = f"""
                  from passkeys
                 where user_id = %(user)s and (select whole from scope)
            ) as passkeys,
+           case when (select whole from scope) then {TOLD} end as told,
+           (
+               select jsonb_build_object('type', type, 'content', encode(content, 'base64'))
+                 from pictures
+                where user_id = %(user)s and (select whole from scope)
+           ) as picture,
            (
                select coalesce(
                           jsonb_agg(

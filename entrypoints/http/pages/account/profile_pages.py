@@ -6,6 +6,7 @@ import msgspec
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Refusal, Unauthorized
+from core.domain.identity.profile.profiles import OwnProfileChange
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import Language
 from entrypoints.bootstrap import Postern
@@ -61,7 +62,8 @@ async def show_profile(call: Call[None, Done], postern: Postern) -> bytes:
 @page.post(_LANGUAGE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
 async def choose_own_language(call: Call[LanguageForm], postern: Postern) -> Page:
     """Choose the language of pages and mails"""
-    await postern.identity.accounts.choose_language(call.caller.user, Language.of(call.body.language))
+    change = OwnProfileChange(language=Language.of(call.body.language))
+    await postern.identity.profiles.change(call.caller.user, change, call.actor, username=call.caller.profile.username)
     return back_to(PROFILE, "language")
 
 

@@ -1,14 +1,21 @@
 """Accounts: registering one, proving its e-mail address, and the caller's own profile."""
 
+from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited, ReauthenticationRequired
+from core.domain.federation.oauth.scopes import PROFILE
 from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.callers import Caller, CallerContext
 from core.domain.identity.mailed_tokens import LinkRefused, MailedTokenPurpose
+from core.domain.identity.profile.pictures import picture_path
+from core.domain.identity.profile.profiles import LONGEST_NAME, LONGEST_ZONE, NO_PROFILE, HeldProfile, OwnProfileChange
+from core.domain.identity.profile.usernames import PATTERN
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.sign_in import service_named
+from core.domain.languages import Language
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Message
@@ -16,11 +23,12 @@ from entrypoints.http.machinery.callers import ANYONE, OWN_USER, USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, email_field, example
+from entrypoints.http.machinery.fields import EmailAddress, EmailText, Id, Slug, changed, email_field, example
 from entrypoints.http.machinery.limits import AUTH, REGISTER, RESEND_VERIFICATION
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
+from ports.unit_of_work import UnitOfWork
 
 
 class NewRegistration(msgspec.Struct, frozen=True):
@@ -52,8 +60,16 @@ class MailedLink(msgspec.Struct, frozen=True):
     """The token in the mailed link. The token works once, within 24 hours."""
 
 
-class Profile(msgspec.Struct, frozen=True):
-    """The account that the token belongs to."""
+_ProfileText = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME})]
+_Username = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 3, "maxLength": 40, "pattern": PATTERN}), example("ada.lovelace")]
+_Zone = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_ZONE}), example("Europe/Vienna")]
+_Language = Annotated[Language, example("en")]
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The account that the token belongs to, and what the person says of themselves. Fields of the profile are null while they are unset.
+    An application reads them with the scope `profile`; without this scope, all of them are null.
+    """
 
     id: Id
     email: EmailAddress
@@ -61,15 +77,53 @@ class Profile(msgspec.Struct, frozen=True):
     """The slug of the token's organization; empty if the token is for none."""
     service: Annotated[str, example("billing")]
     """The slug of the token's service; empty if the token is for none."""
+    name: Annotated[str, example("Ada Lovelace")] | None
+    """The full name."""
+    given_name: Annotated[str, example("Ada")] | None
+    """The first name."""
+    family_name: Annotated[str, example("Lovelace")] | None
+    """The last name."""
+    username: _Username | None
+    """The user name, unique in this installation. It is for applications; nobody signs in with it."""
+    zoneinfo: _Zone | None
+    """The time zone, by its name in the IANA database."""
+    language: _Language | None
+    """The language of pages and mails; null for the browser's language."""
+    picture_url: Annotated[str, example("https://sso.example.com/pictures/0a4f2f9e-8a4f-4d3a-9a3e-6f0f8f1d2c3b")] | None
+    """The address of the picture. Everybody who has it may see the picture. A new picture has a new address."""
+    updated_at: datetime | None
+    """When the profile was last changed."""
     pending_email: str | msgspec.UnsetType = msgspec.UNSET
     """A new address that is waiting to be confirmed. Only the answer to a change of address has it."""
 
 
-class ProfileChange(msgspec.Struct, frozen=True):
-    """A change of the profile. Fields that you leave out stay as they are."""
+class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of the profile. Fields that you leave out stay as they are; null empties a field."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
     """The new address. To withdraw a change that is pending, send the current address."""
+    name: Annotated[_ProfileText, example("Ada Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The full name, in one line."""
+    given_name: Annotated[_ProfileText, example("Ada")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The first name, in one line."""
+    family_name: Annotated[_ProfileText, example("Lovelace")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The last name, in one line."""
+    username: _Username | msgspec.UnsetType | None = msgspec.UNSET
+    """The user name. Each is issued once, for good: nobody gets a name that was ever in use, not even its last holder."""
+    zoneinfo: _Zone | msgspec.UnsetType | None = msgspec.UNSET
+    """The time zone, by its name in the IANA database."""
+    language: _Language | msgspec.UnsetType | None = msgspec.UNSET
+    """The language of pages and mails."""
+
+    def of_profile(self) -> OwnProfileChange:
+        return OwnProfileChange(
+            name=changed(self.name),
+            given_name=changed(self.given_name),
+            family_name=changed(self.family_name),
+            username=changed(self.username),
+            zoneinfo=changed(self.zoneinfo),
+            language=changed(self.language),
+        )
 
 
 @endpoint.post(
@@ -129,27 +183,63 @@ async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer
 
 
 @endpoint.get("/api/user", caller=USER, tags=("account",))
-async def profile(call: Call, _postern: Postern) -> Profile:
-    """Get your profile"""
-    caller = call.caller
-    return Profile(caller.user, caller.email.address, caller.organization, caller.service)
+async def profile(call: Call, postern: Postern) -> Profile:
+    """Get your profile
 
-
-@endpoint.patch("/api/user", caller=OWN_USER, refuses=(ReauthenticationRequired, NotFound, RateLimited), tags=("account",))
-async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
-    """Change your e-mail address
-
-    We mail a link to the new address. The change takes effect when you open this link; until then the new address is the `pending_email`.
-    Send the current address to withdraw a pending change. You need a recent proof of who you are: of the second factor, if you have one.
+    A session of a service sees the fields of the profile with the scope `profile` alone.
     """
-    caller = call.caller
-    if call.body.email is msgspec.UNSET:
-        return Profile(caller.user, caller.email.address, caller.organization, caller.service)
+    return shown_profile(call.caller, postern)
+
+
+@endpoint.patch("/api/user", caller=OWN_USER, refuses=(ReauthenticationRequired, NotFound, RateLimited, Conflict), tags=("account",))
+async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile:
+    """Change your profile, or your e-mail address
+
+    All of the change takes effect, or nothing. A user name that is taken, or was ever, is 409.
+
+    For a new e-mail address we mail a link to that address. The change takes effect when you open this link; until then the new address is
+    the `pending_email`. Send the current address to withdraw a pending change. You need a recent proof of who you are for this: of the
+    second factor, if you have one.
+    """
+    caller, body = call.caller, call.body
+    wanted, username = body.of_profile(), caller.profile.username
+    if body.email is msgspec.UNSET:
+        if wanted.is_empty:
+            return shown_profile(caller, postern)
+        return shown_profile(caller, postern, await postern.identity.profiles.change(caller.user, wanted, call.actor, username=username))
     await require_fresh_proof(call.request, postern, StepUp.ACCOUNT)
-    email = email_field(call.body.email, postern.foundation.email_syntax)
-    change = await postern.identity.accounts.ask_for_email(caller.user, caller.session, email, call.actor)
+    email = email_field(body.email, postern.foundation.email_syntax)
+    prepared = await postern.identity.profiles.prepare(caller.user, wanted, username=username)
+
+    async def beside(uow: UnitOfWork) -> None:
+        nonlocal held
+        held = await postern.identity.profiles.apply(uow, caller.user, prepared, call.actor)
+
+    held: HeldProfile | None = None
+    change = await postern.identity.accounts.ask_for_email(caller.user, caller.session, email, call.actor, beside=beside)
     pending = change.pending.address if change.pending is not None else msgspec.UNSET
-    return Profile(caller.user, change.email.address, caller.organization, caller.service, pending)
+    return msgspec.structs.replace(shown_profile(caller, postern, held), email=change.email.address, pending_email=pending)
+
+
+def shown_profile(caller: Caller, postern: Postern, held: HeldProfile | None = None) -> Profile:
+    """The profile as this session may see it: a service's session by its scopes. `held` is the profile after a change."""
+    told, language = (caller.profile, caller.language) if held is None else (held.profile, held.language)
+    if caller.context is CallerContext.SERVICE and PROFILE not in (caller.scopes or ()):
+        told, language = NO_PROFILE, None
+    return Profile(
+        id=caller.user,
+        email=caller.email.address,
+        org=caller.organization,
+        service=caller.service,
+        name=told.name,
+        given_name=told.given_name,
+        family_name=told.family_name,
+        username=told.username,
+        zoneinfo=told.zoneinfo,
+        language=language,
+        picture_url=None if told.picture is None else f"{postern.foundation.public_url}{picture_path(told.picture)}",
+        updated_at=told.updated_at,
+    )
 
 
 _OUTCOMES: Final = {

@@ -1,5 +1,6 @@
 """A person's data: exporting it, and forgetting the person."""
 
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -158,6 +159,35 @@ class ServiceRoleExport(msgspec.Struct, frozen=True):
     """The slug of the service's role."""
 
 
+class PictureExport(msgspec.Struct, frozen=True, kw_only=True):
+    """The person's picture."""
+
+    media_type: Annotated[str, example("image/png")]
+    """The kind of picture."""
+    content: Annotated[str, example("iVBORw0KGgo=")]
+    """Its bytes, in base64."""
+
+
+class OwnProfileExport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person said of themselves. Fields are null while they are unset."""
+
+    name: Annotated[str, example("Ada Lovelace")] | None
+    """The full name."""
+    given_name: Annotated[str, example("Ada")] | None
+    """The first name."""
+    family_name: Annotated[str, example("Lovelace")] | None
+    """The last name."""
+    username: Annotated[str, example("ada.lovelace")] | None
+    """The user name."""
+    zoneinfo: Annotated[str, example("Europe/Vienna")] | None
+    """The time zone."""
+    language: Annotated[str, example("en")] | None
+    """The language of pages and mails."""
+    updated_at: datetime | None
+    """When the profile was last changed."""
+    picture: PictureExport | None
+
+
 class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """All data about a person, without passwords, secrets of second factors, and tokens."""
 
@@ -179,6 +209,8 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Management keys that the person made or adopted, the oldest first."""
     passkeys: Sequence[PasskeyExport]
     """Passkeys, the oldest first."""
+    profile: OwnProfileExport | None
+    """What the person said of themselves; null in an export for an organization."""
     directory_profiles: Sequence[ProfileExport]
     """Data that directories of organizations have sent by SCIM."""
     service_roles: Sequence[ServiceRoleExport]
@@ -268,6 +300,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "mfa_events": [ExportedMfaEvent(one.name, one.at, one.success) for one in export.mfa_events],
         "management_keys": [_management_key(one) for one in export.management_keys],
         "passkeys": [_passkey(one) for one in export.passkeys],
+        "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
         "service_roles": [ServiceRoleExport(one.organization, one.service_slug, one.role) for one in export.service_roles],
     }
@@ -297,6 +330,20 @@ def _passkey(one: privacy.ExportedPasskey) -> PasskeyExport:
         backup_eligible=one.backup_eligible,
         created_at=one.created_at,
         last_used_at=one.last_used_at,
+    )
+
+
+def _own_profile(one: privacy.ExportedOwnProfile) -> OwnProfileExport:
+    told, picture = one.held.profile, one.picture
+    return OwnProfileExport(
+        name=told.name,
+        given_name=told.given_name,
+        family_name=told.family_name,
+        username=told.username,
+        zoneinfo=told.zoneinfo,
+        language=one.held.language,
+        updated_at=told.updated_at,
+        picture=None if picture is None else PictureExport(media_type=picture.media_type, content=b64encode(picture.content).decode()),
     )
 
 

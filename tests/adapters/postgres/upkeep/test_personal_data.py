@@ -91,7 +91,6 @@ REACHED: Final = {
     "saml_sessions": "they go with their sessions",
     "identity_grants": "they go with their identities",
     "billing_events": "they have the person's id alone",
-    "users": "the row itself is anonymized",
     "jobs": "only the key ring can tell whom they are about",
     "privacy_requests": "the request empties itself when it is done",
     "former_addresses": "they are looked for until the request is done",

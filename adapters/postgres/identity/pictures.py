@@ -1,0 +1,38 @@
+"""People's pictures in PostgreSQL."""
+
+from datetime import datetime
+from typing import Final
+
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import Statements
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import PictureId, UserId
+from core.domain.identity.profile.pictures import Picture
+
+
+class PictureRows:
+    """Implements `ports.identity.pictures.PictureStore`."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def get(self, picture: PictureId) -> Picture | None:
+        rows = await self._statements.ask(Picture, _GET, {"id": picture})
+        return rows[0] if rows else None
+
+    async def replace(self, user: UserId, picture: Picture, id: PictureId, at: datetime) -> None:  # noqa: A002 - the noun's own word
+        parameters = {"id": id, "user": user, "type": picture.media_type, "content": picture.content, "at": at}
+        await self._statements.tell(_REPLACE, parameters)
+
+    async def remove(self, user: UserId) -> bool:
+        return bool(await self._statements.ask(IdRow, "delete from pictures where user_id = %(user)s returning id", {"user": user}))
+
+
+_GET: Final = "select type as media_type, content from pictures where id = %(id)s"
+
+_REPLACE: Final = """
+    insert into pictures (id, user_id, type, content, created_at)
+    values (%(id)s, %(user)s, %(type)s, %(content)s, %(at)s)
+        on conflict (user_id) do update
+       set id = excluded.id, type = excluded.type, content = excluded.content, created_at = excluded.created_at
+"""

@@ -1,0 +1,1 @@
+"""What people say of themselves: their profile, their user name and their picture."""

@@ -1,0 +1,50 @@
+"""Pictures of people. Their addresses tell nothing, and anybody who has an address may see the picture."""
+
+from typing import Final
+
+from core.domain.errors import BadRequest, PayloadTooLarge
+from core.domain.identifiers import PictureId, UserId
+from core.domain.images import BrokenImage, image_of, without_metadata
+from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
+
+LARGEST_PICTURE: Final = 256 << 10
+MOST_PIXELS: Final = 2048
+PICTURE_TYPES: Final = ("image/png", "image/jpeg", "image/webp")
+
+
+class Picture(Frozen):
+    media_type: str
+    content: bytes
+
+
+def picture_of(content: bytes, declared: str = "") -> Picture:
+    """The picture without its metadata. `declared` is the media type that the sender stated, if they did. Raises `BadRequest` and
+    `PayloadTooLarge`.
+    """
+    if len(content) > LARGEST_PICTURE:
+        raise PayloadTooLarge(f"The picture must not exceed {LARGEST_PICTURE >> 10} KiB")
+    image = image_of(content)
+    if image is None or image.media_type not in PICTURE_TYPES:
+        raise BadRequest("There is no PNG, JPEG or WebP picture", words="picture_unknown")
+    if declared and declared != image.media_type:
+        raise BadRequest(f"The picture is {image.media_type}, and not {declared}", words="picture_unknown")
+    if not image.fits(MOST_PIXELS):
+        raise BadRequest(f"The picture must have 1 to {MOST_PIXELS} pixels on a side", words="picture_size", values={"most": MOST_PIXELS})
+    try:
+        return Picture(image.media_type, without_metadata(image.media_type, content))
+    except BrokenImage:
+        raise BadRequest("The picture is broken", words="picture_broken") from None
+
+
+def picture_path(picture: PictureId) -> str:
+    """The path of a picture. Each picture has a new one, so browsers may keep it."""
+    return f"/pictures/{picture}"
+
+
+def picture_set(user: UserId, actor: Actor) -> Event:
+    return Event("user.picture.set", actor, Target("user", str(user)))
+
+
+def picture_removed(user: UserId, actor: Actor) -> Event:
+    return Event("user.picture.removed", actor, Target("user", str(user)))

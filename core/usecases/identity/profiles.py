@@ -1,0 +1,80 @@
+"""Profiles: the person changes their own, and a provider of the installation fills what is empty."""
+
+from collections.abc import Callable
+
+from core.domain.errors import Conflict, NotFound, RateLimited
+from core.domain.identifiers import UserId
+from core.domain.identity.profile.profiles import NOTHING_TOLD, HeldProfile, OwnProfileChange, ToldProfile, filled, profile_updated
+from core.domain.identity.profile.usernames import USED_USERNAMES, USERNAME_CHANGES, username_digest
+from core.domain.record.events import Actor
+from core.frozen import Frozen
+from ports.clock import Clock
+from ports.rate_limits import SharedBuckets
+from ports.server_secrets import ServerSecrets
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class PreparedChange(Frozen):
+    """A change that is checked, and counted if it asks for a user name. The digest is that of the user name."""
+
+    change: OwnProfileChange
+    digest: bytes | None = None
+
+
+class Profiles(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    buckets: SharedBuckets
+    server_secrets: ServerSecrets
+    clock: Clock
+    is_zone: Callable[[str], bool]
+
+    async def change(self, user: UserId, change: OwnProfileChange, actor: Actor, *, username: str | None) -> HeldProfile:
+        """Changes the profile. `username` is the person's user name as the request knows it. Raises `BadRequest`, `RateLimited`,
+        `Conflict` for a user name that was issued before, and `NotFound` when the account has ended.
+        """
+        prepared = await self.prepare(user, change, username=username)
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            held = await self.apply(uow, user, prepared, actor)
+            await uow.commit()
+        return held
+
+    async def prepare(self, user: UserId, change: OwnProfileChange, *, username: str | None) -> PreparedChange:
+        """The first half of `change`, before the unit of work. Raises `BadRequest` and `RateLimited`."""
+        checked = change.checked(self.is_zone)
+        if not isinstance(checked.username, str) or checked.username == username:
+            return PreparedChange(checked)
+        wait = await self.buckets.take(USERNAME_CHANGES, str(user))
+        if wait > 0:
+            raise RateLimited(retry_after=wait)
+        return PreparedChange(checked, username_digest(checked.username, await self.server_secrets.get(USED_USERNAMES)))
+
+    async def apply(self, uow: UnitOfWork, user: UserId, prepared: PreparedChange, actor: Actor) -> HeldProfile:
+        """The second half of `change`. The account is held. Raises `Conflict` and `NotFound`."""
+        before = await uow.profiles.find(user)
+        if before is None:
+            raise NotFound("There is no such account", words="account_unknown")
+        return await self._store(uow, user, before, prepared, actor)
+
+    async def fill(self, uow: UnitOfWork, user: UserId, told: ToldProfile, actor: Actor, provider: str) -> None:
+        """Fills what is empty. The account is held. An account that has ended stays as it is."""
+        if told == NOTHING_TOLD:
+            return
+        before = await uow.profiles.find(user)
+        if before is not None:
+            await self._store(uow, user, before, PreparedChange(filled(before, told, self.is_zone)), actor, provider=provider)
+
+    async def _store(
+        self, uow: UnitOfWork, user: UserId, before: HeldProfile, prepared: PreparedChange, actor: Actor, *, provider: str = ""
+    ) -> HeldProfile:
+        now = self.clock.now()
+        after, changed = prepared.change.applied(before, now)
+        if not changed:
+            return before
+        is_named_anew = after.profile.username is not None and after.profile.username != before.profile.username
+        # Without a digest, another request has changed the user name since this one came in.
+        if is_named_anew and (prepared.digest is None or not await uow.profiles.use_up(prepared.digest)):
+            raise Conflict("This user name is taken, or was once", words="username_taken")
+        await uow.profiles.save(user, after, now)
+        await uow.record(profile_updated(user, changed, actor, provider=provider))
+        return after

@@ -1,0 +1,46 @@
+"""The picture of one's own account."""
+
+from core.domain.errors import BadRequest, NotFound
+from core.domain.identity.profile.pictures import LARGEST_PICTURE, PICTURE_TYPES
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import RawOfTypes
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import OWN_USER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import media_type_of
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.identity.accounts import Profile, shown_profile
+
+_TAGS = ("account",)
+_PICTURE = "/api/user/picture"
+
+
+@endpoint.put(
+    _PICTURE,
+    caller=OWN_USER,
+    limit=CREDENTIALS,
+    accepts=RawOfTypes(PICTURE_TYPES, LARGEST_PICTURE),
+    refuses=(BadRequest, NotFound),
+    tags=_TAGS,
+)
+async def put_picture(call: Call[bytes], postern: Postern) -> Profile:
+    """Set your picture
+
+    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata, such
+    as the place where a photo was taken. Turn a photo upright before you send it, since its orientation is metadata, too. Everybody who has
+    the `picture_url` may see the picture.
+    """
+    declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
+    held = await postern.identity.pictures.put(call.caller.user, call.body, call.actor, declared=declared)
+    return shown_profile(call.caller, postern, held)
+
+
+@endpoint.delete(_PICTURE, caller=OWN_USER, status=204, limit=CREDENTIALS, tags=_TAGS)
+async def delete_picture(call: Call, postern: Postern) -> NoBody:
+    """Remove your picture
+
+    The answer is the same if there was none. Browsers that have shown the picture may keep it.
+    """
+    await postern.identity.pictures.remove(call.caller.user, call.actor)
+    return NO_BODY

@@ -1,0 +1,21 @@
+"""The store of people's pictures."""
+
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import PictureId, UserId
+from core.domain.identity.profile.pictures import Picture
+
+
+class PictureStore(Protocol):
+    """`get` may be called outside a unit of work. The other methods need one, in which the account is held. Only PostgreSQL implements
+    the store.
+    """
+
+    async def get(self, picture: PictureId) -> Picture | None: ...
+
+    async def replace(self, user: UserId, picture: Picture, id: PictureId, at: datetime) -> None:  # noqa: A002 - the noun's own word
+        """A person has one picture at most."""
+
+    async def remove(self, user: UserId) -> bool:
+        """False when there was none."""
