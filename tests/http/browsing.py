@@ -8,13 +8,15 @@ from urllib.parse import urlencode
 from tests.http.client import Client, Received
 from tests.http.signing_in import FIREFOX
 
-# If a field has several values, all of them are sent.
-Fields = Mapping[str, str | Sequence[str]]
+# If a field has several values, all of them are sent. Bytes are the content of a file.
+Fields = Mapping[str, str | bytes | Sequence[str]]
+_BOUNDARY = "----browser7MA4YWxkTrZu0gW"
 
 
 @dataclass
 class PageForm:
     action: str
+    with_file: bool = False
     fields: dict[str, str] = field(default_factory=dict)
 
 
@@ -39,7 +41,7 @@ class PageReader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         if tag == "form":
-            self.forms.append(PageForm(given.get("action") or ""))
+            self.forms.append(PageForm(given.get("action") or "", given.get("enctype") == "multipart/form-data"))
         elif tag == "input" and self.forms:
             name = given.get("name") or ""
             self.inputs[name] = given
@@ -66,6 +68,16 @@ class PageReader(HTMLParser):
             self._texts.append(data)
 
 
+def with_files(fields: Fields) -> bytes:
+    """A form as browsers send it if it has a file (RFC 7578). A file that the person did not choose is empty."""
+    body = b""
+    for name, value in fields.items():
+        file = '; filename="photo.png"\r\nContent-Type: image/png' if isinstance(value, bytes) else ""
+        content = value if isinstance(value, bytes) else str(value).encode()
+        body += f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'.encode() + content + b"\r\n"
+    return body + f"--{_BOUNDARY}--\r\n".encode()
+
+
 class Tabs:
     """A browser whose tabs share the cookies."""
 
@@ -78,14 +90,17 @@ class Tabs:
     def tab(self) -> "Tab":
         return Tab(self)
 
-    async def request(self, method: str, target: str, fields: Fields | None = None) -> Received:
+    async def request(self, method: str, target: str, fields: Fields | None = None, *, with_file: bool = False) -> Received:
         headers = [("user-agent", self.agent), ("sec-fetch-site", "same-origin" if method == "POST" else "none")]
         if self.language:
             headers.append(("accept-language", self.language))
         if self.cookies:
             headers.append(("cookie", "; ".join(f"{name}={value}" for name, value in self.cookies.items())))
         body = None
-        if fields is not None:
+        if fields is not None and with_file:
+            headers.append(("content-type", f"multipart/form-data; boundary={_BOUNDARY}"))
+            body = with_files(fields)
+        elif fields is not None:
             headers.append(("content-type", "application/x-www-form-urlencoded"))
             body = urlencode(fields, doseq=True).encode()
         answer = await self.client.request(method, target, body=body, headers=headers)
@@ -127,13 +142,13 @@ class Tab:
     async def open(self, target: str) -> "Tab":
         return await self._go("GET", target)
 
-    async def send(self, form: int = 0, /, **fields: str | Sequence[str]) -> "Tab":
+    async def send(self, form: int = 0, /, **fields: str | bytes | Sequence[str]) -> "Tab":
         """Sends the page's form, with these fields filled in."""
         sent = self.page.forms[form]
-        return await self._go("POST", sent.action, {**sent.fields, **fields})
+        return await self._go("POST", sent.action, {**sent.fields, **fields}, with_file=sent.with_file)
 
-    async def _go(self, method: str, target: str, fields: Fields | None = None) -> "Tab":
-        answer = await self.tabs.request(method, target, fields)
+    async def _go(self, method: str, target: str, fields: Fields | None = None, *, with_file: bool = False) -> "Tab":
+        answer = await self.tabs.request(method, target, fields, with_file=with_file)
         place = target
         for _ in range(5):
             location = answer.header("location")

@@ -302,7 +302,7 @@ def _parts_of(body: bytes) -> Iterator[tuple[str, bytes, bool]]:
     if not body:
         return
     boundary, _, _ = body.partition(b"\r\n")
-    parts = body[len(boundary) :].split(b"\r\n" + boundary, _MOST_FORM_FIELDS + 1) if boundary.startswith(b"--") else ()
+    parts = body[len(boundary) :].split(b"\r\n" + boundary, _MOST_FORM_FIELDS) if boundary.startswith(b"--") else ()
     if len(parts) < 2 or not parts[-1].startswith(b"--"):
         raise NotAsDeclared("The form is not multipart/form-data, or has too many fields")
     for part in parts[:-1]:

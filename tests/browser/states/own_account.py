@@ -7,6 +7,8 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.profile.pictures import Portrait
+from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
@@ -29,9 +31,12 @@ _SECTIONS: Final = [
         ("/ui/settings/connections", "connections"),
     )
 ]
+_PORTRAIT: Final = Portrait("", "AL", "#0f5f5c")
 _FRAME: Final[dict[str, Any]] = {
     "sections": _SECTIONS,
     "person": "ada@example.org",
+    "person_name": "",
+    "person_portrait": _PORTRAIT,
     "form_token": "token",
     "now": NOW,
     "errors": {},
@@ -272,6 +277,20 @@ _LANGUAGE: Final[dict[str, Any]] = {
     "choose": "/ui/profile/language",
     "languages": {"en": "English", "de": "Deutsch"},
     "chosen": "de",
+    "profile": NO_PROFILE,
+    "details": "/ui/profile/details",
+    "picture": "/ui/profile/picture",
+}
+_NAMED: Final = OwnProfile(name="Ada Lovelace", given_name="Ada", family_name="Lovelace", username="ada.lovelace", zoneinfo="Europe/Vienna")
+_DETAILS: Final[dict[str, Any]] = {"action": "/ui/profile/details", "back": "/ui/profile", "longest": 200}
+_GIVEN: Final = ("name", "given_name", "family_name", "username", "zoneinfo")
+_PICTURE: Final[dict[str, Any]] = {
+    "action": "/ui/profile/picture",
+    "remove": "/ui/profile/picture/remove",
+    "back": "/ui/profile",
+    "types": "image/png",
+    "largest": 256,
+    "most": 2048,
 }
 
 STATES: Final = (
@@ -301,6 +320,42 @@ STATES: Final = (
         "/ui/profile",
         **_LANGUAGE,
         summary=_summary(pending_email=_LONG),
+    ),
+    _account(
+        "account, profile, full",
+        "profile.html",
+        "/ui/profile",
+        **{**_LANGUAGE, "profile": _NAMED},
+        summary=_summary(),
+        person_name="Ada Lovelace",
+        done=Words("profile.done_details"),
+    ),
+    _account(
+        "account, profile, long names",
+        "profile.html",
+        "/ui/profile",
+        **{**_LANGUAGE, "profile": OwnProfile(name=ENDLESS, given_name=FROM_THE_RIGHT, family_name=ENDLESS, username="x" * 40)},
+        summary=_summary(email=_LONG),
+        person=LONG,
+        person_name=ENDLESS,
+    ),
+    _account("account, profile, details", "details.html", "/ui/profile", **_DETAILS, given=Thing(**dict.fromkeys(_GIVEN, ""))),
+    _account(
+        "account, profile, details wrong",
+        "details.html",
+        "/ui/profile",
+        **_DETAILS,
+        given=Thing(**{**dict.fromkeys(_GIVEN, FROM_THE_RIGHT), "username": "Ada", "zoneinfo": "Mars"}),
+        errors={"username": Words("refusals.username_taken")},
+    ),
+    _account("account, profile, picture", "picture.html", "/ui/profile", **_PICTURE),
+    _account(
+        "account, profile, picture wrong",
+        "picture.html",
+        "/ui/profile",
+        **_PICTURE,
+        person_portrait=Portrait("/pictures/1", "", ""),
+        errors={"picture": Words("refusals.picture_unknown")},
     ),
     _account("account, e-mail address", "email.html", "/ui/profile", action="/ui/profile/email", back="/ui/profile", email="", longest=320),
     _account(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.accepts import Accepts, Form, Json, Raw
+from entrypoints.http.machinery.accepts import Accepts, Form, FormWithFile, Json, Raw
 from entrypoints.http.machinery.answers import NOTHING, Nothing
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -175,3 +175,47 @@ async def of_list(_call: Call[list[str]], _postern: Postern) -> Nothing:
 def test_a_body_that_cannot_be_read_as_its_type_is_refused(accepts: Accepts, handler: Any) -> None:
     with pytest.raises(InvalidDeclaration, match="is not read as"):
         endpoint.post("/shops", caller=ANYONE, limit=UNLIMITED, accepts=accepts)(handler)
+
+
+class Upload(msgspec.Struct, frozen=True):
+    title: str = ""
+    file: bytes = b""
+
+
+def part(head: str, content: bytes = b"x") -> bytes:
+    return f"--b\r\n{head}\r\n\r\n".encode() + content + b"\r\n"
+
+
+TITLE = 'Content-Disposition: form-data; name="title"'
+FILE = 'content-disposition: form-data; name="file"; filename="a;b.png"\r\nContent-Type: image/png'
+
+
+def test_a_form_with_a_file() -> None:
+    reader = FormWithFile(1000).reader(Upload, 10)
+    body = part(TITLE, "Zoë".encode()) + part(FILE, b"\0\xff\r\n--c") + b"--b--\r\n"
+    assert reader.decode(body) == Upload("Zoë", b"\0\xff\r\n--c")
+    assert reader.decode(b"") == Upload()
+    assert reader.takes(b"multipart/form-data; boundary=b")
+    assert not reader.takes(b"application/x-www-form-urlencoded")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"title=x", "not multipart"),
+        (b"--b\r\n", "not multipart"),
+        (part(TITLE), "not multipart"),
+        (b"".join(part(TITLE.replace("title", f"field{number}")) for number in range(21)) + b"--b--", "not multipart"),
+        (part(TITLE) * 2 + b"--b--", "give it only once"),
+        (part("Content-Disposition: form-data") + b"--b--", "without a name"),
+        (part(f"{TITLE}; x=" + "y" * 1000) + b"--b--", "without a name"),
+        (b"--b\r\nno end of the head\r\n--b--", "without a name"),
+        (part(TITLE, b"\xff") + b"--b--", "title: is not valid UTF-8"),
+        (part(TITLE, b"\0") + b"--b--", "title: must not contain NUL"),
+        (part(FILE.replace("file", "title", 1)) + b"--b--", "title: expected string"),
+        (part(TITLE.replace("title", "file")) + b"--b--", "file: "),
+    ],
+)
+def test_a_form_with_a_file_that_is_not_as_browsers_write_it(body: bytes, says: str) -> None:
+    with pytest.raises(NotAsDeclared, match=says):
+        FormWithFile(1000).reader(Upload, 10).decode(body)

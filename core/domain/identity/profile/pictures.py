@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from core.domain.email import Email
 from core.domain.errors import BadRequest, PayloadTooLarge
 from core.domain.identifiers import PictureId, UserId
+from core.domain.identity.profile.profiles import OwnProfile
 from core.domain.images import BrokenImage, image_of, without_metadata
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
@@ -23,7 +25,7 @@ def picture_of(content: bytes, declared: str = "") -> Picture:
     `PayloadTooLarge`.
     """
     if len(content) > LARGEST_PICTURE:
-        raise PayloadTooLarge(f"The picture must not exceed {LARGEST_PICTURE >> 10} KiB")
+        raise PayloadTooLarge(f"The picture must not exceed {LARGEST_PICTURE >> 10} KiB", words="picture_large")
     image = image_of(content)
     if image is None or image.media_type not in PICTURE_TYPES:
         raise BadRequest("There is no PNG, JPEG or WebP picture", words="picture_unknown")
@@ -35,6 +37,27 @@ def picture_of(content: bytes, declared: str = "") -> Picture:
         return Picture(image.media_type, without_metadata(image.media_type, content))
     except BrokenImage:
         raise BadRequest("The picture is broken", words="picture_broken") from None
+
+
+class Portrait(Frozen):
+    """What pages show of a person who is named: the picture, or initials on the person's colour."""
+
+    picture: str
+    """The path of the picture. Empty when there is none."""
+    initials: str
+    color: str
+
+
+# White text is readable on each of them: the contrast is at least 4.5 (WCAG 2.2, 1.4.3).
+COLORS: Final = ("#0f5f5c", "#7a3b69", "#8a4b08", "#2d5ba6", "#4a6b1f", "#a02c3c", "#5b4bab", "#5c5c3d")
+
+
+def portrait(user: UserId, profile: OwnProfile, email: Email) -> Portrait:
+    """The colour comes from the id, so it stays when the name changes."""
+    words = (profile.name or " ".join(filter(None, (profile.given_name, profile.family_name))) or email.address).split()
+    letters = [next((letter for letter in word if letter.isalnum()), "") for word in (words[0], *words[1:][-1:])]
+    path = "" if profile.picture is None else picture_path(profile.picture)
+    return Portrait(path, "".join(letters).upper()[:2], COLORS[user.int % len(COLORS)])
 
 
 def picture_path(picture: PictureId) -> str:

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.changes import UNCHANGED, Unchanged
-from core.domain.errors import BadRequest
 from core.domain.identifiers import PictureId, UserId
-from core.domain.identity.profile.usernames import username
+from core.domain.identity.profile.usernames import WrongField, username
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
@@ -139,13 +138,13 @@ def _name(field: str, text: str | Unchanged | None) -> str | Unchanged | None:
         return text
     name = text.strip()
     if not any(map(_is_visible, name)):
-        raise BadRequest(f"{field}: must not be empty; null removes it", words="name_missing")
+        raise WrongField(field, "must not be empty; null removes it", words="name_missing")
     if len(name) > LONGEST_NAME:
-        raise BadRequest(f"{field}: must have at most {LONGEST_NAME} characters", words="name_too_long", values={"longest": LONGEST_NAME})
+        raise WrongField(field, f"must have at most {LONGEST_NAME} characters", words="name_too_long", values={"longest": LONGEST_NAME})
     if not _is_one_line(name):
-        raise BadRequest(f"{field}: must not contain control characters", words="name_unprintable")
+        raise WrongField(field, "must not contain control characters", words="name_unprintable")
     if not _closes_directions(name):
-        raise BadRequest(f"{field}: must close every direction of text that it opens", words="name_unprintable")
+        raise WrongField(field, "must close every direction of text that it opens", words="name_unprintable")
     return name
 
 
@@ -153,7 +152,7 @@ def _told(field: str, claims: Mapping[str, object]) -> str | None:
     given = claims.get(field)
     try:
         name = _name(field, given) if isinstance(given, str) and len(given) <= 2 * LONGEST_NAME else None
-    except BadRequest:
+    except WrongField:
         return None
     return name if isinstance(name, str) else None
 
@@ -163,7 +162,7 @@ def _zone(text: str | Unchanged | None, is_zone: Callable[[str], bool]) -> str |
         return text
     zone = text.strip()
     if len(zone) > LONGEST_ZONE or not is_zone(zone):
-        raise BadRequest("zoneinfo: must be the name of an IANA time zone, such as Europe/Vienna", words="zone_unknown")
+        raise WrongField("zoneinfo", "must be the name of an IANA time zone, such as Europe/Vienna", words="zone_unknown")
     return zone
 
 

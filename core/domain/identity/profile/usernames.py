@@ -2,6 +2,8 @@
 
 import hmac
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from core.domain.errors import BadRequest
@@ -130,16 +132,25 @@ RESERVED: Final = frozenset(
 )
 
 
+class WrongField(BadRequest):
+    """A value that a field of the profile does not take. `field` names the field."""
+
+    def __init__(self, field: str, message: str, *, words: str, values: Mapping[str, object] = MappingProxyType({})) -> None:
+        super().__init__(f"{field}: {message}", words=words, values=values)
+        self.field = field
+
+
 def username(text: str) -> str:
     """The user name that a person asks for. Raises `BadRequest`."""
     name = text.strip()
     if not _USERNAME.fullmatch(name):
-        raise BadRequest(
-            "username: 3 to 40 small letters, digits, dots, hyphens and underscores, with a letter or digit at both ends",
+        raise WrongField(
+            "username",
+            "3 to 40 small letters, digits, dots, hyphens and underscores, with a letter or digit at both ends",
             words="username_malformed",
         )
     if name in RESERVED:
-        raise BadRequest("username: this name is reserved", words="username_reserved")
+        raise WrongField("username", "this name is reserved", words="username_reserved")
     return name
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from core.domain.errors import Refusal
+from core.domain.identity.profile.pictures import portrait
 from core.domain.pages import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
@@ -79,6 +80,8 @@ def show(
         sections=[(address, text(label)) for address, label in _SECTIONS],
         here=here,
         person=call.caller.email.address,
+        person_name=call.caller.profile.name or "",
+        person_portrait=portrait(call.caller.user, call.caller.profile, call.caller.email),
         form_token=token_for(BROWSER, call.request, postern),
         now=postern.foundation.clock.now(),
         errors={field: in_words(refusal, text) for field, refusal in errors.items()},

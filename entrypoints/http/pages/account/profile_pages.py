@@ -1,31 +1,47 @@
-"""`/ui/profile`: the account's address and language. A new address needs a fresh proof and a mailed link, as with `PATCH /api/user`."""
+"""`/ui/profile`: what the person says of themselves, the account's address and its language. A new address needs a fresh proof and a mailed
+link, as with `PATCH /api/user`.
+"""
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 import msgspec
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, RateLimited, Refusal, Unauthorized
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, RateLimited, Refusal, Unauthorized
+from core.domain.identity.profile.pictures import LARGEST_PICTURE, MOST_PIXELS, PICTURE_TYPES
+from core.domain.identity.profile.profiles import LONGEST_NAME, OwnProfileChange
+from core.domain.identity.profile.usernames import WrongField
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import Language
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.limits import PAGE_LOADS
-from entrypoints.http.pages.account import PROFILE, AnyCall, Done, Page, back_to, show
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.account import NO_ERRORS, PROFILE, AnyCall, Done, Page, back_to, show
+from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
 
 _LANGUAGE: Final = f"{PROFILE}/language"
+_DETAILS: Final = f"{PROFILE}/details"
+_PICTURE: Final = f"{PROFILE}/picture"
+_NO_PICTURE: Final = f"{PROFILE}/picture/remove"
 _EMAIL: Final = f"{PROFILE}/email"
+# Larger than a picture may be, so that a person who sends a photo gets the form back, with what is wrong.
+_LARGEST_FORM: Final = 4 * LARGEST_PICTURE
 _LONGEST_EMAIL: Final = 320
 _DONE: Final = {
     "mailed": "profile.done_mailed",
     "moved": "profile.done_moved",
     "kept": "profile.done_kept",
     "language": "profile.done_language",
+    "details": "profile.done_details",
+    "picture": "profile.done_picture",
+    "no-picture": "profile.done_no_picture",
 }
+_FIELDS: Final = ("name", "given_name", "family_name", "username", "zoneinfo")
 # Each name is in its own language, so that a person who cannot read this page finds theirs.
 _NAMES: Final = {Language.ENGLISH: "English", Language.GERMAN: "Deutsch", Language.SPANISH: "Español", Language.FRENCH: "Français"}
 
@@ -33,6 +49,29 @@ _NAMES: Final = {Language.ENGLISH: "English", Language.GERMAN: "Deutsch", Langua
 class LanguageForm(BoundForm, frozen=True, kw_only=True):
     language: Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(Language)})?$")]
     """A language, or empty for the browser's language."""
+
+
+class DetailsForm(BoundForm, frozen=True, kw_only=True):
+    """An empty field empties the field of the profile."""
+
+    name: str = ""
+    given_name: str = ""
+    family_name: str = ""
+    username: str = ""
+    zoneinfo: str = ""
+
+    def change(self) -> OwnProfileChange:
+        return OwnProfileChange(
+            name=self.name.strip() or None,
+            given_name=self.given_name.strip() or None,
+            family_name=self.family_name.strip() or None,
+            username=self.username.strip() or None,
+            zoneinfo=self.zoneinfo.strip() or None,
+        )
+
+
+class PictureForm(BoundForm, frozen=True, kw_only=True):
+    picture: bytes = b""
 
 
 class EmailForm(BoundForm, frozen=True, kw_only=True):
@@ -51,6 +90,9 @@ async def show_profile(call: Call[None, Done], postern: Postern) -> bytes:
         "profile.html",
         PROFILE,
         summary=summary,
+        profile=call.caller.profile,
+        details=_DETAILS,
+        picture=_PICTURE,
         change=_EMAIL,
         choose=_LANGUAGE,
         languages=_NAMES,
@@ -65,6 +107,58 @@ async def choose_own_language(call: Call[LanguageForm], postern: Postern) -> Pag
     change = OwnProfileChange(language=Language.of(call.body.language))
     await postern.identity.profiles.change(call.caller.user, change, call.actor, username=call.caller.profile.username)
     return back_to(PROFILE, "language")
+
+
+@page.get(_DETAILS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+def show_details_form(call: Call, postern: Postern) -> bytes:
+    """Ask for names, user name and time zone"""
+    told = call.caller.profile
+    given = DetailsForm(**{field: getattr(told, field) or "" for field in _FIELDS})
+    return _details(call, postern, given)
+
+
+@page.post(_DETAILS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound, Conflict))
+async def send_details_form(call: Call[DetailsForm], postern: Postern) -> Page:
+    """Change names, user name and time zone"""
+    caller = call.caller
+    try:
+        await postern.identity.profiles.change(caller.user, call.body.change(), call.actor, username=caller.profile.username)
+    except WrongField as refusal:
+        return Answer(_details(call, postern, call.body, {refusal.field: refusal}), 400)
+    except (Conflict, RateLimited) as refusal:
+        return Answer(_details(call, postern, call.body, {"username": refusal}), status_of(refusal))
+    return back_to(PROFILE, "details")
+
+
+@page.get(_PICTURE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+def show_picture_form(call: Call, postern: Postern) -> bytes:
+    """Ask for a picture"""
+    return _picture(call, postern)
+
+
+@page.post(
+    _PICTURE,
+    caller=BROWSER,
+    limit=PAGE_LOADS,
+    policy=WITH_FORM,
+    accepts=FormWithFile(_LARGEST_FORM),
+    refuses=(NotFound,),
+    advice=lambda refused: Advised("picture.too_large", WayOn(_PICTURE, "picture.title")) if isinstance(refused, PayloadTooLarge) else "",
+)
+async def send_picture_form(call: Call[PictureForm], postern: Postern) -> Page:
+    """Set the picture"""
+    try:
+        await postern.identity.pictures.put(call.caller.user, call.body.picture, call.actor)
+    except (BadRequest, PayloadTooLarge) as refusal:
+        return Answer(_picture(call, postern, {"picture": refusal}), status_of(refusal))
+    return back_to(PROFILE, "picture")
+
+
+@page.post(_NO_PICTURE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def send_picture_removal(call: Call[BoundForm], postern: Postern) -> Page:
+    """Remove the picture"""
+    await postern.identity.pictures.remove(call.caller.user, call.actor)
+    return back_to(PROFILE, "no-picture")
 
 
 @page.get(_EMAIL, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT)
@@ -102,3 +196,13 @@ def _address(given: str, postern: Postern) -> Email:
 def _form(call: AnyCall, postern: Postern, email: str = "", refusal: Refusal | None = None) -> bytes:
     errors = {} if refusal is None else {"email": refusal}
     return show(call, postern, "email.html", PROFILE, action=_EMAIL, back=PROFILE, email=email, longest=_LONGEST_EMAIL, errors=errors)
+
+
+def _details(call: AnyCall, postern: Postern, given: DetailsForm, errors: Mapping[str, Refusal] = NO_ERRORS) -> bytes:
+    values = {"action": _DETAILS, "back": PROFILE, "longest": LONGEST_NAME}
+    return show(call, postern, "details.html", PROFILE, given=given, errors=errors, **values)
+
+
+def _picture(call: AnyCall, postern: Postern, errors: Mapping[str, Refusal] = NO_ERRORS) -> bytes:
+    values = {"action": _PICTURE, "remove": _NO_PICTURE, "back": PROFILE, "types": ",".join(PICTURE_TYPES)}
+    return show(call, postern, "picture.html", PROFILE, errors=errors, largest=LARGEST_PICTURE >> 10, most=MOST_PIXELS, **values)

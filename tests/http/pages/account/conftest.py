@@ -50,7 +50,7 @@ class AccountPagesScene(Cast):
     async def open(self, target: str) -> Tab:
         return await self.tab.open(target)
 
-    async def send(self, **fields: str) -> Tab:
+    async def send(self, **fields: str | bytes) -> Tab:
         """Sends the last form of the page; the first form signs out."""
         return await self.tab.send(len(self.tab.page.forms) - 1, **fields)
 

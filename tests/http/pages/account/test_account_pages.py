@@ -3,6 +3,7 @@
 import pytest
 
 from entrypoints.http.application import PAGES
+from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.browsers import BROWSER
 from entrypoints.http.machinery.endpoints import Endpoint
 from tests.http.browsing import Tabs
@@ -19,7 +20,7 @@ SECTIONS = (
     "/ui/organizations",
     "/ui/applications",
 )
-OTHERS = ("/ui/organizations/invitations", "/ui/join-requests", "/ui/profile/email")
+OTHERS = ("/ui/organizations/invitations", "/ui/join-requests", "/ui/profile/email", "/ui/profile/details", "/ui/profile/picture")
 SOME_ID = "0199d3a0-0000-7000-8000-000000000001"
 FORMS = [one for one in PAGES if one.caller is BROWSER and one.method == "POST" and "pages.account" in one.handler.__module__]
 
@@ -68,7 +69,7 @@ async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoi
     theirs = await home.browser(eve).tab().open("/ui")
     for token in ("", "0" * 64, theirs.page.forms[0].fields["form_token"]):
         fields = {"form_token": token, "form": SOME_ID, "invitation": "x", "organization": SOME_ID, "answer": "accept", "language": "de"}
-        answer = await home.tabs.request("POST", path_of(one), fields)
+        answer = await home.tabs.request("POST", path_of(one), fields, with_file=isinstance(one.accepts, FormWithFile))
         assert answer.status == 403, one
         assert b"out of date" in answer.body
     assert home.told() == []

@@ -1,12 +1,14 @@
-"""`/ui/profile`: the address of the account."""
+"""`/ui/profile`: what a person says of themselves, and the address of the account."""
 
 import pytest
 
 from tests.changed_fields import put
 from tests.http.pages.account.conftest import AccountPagesScene
 from tests.meanwhile import meanwhile
+from tests.pictures import drawn_png
 
 EMAIL = "/ui/profile/email"
+DETAILS, PICTURE = "/ui/profile/details", "/ui/profile/picture"
 
 
 async def test_another_address_by_a_mailed_link(home: AccountPagesScene) -> None:
@@ -105,3 +107,78 @@ async def test_a_language_of_ones_own(home: AccountPagesScene) -> None:
     for wrong in ("it", "EN", "x"):
         answer = await home.tabs.request("POST", form.action, {**form.fields, "language": wrong})
         assert answer.status == 400
+
+
+class TestDetails:
+    async def test_a_person_fills_them_in_and_empties_them(self, home: AccountPagesScene) -> None:
+        shown = await home.open("/ui/profile")
+        assert "Not given" in shown.page.text
+        assert ">A</text>" in shown.shown.body.decode(), "the initial of the address"
+        await home.open(DETAILS)
+        given = {"name": " Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace", "username": "ada", "zoneinfo": "Europe/Vienna"}
+        await home.send(**given)
+        assert home.tab.place == "/ui/profile?done=details"
+        assert "Your profile has been saved" in home.tab.page.text
+        assert "Europe/Vienna" in home.tab.page.text
+        body = home.tab.shown.body.decode()
+        assert "<bdi>Ada Lovelace</bdi> <bdi>ada@example.org</bdi>" in body, "the name beside the address, on top of each page"
+        assert ">AL</text>" in body
+        await home.open(DETAILS)
+        assert {field: home.form.fields[field] for field in given} == {**given, "name": "Ada Lovelace"}
+        await home.send(**dict.fromkeys(given, ""))
+        assert "Not given" in home.tab.page.text
+
+    @pytest.mark.parametrize(
+        ("field", "value", "says"),
+        [
+            ("name", "x" * 201, "at most 200 characters"),
+            ("family_name", "a\u202eb", "cannot be shown"),
+            ("username", "Ada", "3 to 40 small letters"),
+            ("username", "admin", "is reserved"),
+            ("username", "taken", "is taken, or was once"),
+            ("zoneinfo", "Vienna", "no such time zone"),
+        ],
+    )
+    async def test_a_wrong_field_brings_the_form_back(self, home: AccountPagesScene, field: str, value: str, says: str) -> None:
+        eve = await home.browser(home.people.add("eve@example.org")).tab().open(DETAILS)
+        await eve.send(1, username="taken")
+        await home.open(DETAILS)
+        await home.send(**{"given_name": "Ada", field: value})
+        assert home.tab.status == (409 if value == "taken" else 400)
+        assert says in home.tab.page.text
+        assert (home.form.fields[field], home.form.fields["given_name"]) == (value, "Ada")
+        assert home.tab.page.inputs[field]["aria-invalid"] == "true"
+        assert home.people.rows("select given_name from users where id = %s", home.ada.user) == [{"given_name": None}]
+
+
+class TestPicture:
+    async def test_a_person_sends_a_file_and_removes_it(self, home: AccountPagesScene) -> None:
+        await home.open(PICTURE)
+        await home.send(picture=drawn_png())
+        assert home.tab.place == "/ui/profile?done=picture"
+        (row,) = home.people.rows("select id, content from pictures")
+        assert bytes(row["content"]) == drawn_png()
+        assert f'<img class="likeness" src="/pictures/{row["id"]}" alt="">' in home.tab.shown.body.decode()
+        await home.open(PICTURE)
+        await home.send()
+        assert home.tab.place == "/ui/profile?done=no-picture"
+        assert home.people.rows("select from pictures") == []
+
+    @pytest.mark.parametrize(
+        ("content", "status", "says"),
+        [
+            (b"", 400, "Choose a PNG, JPEG or WebP file"),
+            (b"GIF89a" + b"\0" * 20, 400, "Choose a PNG, JPEG or WebP file"),
+            (drawn_png()[:-4], 400, "The picture is damaged"),
+            (drawn_png(2049, 1), 400, "at most 2048 pixels"),
+            (b"\0" * (257 << 10), 413, "The file is too large"),
+            (b"\0" * (1 << 20), 413, "Choose a smaller picture"),
+        ],
+        ids=["none", "gif", "damaged", "wide", "large", "huge"],
+    )
+    async def test_a_wrong_file_brings_the_form_back(self, home: AccountPagesScene, content: bytes, status: int, says: str) -> None:
+        await home.open(PICTURE)
+        await home.send(picture=content)
+        assert home.tab.status == status
+        assert says in home.tab.page.text
+        assert home.people.rows("select from pictures") == []
