@@ -347,6 +347,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 new_unit_of_work,
                 upstream_lookup,
                 linked=linked,
+                profiles=profiles,
                 grants=identity_grants,
                 realms=realms,
                 devices=devices,

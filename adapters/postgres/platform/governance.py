@@ -17,6 +17,7 @@ class _Row(WithTierRow, kw_only=True):
     owner_email: str | None
     owner_is_platform_owner: bool | None
     owner_created_at: datetime | None
+    owner_name: str | None
 
     def governed(self) -> GovernedOrganization:
         return GovernedOrganization(self.organization(), self._owner(), self.tier(), self.member_count)
@@ -24,7 +25,9 @@ class _Row(WithTierRow, kw_only=True):
     def _owner(self) -> GovernedOwner | None:
         if self.owner_user_id is None or self.owner_email is None or self.owner_created_at is None:
             return None
-        return GovernedOwner(UserId(self.owner_user_id), self.owner_email, bool(self.owner_is_platform_owner), self.owner_created_at)
+        return GovernedOwner(
+            UserId(self.owner_user_id), self.owner_email, bool(self.owner_is_platform_owner), self.owner_created_at, self.owner_name
+        )
 
 
 class _Listed:
@@ -54,7 +57,8 @@ class PostgresOrganizationRegister:
 
 _COLUMNS: Final[LiteralString] = f"""{ORGANIZATION},
            {TIER},
-           owners.email as owner_email, owners.is_platform_owner as owner_is_platform_owner, owners.created_at as owner_created_at"""
+           owners.email as owner_email, owners.is_platform_owner as owner_is_platform_owner, owners.created_at as owner_created_at,
+           owners.name as owner_name"""
 
 _FIND: Final[LiteralString] = f"""
     select {_COLUMNS}

@@ -22,12 +22,14 @@ from core.frozen import Frozen
 class _Found(AccountRow):
     mfa_enabled: bool
     organizations: list[dict[str, Any]]
+    name: str | None
 
     def user(self) -> FoundUser:
         return FoundUser(
             self.account(),
             self.mfa_enabled,
             [UserMembership(OrganizationId(UUID(one["id"])), one["slug"], one["name"], one["role"]) for one in self.organizations],
+            self.name,
         )
 
 
@@ -37,6 +39,7 @@ class _Mfa(Frozen):
     backup_codes: int
     last_challenge: datetime | None
     language: str | None
+    name: str | None
 
 
 class _Metrics(Frozen):
@@ -64,7 +67,8 @@ class PostgresUserDirectory:
         if not rows:
             return None
         (row,) = rows
-        return MfaOverview(user, Email(row.email), row.enabled_at, row.backup_codes, row.last_challenge, Language.of(row.language))
+        language = Language.of(row.language)
+        return MfaOverview(user, Email(row.email), row.enabled_at, row.backup_codes, row.last_challenge, language, row.name)
 
     async def mfa_metrics(self, since: datetime) -> MfaMetrics:
         parameters = {
@@ -95,7 +99,7 @@ def containing(part: str) -> str:
 def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
     return f"""
     with sought as materialized ({sought})
-  select {ACCOUNT},
+  select {ACCOUNT}, users.name,
          {second_factor_since("users.id")} is not null as mfa_enabled,
          array(
              select jsonb_build_object('id', organizations.id, 'slug', organizations.slug, 'name', organizations.name,
@@ -140,7 +144,7 @@ _MFA: Final[LiteralString] = f"""
                 order by id desc
                 limit 1
            ) as last_challenge,
-           users.language
+           users.language, users.name
       from users
      where users.id = %(user)s
 """

@@ -9,6 +9,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import STAYS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import has_come, is_own_member
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
@@ -24,6 +25,7 @@ class _Row(Frozen):
     actor_id: UUID | None
     actor_email: str | None
     actor_is_platform_owner: bool | None
+    actor_name: str | None
     impersonator_id: UUID | None
     impersonator_email: str | None
     impersonator_is_platform_owner: bool | None
@@ -96,13 +98,13 @@ def _actor(row: _Row) -> Person | ActingKey | None:
     if key is not None and row.actor_id is not None:
         kind = ActingKind(key.get("kind", ActingKind.API_KEY))
         return ActingKey(_IDS[kind](row.actor_id), key["name"], key["prefix"], kind)
-    return _person(row.actor_id, row.actor_email, is_platform_owner=row.actor_is_platform_owner)
+    return _person(row.actor_id, row.actor_email, is_platform_owner=row.actor_is_platform_owner, name=row.actor_name)
 
 
-def _person(identifier: UUID | None, email: str | None, *, is_platform_owner: bool | None) -> Person | None:
+def _person(identifier: UUID | None, email: str | None, *, is_platform_owner: bool | None, name: str | None = None) -> Person | None:
     if identifier is None:
         return None
-    return Person(UserId(identifier), DELETED_USER if email is None else email, bool(is_platform_owner))
+    return Person(UserId(identifier), DELETED_USER if email is None else email, bool(is_platform_owner), name)
 
 
 def matching(wanted: AuditFilter) -> LiteralString:
@@ -123,11 +125,23 @@ def matching(wanted: AuditFilter) -> LiteralString:
 # The digest of the separate personal part of an entry. Use it in a statement that has these columns.
 PERSONAL_DIGEST: Final[LiteralString] = "sha256(salt || convert_to(jsonb_build_array(address, user_agent, {details})::text, 'UTF8'))"
 
+# An organization sees the names of its own members, and of people who came to its services by themselves (0017). The name is that of today:
+# entries and chains have none.
+_MAY_SEE_ACTOR: Final[LiteralString] = f"""(
+               {is_own_member("entries.organization_id", "entries.actor_id")}
+            or exists (
+                   select from service_users
+                    where service_users.user_id = entries.actor_id and service_users.org_id = entries.organization_id and {has_come()}
+                   offset 0
+               )
+           )"""
+
 # The limits of 1 change only the plan. The length of a page is a parameter, for which the planner assumes the worst case. Without the
 # limits the planner would read whole tables for a join, where each row needs one look into an index.
 _ENTRIES: Final[LiteralString] = f"""
     select totals.total, entries.id,
            entries.actor_id, actors.email as actor_email, actors.is_platform_owner as actor_is_platform_owner,
+           case when actors.name is not null and {_MAY_SEE_ACTOR} then actors.name end as actor_name,
            entries.impersonator_id, impersonators.email as impersonator_email,
            impersonators.is_platform_owner as impersonator_is_platform_owner,
            entries.action, entries.target_type, entries.target_id, host(personal.address) as address, personal.user_agent,
@@ -144,7 +158,7 @@ _ENTRIES: Final[LiteralString] = f"""
                    and {STAYS}
                  limit 1
            ) as personal on true
-      left join lateral (select email, is_platform_owner from users where users.id = entries.actor_id limit 1) as actors on true
+      left join lateral (select email, is_platform_owner, name from users where users.id = entries.actor_id limit 1) as actors on true
       left join lateral (select email, is_platform_owner from users where users.id = entries.impersonator_id limit 1) as impersonators
              on true
 """

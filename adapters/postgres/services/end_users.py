@@ -28,12 +28,19 @@ class _Listed(Frozen):
     mfa_enabled: bool | None
     last_login_at: datetime | None
     services: list[str] | None
+    name: str | None
 
     def end_user(self) -> EndUser | None:
         if self.id is None or self.email is None or self.created_at is None:
             return None
         return EndUser(
-            UserId(self.id), Email(self.email), self.created_at, self.last_login_at, bool(self.mfa_enabled), tuple(self.services or ())
+            UserId(self.id),
+            Email(self.email),
+            self.created_at,
+            self.last_login_at,
+            bool(self.mfa_enabled),
+            tuple(self.services or ()),
+            self.name,
         )
 
 
@@ -42,6 +49,7 @@ class _Used(Frozen):
 
     id: UUID
     email: str
+    person_name: str | None
     email_verified: bool
     created_at: datetime
     updated_at: datetime
@@ -106,6 +114,7 @@ class EndUserRows:
             ],
             active_sessions=first.active_sessions,
             last_session_at=first.last_session_at,
+            name=first.person_name,
         )
 
     async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
@@ -177,11 +186,11 @@ _LIST: Final[LiteralString] = """
     select counted.total, {service_exists} as service_exists, shown.id, shown.email,
            case when used.came then shown.created_at else used.since end as created_at,
            used.came and shown.mfa_enabled as mfa_enabled,
-           used.last_login_at, used.services
+           used.last_login_at, used.services, case when used.came then shown.name end as name
       from (select least(count(*), %(most)s) as total from found) as counted
       left join page on true
       left join lateral (
-                select users.id, users.email, users.created_at, {mfa_enabled}
+                select users.id, users.email, users.created_at, users.name, {mfa_enabled}
                   from users
                  where users.id = page.user_id
                 offset 0
@@ -221,7 +230,8 @@ _IN_SERVICES: Final = """
 """
 
 GET: Final[LiteralString] = f"""
-    select users.id, users.email, used.came and users.email_verified_at is not null as email_verified,
+    select users.id, users.email, case when used.came then users.name end as person_name,
+           used.came and users.email_verified_at is not null as email_verified,
            case when used.came then users.created_at else used.since end as created_at,
            case when used.came then users.updated_at else used.since end as updated_at,
            used.came and mfa.mfa_enabled as mfa_enabled,

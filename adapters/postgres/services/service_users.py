@@ -27,9 +27,10 @@ class _User(Frozen):
     id: UUID
     email: str
     created_at: datetime
+    name: str | None
 
     def user(self) -> ServiceUser:
-        return ServiceUser(UserId(self.id), Email(self.email), self.created_at)
+        return ServiceUser(UserId(self.id), Email(self.email), self.created_at, self.name)
 
 
 class _Listed(Frozen):
@@ -39,11 +40,12 @@ class _Listed(Frozen):
     id: UUID | None
     email: str | None
     created_at: datetime | None
+    name: str | None
 
     def user(self) -> ServiceUser | None:
         if self.id is None or self.email is None or self.created_at is None:
             return None
-        return ServiceUser(UserId(self.id), Email(self.email), self.created_at)
+        return ServiceUser(UserId(self.id), Email(self.email), self.created_at, self.name)
 
 
 class _Joined(Frozen):
@@ -53,6 +55,7 @@ class _Joined(Frozen):
     email: str
     created_at: datetime | None
     has_joined: bool
+    name: str | None
 
 
 class _Held(AccountRow):
@@ -60,9 +63,12 @@ class _Held(AccountRow):
     owns_an_organization: bool
     is_held_elsewhere: bool
     since: datetime
+    name: str | None
 
     def held(self) -> HeldServiceUser:
-        return HeldServiceUser(self.account(), self.came_through_service, self.owns_an_organization, self.is_held_elsewhere, self.since)
+        return HeldServiceUser(
+            self.account(), self.came_through_service, self.owns_an_organization, self.is_held_elsewhere, self.since, self.name
+        )
 
 
 # The first look may wait for another request. The second look then sees the other request's commit.
@@ -91,7 +97,7 @@ class ServiceUserRows:
                 break
             one = rows[0]
             if one.created_at is not None:
-                return ServiceUser(UserId(one.id), Email(one.email), one.created_at), one.has_joined
+                return ServiceUser(UserId(one.id), Email(one.email), one.created_at, one.name), one.has_joined
         return None
 
     async def hold(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
@@ -121,9 +127,10 @@ class ServiceUserRows:
 # A service may make a person its user who never signed in there. Such a person has told the service nothing, so the service sees when the
 # relation began, and not when the account did.
 _SINCE: Final[LiteralString] = f"case when {has_come()} then users.created_at else service_users.created_at end"
+_NAME: Final[LiteralString] = f"case when {has_come()} then users.name end"
 
 GET: Final[LiteralString] = f"""
-    select users.id, users.email, {_SINCE} as created_at
+    select users.id, users.email, {_SINCE} as created_at, {_NAME} as name
       from service_users
       join users on users.id = service_users.user_id
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s
@@ -157,11 +164,12 @@ LIST: Final[LiteralString] = f"""
               limit %(limit)s::bigint
          )
     select counted.total, listed.id, listed.email,
-           case when {has_come("page")} then listed.created_at else page.created_at end as created_at
+           case when {has_come("page")} then listed.created_at else page.created_at end as created_at,
+           case when {has_come("page")} then listed.name end as name
       from counted
       left join page on true
       left join lateral (
-                select users.id, users.email, users.created_at from users where users.id = page.user_id offset 0
+                select users.id, users.email, users.created_at, users.name from users where users.id = page.user_id offset 0
            ) as listed on true
      order by page.created_at, page.user_id
 """
@@ -170,7 +178,7 @@ LIST: Final[LiteralString] = f"""
 # no write.
 JOIN: Final[LiteralString] = f"""
     with known as (
-             select id, email, created_at from users where email_key = %(email_key)s for key share
+             select id, email, created_at, name from users where email_key = %(email_key)s for key share
          ),
          joined as (
              insert into service_users (service_id, user_id, org_id, created_at)
@@ -185,7 +193,8 @@ JOIN: Final[LiteralString] = f"""
               then known.created_at
               else coalesce(service_users.created_at, joined.created_at)
          end as created_at,
-         joined.created_at is not null as has_joined
+         joined.created_at is not null as has_joined,
+         case when {has_come()} then known.name end as name
     from known
     left join service_users on service_users.service_id = %(service)s and service_users.user_id = known.id
     left join joined on true
@@ -212,7 +221,7 @@ FIND_HELD: Final[LiteralString] = f"""
             or exists (select from memberships where memberships.user_id = users.id and memberships.role = 'owner')
            ) as owns_an_organization,
            {held_by("ties.service_id is distinct from %(service)s")} as is_held_elsewhere,
-           {_SINCE} as since
+           {_SINCE} as since, {_NAME} as name
       from service_users
       join users on users.id = service_users.user_id
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s

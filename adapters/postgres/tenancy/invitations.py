@@ -9,6 +9,7 @@ from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.ties import is_own_member
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
@@ -71,6 +72,7 @@ class _Prospect(Frozen):
     inviter_id: UUID
     inviter_email: str
     inviter_created_at: datetime
+    inviter_name: str | None
     inviter_relations: list[str]
     is_member: bool
     language: str | None
@@ -87,7 +89,7 @@ class _Prospect(Frozen):
         lapsed = None
         if self.lapsed_id is not None and self.lapsed_email is not None and self.lapsed_role is not None and self.lapsed_at is not None:
             lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
-        inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at)
+        inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
         looks = branding(self.name, self.logo_digest, self.primary_color)
         held = grantable_of(self.inviter_relations)
         language = Language.of(self.language)
@@ -177,11 +179,12 @@ class _Offer(_Invitation):
 class _Listed(_Invitation):
     inviter_email: str | None
     inviter_created_at: datetime | None
+    inviter_name: str | None
 
     def listed(self) -> ListedInvitation:
         inviter = None
         if self.invited_by is not None and self.inviter_email is not None and self.inviter_created_at is not None:
-            inviter = Inviter(UserId(self.invited_by), Email(self.inviter_email), self.inviter_created_at)
+            inviter = Inviter(UserId(self.invited_by), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
         return ListedInvitation(self.invitation(), inviter)
 
 
@@ -308,6 +311,12 @@ _INVITATION: Final = """
            invitations.id, invitations.org_id, invitations.email, invitations.role, invitations.role_id, invitations.invited_by,
            invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at, invitations.closed_at"""
 
+
+def _inviter_name(organization: LiteralString) -> LiteralString:
+    """An organization sees the names of its own members, and of nobody else."""
+    return f"case when users.name is not null and {is_own_member(organization, 'users.id')} then users.name end"
+
+
 # An overdue invitation would block the new one, so this statement closes it. For the limits on the number of invitations, the statement
 # reads earlier invitations newest first, and no more of them than the limits.
 _PROSPECT: Final[LiteralString] = f"""
@@ -319,6 +328,7 @@ _PROSPECT: Final[LiteralString] = f"""
          )
   select wanted.name, wanted.logo_digest, wanted.primary_color, wanted.invitation_domains,
          users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
+         {_inviter_name("wanted.id")} as inviter_name,
          {RELATIONS_OF_MEMBER} as inviter_relations,
          exists (
              select
@@ -457,8 +467,9 @@ _EXPIRE_DUE: Final = """
 
 # PostgreSQL finds the page in an index alone and joins only the rows of the page. Ids grow with time, so the index gives the newest
 # invitations first.
-_SELECT_PAGE: Final = f"""
-    select {_INVITATION}, users.email as inviter_email, users.created_at as inviter_created_at
+_SELECT_PAGE: Final[LiteralString] = f"""
+    select {_INVITATION}, users.email as inviter_email, users.created_at as inviter_created_at,
+           {_inviter_name("invitations.org_id")} as inviter_name
       from (
 """
 _JOIN_PAGE: Final = """

@@ -501,6 +501,7 @@ class _Listed(Frozen):
     org_id: UUID
     user_id: UUID | None
     email: str | None
+    name: str | None
     is_platform_owner: bool | None
     membership_id: UUID | None
     role: str | None
@@ -511,13 +512,14 @@ class _Listed(Frozen):
         if self.user_id is None or self.email is None or self.membership_id is None or self.role is None or self.joined_at is None:
             return None
         belonging = _Membership(self.membership_id, self.org_id, self.user_id, self.role, self.role_id, self.joined_at)
-        return ListedMember(belonging.membership(), Email(self.email), bool(self.is_platform_owner))
+        return ListedMember(belonging.membership(), Email(self.email), bool(self.is_platform_owner), self.name)
 
 
 # PostgreSQL finds the page in an index alone and joins only the rows of the page. For an empty page there is one row, in which only the
 # numbers are not null.
-_SELECT_PAGE: Final = """
-           wanted.max_users, tiers.default_max_users, wanted.id as org_id, memberships.user_id, users.email, users.is_platform_owner,
+_SELECT_PAGE: Final[LiteralString] = f"""
+           wanted.max_users, tiers.default_max_users, wanted.id as org_id, memberships.user_id, users.email,
+           case when {IS_OWN_MEMBERSHIP} then users.name end as name, users.is_platform_owner,
            memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at
       from organizations as wanted
       join tiers on tiers.id = wanted.tier_id

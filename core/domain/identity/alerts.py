@@ -59,3 +59,4 @@ class Alert(Frozen):
     type: AlertType
     details: Mapping[str, Json]
     detected_at: datetime
+    name: str | None = None

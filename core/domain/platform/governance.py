@@ -51,6 +51,7 @@ class GovernedOwner(Frozen):
     email: str
     is_platform_owner: bool
     created_at: datetime
+    name: str | None = None
 
 
 class GovernedOrganization(Frozen):

@@ -32,6 +32,7 @@ class FoundUser(Frozen):
     account: Account
     mfa_enabled: bool
     organizations: Sequence[UserMembership]
+    name: str | None = None
 
 
 class MfaOverview(Frozen):
@@ -43,6 +44,7 @@ class MfaOverview(Frozen):
     last_challenge: datetime | None
     """When somebody last sent a code, right or wrong."""
     language: Language | None = None
+    name: str | None = None
 
 
 class MfaMetrics(Frozen):

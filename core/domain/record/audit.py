@@ -29,6 +29,8 @@ class Person(Frozen):
     id: UserId
     email: str
     is_platform_owner: bool
+    name: str | None = None
+    """The present name. None in the log of an organization that may not see it."""
 
 
 class AuditEntry(Frozen, kw_only=True):

@@ -25,6 +25,8 @@ class EndUser(Frozen):
     mfa_enabled: bool
     services: Sequence[str]
     """The slugs of the services."""
+    name: str | None = None
+    """None for people who never came by themselves."""
 
 
 class UsedService(Frozen):
@@ -64,6 +66,8 @@ class EndUserDetail(Frozen):
     """The number of sessions in the organization's services."""
     last_session_at: datetime | None
     """The beginning of the newest of these sessions."""
+    name: str | None = None
+    """None for people who never came by themselves."""
 
     @property
     def last_login_at(self) -> datetime | None:

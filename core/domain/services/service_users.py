@@ -30,6 +30,8 @@ class ServiceUser(Frozen):
     id: UserId
     email: Email
     created_at: datetime
+    name: str | None = None
+    """None for people who never came to the service by themselves."""
 
 
 class AccountFate(StrEnum):
@@ -50,10 +52,12 @@ class HeldServiceUser(Frozen):
     """A membership, a directory, another service or a role on the platform uses the account."""
     since: datetime
     """The time that the service sees as `created_at`."""
+    name: str | None = None
+    """The name that the service sees."""
 
     @property
     def user(self) -> ServiceUser:
-        return ServiceUser(self.account.id, self.account.email, self.since)
+        return ServiceUser(self.account.id, self.account.email, self.since, self.name)
 
     @property
     def belongs_to_service(self) -> bool:

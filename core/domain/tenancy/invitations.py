@@ -98,6 +98,8 @@ class Inviter(Frozen):
     id: UserId
     email: Email
     created_at: datetime
+    name: str | None = None
+    """None unless the organization may see it."""
 
 
 class Prospect(Frozen):

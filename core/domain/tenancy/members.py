@@ -170,6 +170,8 @@ class ListedMember(Frozen):
     membership: Membership
     email: Email
     is_platform_owner: bool
+    name: str | None = None
+    """None for people whom others have listed: an organization sees nothing of their profile."""
 
 
 class MemberList(Frozen):

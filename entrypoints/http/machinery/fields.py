@@ -62,6 +62,9 @@ SlugOfRole = Annotated[
     str, _described("The slug of the role: `owner`, `admin`, `member`, or one of the organization's own."), example("member")
 ]
 EmailAddress = Annotated[str, _described("The e-mail address."), example("ada@example.org")]
+PersonName = Annotated[
+    str, _described("The name that the person gives, if they do, and if you may see it; otherwise null."), example("Ada Lovelace")
+]
 IsPlatformOwner = Annotated[bool, _described("Whether the account is a platform owner."), example(False)]
 HasSecondFactor = Annotated[bool, _described("Whether the account has a second factor."), example(True)]
 CreatedAt = Annotated[datetime, _described("The time of creation.")]

@@ -431,6 +431,7 @@ async def test_the_list_tells_of_each_organization_its_owner_and_its_tier(house:
         "email": "ada@acme.example",
         "is_platform_owner": False,
         "created_at": "2026-05-04T12:00:00Z",
+        "name": None,
     }
     assert one["tier"] == {"id": FREE, "name": "free", "display_name": "Free"}
     assert listed["total"] == 1
@@ -444,6 +445,7 @@ async def test_an_owner_who_is_gone_is_unknown(house: GovernanceScene) -> None:
         "email": "deleted-user@unknown",
         "is_platform_owner": False,
         "created_at": "1970-01-01T00:00:00Z",
+        "name": None,
     }
     assert one["organization"]["owner_user_id"] is None
 

@@ -68,6 +68,7 @@ async def test_a_user_is_found_with_their_organizations_and_whether_they_have_a_
     expected = {
         "id": str(ada.user),
         "email": "Ada@one.example",
+        "name": None,
         "is_platform_owner": False,
         "mfa_enabled": False,
         "created_at": "2026-05-04T12:00:00Z",
@@ -149,6 +150,7 @@ async def test_the_second_factor_of_a_user(house: PlatformUserScene) -> None:
     nothing = {
         "user_id": str(ada.user),
         "email": "ada@one.example",
+        "name": None,
         "mfa_enabled": False,
         "mfa_enabled_at": None,
         "backup_codes_remaining": 0,

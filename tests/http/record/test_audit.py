@@ -85,8 +85,8 @@ async def test_an_entry_says_who_did_what_to_whom_from_where(house: AuditScene) 
         assert UUID(entry.pop("id")).version == 7
         assert entry == {
             "org_id": str(house.acme.id),
-            "actor": {"id": str(house.admin.user), "email": "admin@acme.example", "is_platform_owner": False},
-            "impersonator": {"id": str(owner.user), "email": "owner@postern.example", "is_platform_owner": True},
+            "actor": {"id": str(house.admin.user), "email": "admin@acme.example", "name": None, "is_platform_owner": False},
+            "impersonator": {"id": str(owner.user), "email": "owner@postern.example", "name": None, "is_platform_owner": True},
             "action": "user.invited",
             "target_type": "user",
             "target_id": str(house.admin.user),
@@ -107,7 +107,7 @@ async def test_an_actor_who_is_gone_is_named_so(house: AuditScene) -> None:
     gone = UserId(uuid4())
     await house.record(actor=Actor(gone, gone))
     (entry,) = (await house.page())["logs"]
-    nobody = {"id": str(gone), "email": "deleted-user@unknown", "is_platform_owner": False}
+    nobody = {"id": str(gone), "email": "deleted-user@unknown", "name": None, "is_platform_owner": False}
     assert entry["actor"] == entry["impersonator"] == nobody
 
 

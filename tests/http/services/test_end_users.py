@@ -68,7 +68,7 @@ async def test_the_list_has_everybody_once_with_the_organizations_own_services(h
     }
     assert (oldest["id"], oldest["mfa_enabled"], oldest["services"]) == (str(ada.user), True, ["app", "shop"])
     assert datetime.fromisoformat(oldest["last_login_at"]) == house.now - HOUR
-    assert set(newest) == {"id", "email", "created_at", "last_login_at", "mfa_enabled", "services"}
+    assert set(newest) == {"id", "email", "name", "created_at", "last_login_at", "mfa_enabled", "services"}
 
 
 async def test_a_factor_that_is_only_being_set_up_does_not_count(house: EndUserScene) -> None:
@@ -213,6 +213,7 @@ async def test_the_detail_is_of_this_organization_alone(house: EndUserScene) -> 
     assert body == {
         "id": str(ada.user),
         "email": "ada@example.org",
+        "name": None,
         "email_verified": True,
         "mfa_enabled": False,
         "linked_identities": [],

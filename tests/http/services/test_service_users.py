@@ -41,7 +41,7 @@ async def test_an_unknown_address_becomes_an_account_without_a_password_and_nobo
     began = market.now
     answer = await shop.ask("POST", body={"email": ADA})
     body = answer.json()
-    assert (answer.status, set(body), body["email"]) == (200, {"id", "email", "created_at"}, ADA)
+    assert (answer.status, set(body), body["email"]) == (200, {"id", "email", "name", "created_at"}, ADA)
     assert timedelta(0) <= datetime.fromisoformat(body["created_at"]) - began < timedelta(minutes=1)
     made = account(market, body["id"])
     assert (made["password_hash"], made["email_verified_at"], made["origin_service_id"]) == (None, None, market.shop.id)

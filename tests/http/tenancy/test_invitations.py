@@ -21,7 +21,7 @@ from tests.http.postbox import link_in, token_in
 from tests.http.tenants import Tenant
 
 RECORD = {"id", "org_id", "email", "role", "invited_by", "status", "token", "expires_at", "created_at"}
-GONE = {"id": "unknown", "email": "deleted-user@unknown", "created_at": "1970-01-01T00:00:00Z"}
+GONE = {"id": "unknown", "email": "deleted-user@unknown", "created_at": "1970-01-01T00:00:00Z", "name": None}
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from core.frozen import Frozen
 
 
 class _Alert(Frozen):
+    name: str | None
     user_id: UUID
     email: str
     type: str
@@ -34,7 +35,7 @@ class _Alert(Frozen):
     detected_at: datetime
 
     def alert(self) -> Alert:
-        return Alert(UserId(self.user_id), Email(self.email), AlertType(self.type), self.details, self.detected_at)
+        return Alert(UserId(self.user_id), Email(self.email), AlertType(self.type), self.details, self.detected_at, self.name)
 
 
 class PostgresSuspiciousActivity:
@@ -163,7 +164,7 @@ _ALERTS: Final[LiteralString] = f"""
                          order by user_id, created_at desc
                     ) as latest
          )
-  select users.id as user_id, users.email, alerts.type, alerts.details, alerts.detected_at
+  select users.id as user_id, users.email, users.name, alerts.type, alerts.details, alerts.detected_at
     from alerts
     join users on users.id = alerts.user_id
    order by alerts.detected_at desc, users.id, alerts.type

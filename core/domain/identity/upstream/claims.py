@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from core.domain.identity.profile.profiles import NOTHING_TOLD, ToldProfile, told_profile
 from core.domain.identity.upstream.providers import TENANT
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 LEEWAY: Final = timedelta(seconds=60)
 LONGEST_SUBJECT: Final = 255
@@ -34,6 +35,8 @@ class Asserted(Frozen):
     email: str = ""
     """Empty when the provider told no address."""
     email_is_verified: bool = False
+    told: ToldProfile = NOTHING_TOLD
+    """The person's names and language, from one of the installation's three providers."""
 
     @property
     def domain(self) -> str:
@@ -95,7 +98,7 @@ def of_websuite(claims: Mapping[str, Any]) -> Asserted:
     """
     asserted = of_openid(claims)
     manages = asserted.domain in _WEBSUITE_DOMAINS or (isinstance(claims.get("hd"), str) and claims["hd"] != "")
-    return _asserted(claims, asserted.subject, asserted.email_is_verified and manages)
+    return replace(_asserted(claims, asserted.subject, asserted.email_is_verified and manages), told=told_profile(claims))
 
 
 def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
@@ -104,7 +107,7 @@ def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
     """
     tenant, person = _text(claims, "tid"), _text(claims, "oid")
     verified = tenant == _CONSUMERS or claims.get("xms_edov") in (True, 1, "1", "true", "True")
-    return _asserted(claims, f"{tenant}:{person}", verified)
+    return replace(_asserted(claims, f"{tenant}:{person}", verified), told=told_profile(claims))
 
 
 def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -> Asserted:
@@ -114,10 +117,11 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
     number = person.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
         raise NotVouched("no id")
+    told_names = told_profile(person)
     for one in emails:
         if isinstance(one, Mapping) and one.get("primary") is True and (told := _address(one.get("email"))):
-            return Asserted(issuer, str(number), told, one.get("verified") is True)
-    return Asserted(issuer, str(number))
+            return Asserted(issuer, str(number), told, one.get("verified") is True, told_names)
+    return Asserted(issuer, str(number), told=told_names)
 
 
 def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ from entrypoints.http.machinery.fields import (
     MessageText,
     OptionalReason,
     OrganizationUuid,
+    PersonName,
     Reason,
     Success,
     Total,
@@ -96,6 +97,7 @@ class ListedOwner(msgspec.Struct, frozen=True):
     email: EmailAddress
     is_platform_owner: IsPlatformOwner
     created_at: CreatedAt
+    name: PersonName | None = None
 
 
 class ListedTier(msgspec.Struct, frozen=True):
@@ -261,6 +263,6 @@ def _listed(one: GovernedOrganization) -> ListedOrganization:
     owner = one.owner
     return ListedOrganization(
         organization_record(one.organization),
-        _GONE if owner is None else ListedOwner(str(owner.id), owner.email, owner.is_platform_owner, owner.created_at),
+        _GONE if owner is None else ListedOwner(str(owner.id), owner.email, owner.is_platform_owner, owner.created_at, owner.name),
         ListedTier(one.tier.id, one.tier.name, one.tier.display_name),
     )

@@ -23,6 +23,7 @@ from entrypoints.http.machinery.fields import (
     HasSecondFactor,
     Id,
     IsPlatformOwner,
+    PersonName,
     SlugOfRole,
     UserUuid,
     example,
@@ -63,6 +64,7 @@ class UserOfPlatform(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     email: EmailAddress
+    name: PersonName | None
     is_platform_owner: IsPlatformOwner
     mfa_enabled: HasSecondFactor
     created_at: CreatedAt
@@ -82,6 +84,7 @@ class MfaOfUser(msgspec.Struct, frozen=True, kw_only=True):
 
     user_id: UserUuid
     email: EmailAddress
+    name: PersonName | None
     mfa_enabled: HasSecondFactor
     mfa_enabled_at: datetime | None
     """When the second factor was enabled; null if it is off."""
@@ -111,6 +114,7 @@ class SuspiciousActivity(msgspec.Struct, frozen=True):
 
     user_id: UserUuid
     email: EmailAddress
+    name: PersonName | None
     alert_type: AlertType
     """The kind of pattern."""
     details: Annotated[Mapping[str, Any], example({"failures": 12})]
@@ -163,6 +167,7 @@ async def mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: 
     return MfaOfUser(
         user_id=found.user,
         email=found.email.address,
+        name=found.name,
         mfa_enabled=found.enabled_at is not None,
         mfa_enabled_at=found.enabled_at,
         backup_codes_remaining=found.backup_codes,
@@ -198,7 +203,7 @@ async def suspicious_activity(_call: Call, postern: Postern) -> Alerts:
     You get the latest hundred alerts, one of each type for each user.
     """
     alerts = await postern.platform.platform_users.alerts()
-    return Alerts([SuspiciousActivity(one.user, one.email.address, one.type, one.details, one.detected_at) for one in alerts])
+    return Alerts([SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in alerts])
 
 
 @endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(NotFound,), tags=_TAGS)
@@ -227,6 +232,7 @@ def _found(one: FoundUser) -> UserOfPlatform:
     return UserOfPlatform(
         id=one.account.id,
         email=one.account.email.address,
+        name=one.name,
         is_platform_owner=one.account.is_platform_owner,
         mfa_enabled=one.mfa_enabled,
         created_at=one.account.created_at,

@@ -18,7 +18,16 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, IsPlatformOwner, OrganizationUuid, SlugOfOrganization, Success, example
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    Id,
+    IsPlatformOwner,
+    OrganizationUuid,
+    PersonName,
+    SlugOfOrganization,
+    Success,
+    example,
+)
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
 
 _TAGS = ("audit",)
@@ -68,6 +77,7 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
     """The person's address; null for a key or a SCIM token."""
+    name: PersonName | None = None
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
     """The API key; absent if somebody else acted."""
@@ -201,4 +211,4 @@ def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
             key = AuditActorKey(actor.name, actor.prefix)
             return AuditActor(id=actor.id, email=None, is_platform_owner=False, **{actor.kind.value: key})
         case Person():
-            return AuditActor(id=actor.id, email=actor.email, is_platform_owner=actor.is_platform_owner)
+            return AuditActor(id=actor.id, email=actor.email, name=actor.name, is_platform_owner=actor.is_platform_owner)

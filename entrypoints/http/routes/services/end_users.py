@@ -21,6 +21,7 @@ from entrypoints.http.machinery.fields import (
     HasSecondFactor,
     Id,
     MessageText,
+    PersonName,
     ServiceUuid,
     SlugOfOrganization,
     UpdatedAt,
@@ -56,6 +57,7 @@ class EndUserSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     email: EmailAddress
+    name: PersonName | None
     created_at: CreatedAt
     """When the account was created. For a user who never signed in to one of the organization's services: when the account became a user.
     """
@@ -103,6 +105,7 @@ class EndUserAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     email: EmailAddress
+    name: PersonName | None
     email_verified: bool
     """Whether the user has confirmed the address; false if the user never signed in."""
     created_at: CreatedAt
@@ -151,6 +154,7 @@ async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], 
             EndUserSummary(
                 id=one.id,
                 email=one.email.address,
+                name=one.name,
                 created_at=one.created_at,
                 last_login_at=one.last_login_at,
                 mfa_enabled=one.mfa_enabled,
@@ -171,6 +175,7 @@ async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: 
     return EndUserAnswer(
         id=found.id,
         email=found.email.address,
+        name=found.name,
         email_verified=found.email_verified,
         created_at=found.created_at,
         updated_at=found.updated_at,

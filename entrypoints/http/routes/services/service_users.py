@@ -13,7 +13,16 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, EmailText, Id, Total, UserUuid, email_field
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    EmailAddress,
+    EmailText,
+    Id,
+    PersonName,
+    Total,
+    UserUuid,
+    email_field,
+)
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import OffsetPaging
 
@@ -45,6 +54,7 @@ class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     email: EmailAddress
+    name: PersonName | None
     created_at: CreatedAt
     """When the account was created. Before the user's first sign-in to the service: when the account became a user of the service."""
 
@@ -111,4 +121,4 @@ async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder]
 
 
 def _record(user: ServiceUser) -> ServiceUserRecord:
-    return ServiceUserRecord(id=user.id, email=user.email.address, created_at=user.created_at)
+    return ServiceUserRecord(id=user.id, email=user.email.address, name=user.name, created_at=user.created_at)

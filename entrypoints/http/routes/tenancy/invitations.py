@@ -26,6 +26,7 @@ from entrypoints.http.machinery.fields import (
     EmailText,
     Id,
     OrganizationUuid,
+    PersonName,
     SlugOfOrganization,
     SlugOfRole,
     email_field,
@@ -94,6 +95,7 @@ class InviterRecord(msgspec.Struct, frozen=True):
     """The inviter's id."""
     email: EmailAddress
     created_at: CreatedAt
+    name: PersonName | None = None
 
 
 class InvitationSummary(msgspec.Struct, frozen=True):
@@ -259,4 +261,4 @@ def _record(invitation: Invitation) -> InvitationRecord:
 def _inviter(inviter: Inviter | None) -> InviterRecord:
     if inviter is None:
         return InviterRecord("unknown", DELETED_USER, datetime(1970, 1, 1, tzinfo=UTC))
-    return InviterRecord(str(inviter.id), inviter.email.address, inviter.created_at)
+    return InviterRecord(str(inviter.id), inviter.email.address, inviter.created_at, inviter.name)

@@ -25,6 +25,7 @@ from entrypoints.http.machinery.fields import (
     IsPlatformOwner,
     MessageText,
     OrganizationUuid,
+    PersonName,
     RefreshTokenText,
     SlugOfOrganization,
     SlugOfRole,
@@ -75,11 +76,12 @@ class MembershipSummary(msgspec.Struct, frozen=True):
 
 
 class MemberAccount(msgspec.Struct, frozen=True):
-    """The person's account."""
+    """The person's account. An organization sees the name of people whose membership is their own."""
 
     id: Id
     email: EmailAddress
     is_platform_owner: IsPlatformOwner
+    name: PersonName | None
 
 
 class MemberSummary(msgspec.Struct, frozen=True):
@@ -198,7 +200,7 @@ async def list_members(call: Call[None, MembersQuery, MembersPath, Member], post
     return MembersAnswer(
         [
             MemberSummary(
-                MemberAccount(one.membership.user, one.email.address, one.is_platform_owner),
+                MemberAccount(one.membership.user, one.email.address, one.is_platform_owner, one.name),
                 MembershipSummary(one.membership.id, one.membership.role, one.membership.created_at),
             )
             for one in found.members

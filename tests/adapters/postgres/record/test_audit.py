@@ -39,6 +39,12 @@ _FILL: Final = """
            case when n % 1000 = 0 then 'branding' when n % 4 = 0 then 'user' else 'role' end,
            md5((n % 500)::text), n % 400 <> 0, '{}', '2026-05-04 00:00:00Z'::timestamptz + n * interval '1 second', ''
       from generate_series(1, 40000) as n;
+    set session_replication_role = replica;
+    insert into memberships (id, org_id, user_id, role, created_at)
+    select gen_random_uuid(), md5('o' || n % 100)::uuid, md5('u' || n)::uuid, 'member', now() from generate_series(1, 5000) as n;
+    insert into service_users (service_id, user_id, org_id, created_at)
+    select md5('s' || n % 100)::uuid, md5('u' || n)::uuid, md5('o' || n % 100)::uuid, now() from generate_series(1, 5000) as n;
+    reset session_replication_role;
     insert into audit_personal (entry_id, address, salt) select id, '192.0.2.7', '' from audit_entries;
     insert into audit_links (chain_id, sequence, entry_id, digest)
     select organization_id, row_number() over (partition by organization_id order by id), id, sha256('')

@@ -32,11 +32,12 @@ from core.domain.identity.upstream.sign_in import (
     UpstreamRefused,
     WayThrough,
 )
-from core.domain.record.events import Event, Target
+from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import hand_over
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
+from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
@@ -63,6 +64,7 @@ class UpstreamProofs(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: UpstreamLookup
     linked: LinkedIdentities
+    profiles: Profiles
     grants: IdentityGrants
     realms: HomeRealms
     devices: Devices
@@ -161,6 +163,7 @@ class UpstreamProofs(Frozen):
             through = PLATFORM if way.service is None else Context(way.organization, "", way.service, "")
             await uow.record(signed_up(account.id, actor, vouched.upstream.label, through))
             await uow.record(identity_linked(identity, actor, service=way.service, how="created"))
+            await self._fill(uow, account.id, vouched, actor)
             await uow.commit()
         return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 
@@ -189,6 +192,7 @@ class UpstreamProofs(Frozen):
                 return None
             how = "replaced" if replaces else "address"
             await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, client.actor(user), service=way.service, how=how)
+            await self._fill(uow, user, vouched, client.actor(user))
             await uow.commit()
         return _Known(identity.id, named)
 
@@ -210,9 +214,17 @@ class UpstreamProofs(Frozen):
                 await uow.record(opened_by_proof(user, actor))
             await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
             await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
+            await self._fill(uow, user, vouched, actor)
             await uow.commit()
         account = replace(named.account, email_verified_at=now, deactivated_at=None, deactivated_by=None)
         return _Known(identity.id, NamedAccount(account, None, False, named.knowledge))
+
+    async def _fill(self, uow: UnitOfWork, user: UserId, vouched: Vouched, actor: Actor) -> None:
+        """The first sign-in by a provider of the installation fills what the person has left empty. An organization's own provider writes
+        nothing of the person's own.
+        """
+        if vouched.upstream.organization is None:
+            await self.profiles.fill(uow, user, vouched.asserted.told, actor, vouched.upstream.label)
 
     def _use(self, identity: IdentityId, vouched: Vouched, way: WayThrough) -> Callable[[UnitOfWork], Awaitable[None]]:
         async def use(uow: UnitOfWork) -> None:
