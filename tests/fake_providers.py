@@ -235,7 +235,7 @@ class FakeCodeHost(FakeProvider):
         if path == "/user/emails":
             return person["emails"]
         assert path == "/user"
-        return {"id": person["id"], "login": person["login"], "email": None}
+        return {"id": person["id"], "login": person["login"], "email": None, "name": person.get("name")}
 
     def tokens(self, issued: Issued) -> dict[str, Any]:
         given = super().tokens(issued)

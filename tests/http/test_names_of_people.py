@@ -46,7 +46,7 @@ async def test_an_organization_sees_names_of_its_own_members_alone(house: Inviti
     members = (await listed(house, "/api/organizations/acme/members", house.ada))["members"]
     assert [one["user"]["name"] for one in members if one["user"]["id"] == str(bob.user)] == [told]
     await house.invite(by=bob)
-    (invitation,) = (await listed(house, "/api/organizations/acme/invitations", house.ada))
+    (invitation,) = await listed(house, "/api/organizations/acme/invitations", house.ada)
     assert invitation["inviter"]["name"] == told
     entries = (await listed(house, "/api/organizations/acme/audit-log", house.ada))["logs"]
     assert {one["actor"]["name"] for one in entries if one["actor"]} == {told}

@@ -179,9 +179,14 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/password
 .....   ...  -          browser   POST   /ui/password
 .....   ...  -          browser   GET    /ui/profile
+.....   ...  -          browser   GET    /ui/profile/details
+.....   ...  -          browser   POST   /ui/profile/details
 .....   ...  -          browser   GET    /ui/profile/email
 .....   ...  -          browser   POST   /ui/profile/email
 .....   ...  -          browser   POST   /ui/profile/language
+.....   ...  -          browser   GET    /ui/profile/picture
+.....   ...  -          browser   POST   /ui/profile/picture
+.....   ...  -          browser   POST   /ui/profile/picture/remove
 .....   ...  -          browser   GET    /ui/prove
 .....   ...  -          browser   POST   /ui/prove
 .....   ...  -          browser   POST   /ui/prove/passkey
@@ -252,6 +257,8 @@ maogx   po.  no         -         GET    /api/user/passkeys
 maogx   po.  no         -         POST   /api/user/passkeys
 maogx   po.  no         -         PATCH  /api/user/passkeys/{passkey_id}
 maogx   po.  no         -         DELETE /api/user/passkeys/{passkey_id}
+maogx   po.  no         -         PUT    /api/user/picture
+maogx   po.  no         -         DELETE /api/user/picture
 maogx   po.  no         -         POST   /api/user/passkeys/options
 maogx   po.  no         -         POST   /api/user/set-password
 
@@ -324,6 +331,7 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/smtp
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/smtp/test
 everybody                         GET    /logos/{digest}
+everybody                         GET    /pictures/{picture_id}
 
 # Its webhooks
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/webhooks
