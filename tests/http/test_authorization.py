@@ -575,6 +575,7 @@ OWN = {
     "DELETE /api/user/devices/{device_id}",
     "DELETE /api/user/mfa",
     "DELETE /api/user/passkeys/{passkey_id}",
+    "DELETE /api/user/picture",
     "GET /api/user/devices",
     "GET /api/user/devices/{device_id}",
     "GET /api/user/mfa/status",
@@ -590,6 +591,7 @@ OWN = {
     "POST /api/user/passkeys",
     "POST /api/user/passkeys/options",
     "POST /api/user/set-password",
+    "PUT /api/user/picture",
 }
 
 

@@ -135,7 +135,7 @@ def test_every_curl_can_be_pasted_into_a_shell(name: str) -> None:
     shown = [word for word in words if word.startswith(("Authorization:", "X-Api-Key:", "$CLIENT_ID:"))]
     assert bool(shown) == bool(operation["security"] and operation["security"][0])
     if "requestBody" in operation:
-        ((media_type, media),) = operation["requestBody"]["content"].items()
+        media_type, media = next(iter(operation["requestBody"]["content"].items()))
         if "example" not in media:
             assert words[words.index("--data-binary") + 1] == "@body"
         elif media_type.endswith("json"):

@@ -186,6 +186,7 @@ class OwnProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime | None
     """When the profile was last changed."""
     picture: PictureExport | None
+    """The picture; null if there is none."""
 
 
 class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
