@@ -8,8 +8,8 @@ from core.domain.identity.profile.pictures import Picture
 
 
 class PictureStore(Protocol):
-    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work in which the account is held.
-    Only PostgreSQL implements `PictureStore`.
+    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work in which the account is
+    held. Only PostgreSQL implements `PictureStore`.
     """
 
     async def get(self, picture: PictureId) -> Picture | None: ...
