@@ -12,6 +12,7 @@ from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
+from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
 from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
@@ -31,7 +32,7 @@ _SECTIONS: Final = [
         ("/ui/settings/connections", "connections"),
     )
 ]
-_PORTRAIT: Final = Portrait("", "AL", "#0f5f5c")
+_PORTRAIT: Final = Portrait("", "AL", 0)
 _FRAME: Final[dict[str, Any]] = {
     "sections": _SECTIONS,
     "person": "ada@example.org",
@@ -284,6 +285,7 @@ _LANGUAGE: Final[dict[str, Any]] = {
 _NAMED: Final = OwnProfile(name="Ada Lovelace", given_name="Ada", family_name="Lovelace", username="ada.lovelace", zoneinfo="Europe/Vienna")
 _DETAILS: Final[dict[str, Any]] = {"action": "/ui/profile/details", "back": "/ui/profile", "longest": 200}
 _GIVEN: Final = ("name", "given_name", "family_name", "username", "zoneinfo")
+_ENDLESS, _FROM_THE_RIGHT = ENDLESS.name, FROM_THE_RIGHT.name
 _PICTURE: Final[dict[str, Any]] = {
     "action": "/ui/profile/picture",
     "remove": "/ui/profile/picture/remove",
@@ -334,10 +336,10 @@ STATES: Final = (
         "account, profile, long names",
         "profile.html",
         "/ui/profile",
-        **{**_LANGUAGE, "profile": OwnProfile(name=ENDLESS, given_name=FROM_THE_RIGHT, family_name=ENDLESS, username="x" * 40)},
+        **{**_LANGUAGE, "profile": OwnProfile(name=_ENDLESS, given_name=_FROM_THE_RIGHT, family_name=_ENDLESS, username="x" * 40)},
         summary=_summary(email=_LONG),
         person=LONG,
-        person_name=ENDLESS,
+        person_name=_ENDLESS,
     ),
     _account("account, profile, details", "details.html", "/ui/profile", **_DETAILS, given=Thing(**dict.fromkeys(_GIVEN, ""))),
     _account(
@@ -345,7 +347,7 @@ STATES: Final = (
         "details.html",
         "/ui/profile",
         **_DETAILS,
-        given=Thing(**{**dict.fromkeys(_GIVEN, FROM_THE_RIGHT), "username": "Ada", "zoneinfo": "Mars"}),
+        given=Thing(**{**dict.fromkeys(_GIVEN, _FROM_THE_RIGHT), "username": "Ada", "zoneinfo": "Mars"}),
         errors={"username": Words("refusals.username_taken")},
     ),
     _account("account, profile, picture", "picture.html", "/ui/profile", **_PICTURE),
@@ -354,7 +356,7 @@ STATES: Final = (
         "picture.html",
         "/ui/profile",
         **_PICTURE,
-        person_portrait=Portrait("/pictures/1", "", ""),
+        person_portrait=Portrait(shipped_pages().asset_url("postern.svg"), "", 0),
         errors={"picture": Words("refusals.picture_unknown")},
     ),
     _account("account, e-mail address", "email.html", "/ui/profile", action="/ui/profile/email", back="/ui/profile", email="", longest=320),

@@ -1,13 +1,22 @@
 """Profiles: the texts that they take, the user names that are refused, and what a provider may fill."""
 
+import re
 from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from adapters.time_zones import is_time_zone
+from core.domain.branding import READABLE, contrast
 from core.domain.changes import UNCHANGED
+from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.identifiers import UserId
+from core.domain.identity.profile.pictures import SHADES, Portrait, portrait
 from core.domain.identity.profile.profiles import (
+    NO_CHANGE,
     NO_PROFILE,
     NOTHING_TOLD,
     HeldProfile,
@@ -18,6 +27,7 @@ from core.domain.identity.profile.profiles import (
 )
 from core.domain.identity.profile.usernames import PATTERN, RESERVED, username, username_digest
 from core.domain.languages import Language
+from core.frozen import replace
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -44,8 +54,9 @@ def test_a_name_that_a_person_may_have(name: str) -> None:
 )
 @pytest.mark.parametrize("field", ["name", "given_name", "family_name"])
 def test_a_name_that_would_change_the_text_around_it_is_refused(field: str, name: str) -> None:
+    given: Any = {field: name}
     with pytest.raises(BadRequest, match=f"^{field}: "):
-        OwnProfileChange(**{field: name}).checked(is_time_zone)
+        replace(NO_CHANGE, **given).checked(is_time_zone)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Vienna", "UTC", "America/Argentina/Buenos_Aires", "Etc/GMT+12"])
@@ -116,3 +127,25 @@ def test_a_provider_changes_nothing_that_stands() -> None:
 )
 def test_a_claim_that_is_no_value_is_left_out(claims: dict[str, object]) -> None:
     assert told_profile(claims) == NOTHING_TOLD
+
+
+@pytest.mark.parametrize(
+    ("profile", "initials"),
+    [
+        (OwnProfile(name="Ada Augusta Lovelace"), "AL"),
+        (OwnProfile(given_name="ada", family_name="lovelace"), "AL"),
+        (OwnProfile(name="\u05d0\u05d3\u05d4"), "\u05d0"),
+        (OwnProfile(name="-"), ""),
+        (NO_PROFILE, "B"),
+    ],
+)
+def test_a_portrait_without_a_picture_has_initials_on_the_persons_colour(profile: OwnProfile, initials: str) -> None:
+    user = UserId(UUID(int=19))
+    assert portrait(user, profile, Email("byron@example.org")) == Portrait("", initials, 19 % SHADES)
+
+
+def test_each_colour_is_in_the_stylesheet_and_white_is_readable_on_it() -> None:
+    style = (files("entrypoints.http.pages") / "pages.css").read_text()
+    colors = re.findall(r"\.shade(\d) \{ background: (#[0-9a-f]{6}); \}", style)
+    assert [int(number) for number, _ in colors] == [*range(SHADES)]
+    assert all(contrast(color, "#ffffff") >= READABLE for _, color in colors)

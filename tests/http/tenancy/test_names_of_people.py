@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.profile.profiles import OwnProfileChange
 from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import Postern
@@ -59,7 +59,7 @@ async def test_an_act_elsewhere_shows_no_name(house: Inviting) -> None:
     own(house, rival, "now()")
     async with house.postern.foundation.unit_of_work() as uow:
         actor = Actor(user=UserId(rival.user))
-        await uow.record(Event("invitation.declined", actor, Target("invitation", "1"), house.acme.id))
+        await uow.record(Event("invitation.declined", actor, Target("invitation", "1"), OrganizationId(house.acme.id)))
         await uow.commit()
     (entry,) = (await listed(house, "/api/organizations/acme/audit-log", house.ada))["logs"]
     assert (entry["actor"]["id"], entry["actor"]["name"]) == (str(rival.user), None)
@@ -73,8 +73,8 @@ async def test_an_organization_sees_names_of_end_users_who_came(house: Inviting)
         (one,) = (await listed(house, "/api/organizations/acme/users", house.ada))["users"]
         assert one["name"] == told
         assert (await listed(house, f"/api/organizations/acme/users/{customer.user}", house.ada))["name"] == told
-        found = await house.postern.services.service_users.lookup.get(shop.id, UserId(customer.user))
-        page = await house.postern.services.service_users.lookup.list(shop.id, 10, 0)
+        found = await house.postern.services.service_users.lookup.get(ServiceId(shop.id), UserId(customer.user))
+        page = await house.postern.services.service_users.lookup.list(ServiceId(shop.id), 10, 0)
         assert found is not None
         assert [found.name, *(user.name for user in page.items)] == [told, told]
 

@@ -1,6 +1,6 @@
 """What a provider tells of a person: the three of the installation fill what is empty, once; an organization's own fills nothing."""
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -9,7 +9,7 @@ from core.domain.identity.profile.profiles import OwnProfileChange
 from core.domain.record.events import SYSTEM
 from tests.http.upstream.scene import UpstreamScene
 
-TOLD = {
+TOLD: Final[dict[str, Any]] = {
     "name": "Ada Lovelace",
     "given_name": "Ada",
     "family_name": "Lovelace",

@@ -45,11 +45,11 @@ class Portrait(Frozen):
     picture: str
     """The path of the picture. Empty when there is none."""
     initials: str
-    color: str
+    shade: int
+    """The number of the person's colour. The stylesheet has as many colours as `SHADES`."""
 
 
-# White text is readable on each of them: the contrast is at least 4.5 (WCAG 2.2, 1.4.3).
-COLORS: Final = ("#0f5f5c", "#7a3b69", "#8a4b08", "#2d5ba6", "#4a6b1f", "#a02c3c", "#5b4bab", "#5c5c3d")
+SHADES: Final = 8
 
 
 def portrait(user: UserId, profile: OwnProfile, email: Email) -> Portrait:
@@ -57,7 +57,7 @@ def portrait(user: UserId, profile: OwnProfile, email: Email) -> Portrait:
     words = (profile.name or " ".join(filter(None, (profile.given_name, profile.family_name))) or email.address).split()
     letters = [next((letter for letter in word if letter.isalnum()), "") for word in (words[0], *words[1:][-1:])]
     path = "" if profile.picture is None else picture_path(profile.picture)
-    return Portrait(path, "".join(letters).upper()[:2], COLORS[user.int % len(COLORS)])
+    return Portrait(path, "".join(letters).upper()[:2], user.int % SHADES)
 
 
 def picture_path(picture: PictureId) -> str:

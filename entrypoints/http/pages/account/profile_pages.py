@@ -41,7 +41,6 @@ _DONE: Final = {
     "picture": "profile.done_picture",
     "no-picture": "profile.done_no_picture",
 }
-_FIELDS: Final = ("name", "given_name", "family_name", "username", "zoneinfo")
 # Each name is in its own language, so that a person who cannot read this page finds theirs.
 _NAMES: Final = {Language.ENGLISH: "English", Language.GERMAN: "Deutsch", Language.SPANISH: "Español", Language.FRENCH: "Français"}
 
@@ -113,7 +112,13 @@ async def choose_own_language(call: Call[LanguageForm], postern: Postern) -> Pag
 def show_details_form(call: Call, postern: Postern) -> bytes:
     """Ask for names, user name and time zone"""
     told = call.caller.profile
-    given = DetailsForm(**{field: getattr(told, field) or "" for field in _FIELDS})
+    given = DetailsForm(
+        name=told.name or "",
+        given_name=told.given_name or "",
+        family_name=told.family_name or "",
+        username=told.username or "",
+        zoneinfo=told.zoneinfo or "",
+    )
     return _details(call, postern, given)
 
 
@@ -199,10 +204,20 @@ def _form(call: AnyCall, postern: Postern, email: str = "", refusal: Refusal | N
 
 
 def _details(call: AnyCall, postern: Postern, given: DetailsForm, errors: Mapping[str, Refusal] = NO_ERRORS) -> bytes:
-    values = {"action": _DETAILS, "back": PROFILE, "longest": LONGEST_NAME}
-    return show(call, postern, "details.html", PROFILE, given=given, errors=errors, **values)
+    return show(call, postern, "details.html", PROFILE, errors=errors, given=given, action=_DETAILS, back=PROFILE, longest=LONGEST_NAME)
 
 
 def _picture(call: AnyCall, postern: Postern, errors: Mapping[str, Refusal] = NO_ERRORS) -> bytes:
-    values = {"action": _PICTURE, "remove": _NO_PICTURE, "back": PROFILE, "types": ",".join(PICTURE_TYPES)}
-    return show(call, postern, "picture.html", PROFILE, errors=errors, largest=LARGEST_PICTURE >> 10, most=MOST_PIXELS, **values)
+    return show(
+        call,
+        postern,
+        "picture.html",
+        PROFILE,
+        errors=errors,
+        action=_PICTURE,
+        remove=_NO_PICTURE,
+        back=PROFILE,
+        types=",".join(PICTURE_TYPES),
+        largest=LARGEST_PICTURE >> 10,
+        most=MOST_PIXELS,
+    )

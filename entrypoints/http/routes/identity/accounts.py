@@ -211,11 +211,12 @@ async def change_profile(call: Call[ProfileChange], postern: Postern) -> Profile
     email = email_field(body.email, postern.foundation.email_syntax)
     prepared = await postern.identity.profiles.prepare(caller.user, wanted, username=username)
 
+    held: HeldProfile | None = None
+
     async def beside(uow: UnitOfWork) -> None:
         nonlocal held
         held = await postern.identity.profiles.apply(uow, caller.user, prepared, call.actor)
 
-    held: HeldProfile | None = None
     change = await postern.identity.accounts.ask_for_email(caller.user, caller.session, email, call.actor, beside=beside)
     pending = change.pending.address if change.pending is not None else msgspec.UNSET
     return msgspec.structs.replace(shown_profile(caller, postern, held), email=change.email.address, pending_email=pending)

@@ -113,7 +113,7 @@ class TestDetails:
     async def test_a_person_fills_them_in_and_empties_them(self, home: AccountPagesScene) -> None:
         shown = await home.open("/ui/profile")
         assert "Not given" in shown.page.text
-        assert ">A</text>" in shown.shown.body.decode(), "the initial of the address"
+        assert ">A</span>" in shown.shown.body.decode(), "the initial of the address"
         await home.open(DETAILS)
         given = {"name": " Ada Lovelace", "given_name": "Ada", "family_name": "Lovelace", "username": "ada", "zoneinfo": "Europe/Vienna"}
         await home.send(**given)
@@ -122,7 +122,7 @@ class TestDetails:
         assert "Europe/Vienna" in home.tab.page.text
         body = home.tab.shown.body.decode()
         assert "<bdi>Ada Lovelace</bdi> <bdi>ada@example.org</bdi>" in body, "the name beside the address, on top of each page"
-        assert ">AL</text>" in body
+        assert ">AL</span>" in body
         await home.open(DETAILS)
         assert {field: home.form.fields[field] for field in given} == {**given, "name": "Ada Lovelace"}
         await home.send(**dict.fromkeys(given, ""))
