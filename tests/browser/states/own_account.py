@@ -12,7 +12,6 @@ from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
 from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
@@ -356,7 +355,6 @@ STATES: Final = (
         "picture.html",
         "/ui/profile",
         **_PICTURE,
-        person_portrait=Portrait(shipped_pages().asset_url("postern.svg"), "", 0),
         errors={"picture": Words("refusals.picture_unknown")},
     ),
     _account("account, e-mail address", "email.html", "/ui/profile", action="/ui/profile/email", back="/ui/profile", email="", longest=320),
