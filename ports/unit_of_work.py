@@ -57,6 +57,8 @@ from ports.tenancy.management_keys import ManagementKeyStore
 from ports.tenancy.members import MemberStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
+from ports.tenancy.profile_fields import ProfileFieldStore
+from ports.tenancy.profile_values import ProfileValueStore
 from ports.tenancy.roles import RoleStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
@@ -117,6 +119,10 @@ class UnitOfWork(Protocol):
     def members(self) -> MemberStore: ...
     @property
     def sign_in_rules(self) -> SignInRulesStore: ...
+    @property
+    def profile_fields(self) -> ProfileFieldStore: ...
+    @property
+    def profile_values(self) -> ProfileValueStore: ...
     @property
     def roles(self) -> RoleStore: ...
     @property

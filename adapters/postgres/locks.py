@@ -28,3 +28,6 @@ SIGN_IN_NUMBERS: Final = 7
 
 # Held while sign-ins are counted: two counting transactions at once would wait for each other's rows.
 LOGIN_COUNTS: Final = 8
+
+# Held while the installation's fields change: of two new fields, one may be the fiftieth.
+INSTALLATION_FIELDS: Final = 12

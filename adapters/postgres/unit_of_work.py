@@ -57,6 +57,8 @@ from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
+from adapters.postgres.tenancy.profile_fields import ProfileFieldRows
+from adapters.postgres.tenancy.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
@@ -116,6 +118,8 @@ class PostgresUnitOfWork:
     privacy = _Made(PrivacyRows)
     organizations = _Made(OrganizationRows)
     members = _Made(MemberRows)
+    profile_fields = _Made(ProfileFieldRows)
+    profile_values = _Made(ProfileValueRows)
     roles = _Made(RoleRows)
     sign_in_rules = _Made(SignInRulesRows)
     mail_servers = _Made(MailServerRows)

@@ -123,6 +123,7 @@ _FURTHER: Final = (
         ("user.membership.confirmed", "Membership confirmed"),
         ("user.consent.given", "Access of an application allowed"),
         ("user.consent.revoked", "Access of an application taken back"),
+        ("user.fields.updated", "Fields of a user changed"),
     ),
     *_types(
         "User management",
@@ -196,6 +197,12 @@ _FURTHER: Final = (
         ("organization.tier.changed", "Tier or limits changed"),
         ("organization.deleted", "Organization deleted"),
         published=False,
+    ),
+    *_types(
+        "Fields",
+        ("profile_field.created", "Field created"),
+        ("profile_field.updated", "Field changed"),
+        ("profile_field.deleted", "Field deleted"),
     ),
     *_types(
         "Roles",

@@ -63,6 +63,7 @@ class TargetType(StrEnum):
     DOMAIN = "domain"
     BRANDING = "branding"
     ROLE = "role"
+    PROFILE_FIELD = "profile_field"
     WEBHOOK = "webhook"
     SIEM = "siem"
     UPSTREAM_PROVIDER = "upstream_provider"

@@ -1,0 +1,358 @@
+"""Values of fields in PostgreSQL: one row for a person and each keeper, with the values by the ids of their fields. A value whose field was
+deleted is never read again, and `adapters/postgres/upkeep/deleted_profile_fields.py` removes it.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.rows import CountRow
+from adapters.postgres.statements import Statements
+from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.tenancy.profile_fields import FieldRow, field_columns
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import OrganizationId, ProfileFieldId, UserId
+from core.domain.json import Json
+from core.domain.tenancy.profile_fields import FieldValue, KeptValues, ProfileField, kept_value
+from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
+
+
+class _Kept(FieldRow, kw_only=True):
+    value: Json
+    kept_at: datetime | None
+
+
+class _Tied(FieldRow, kw_only=True):
+    """A row without a field says that the keeper has none. Then only the tie counts."""
+
+    id: UUID | None  # type: ignore[assignment]
+    value: Json
+    kept_at: datetime | None
+    is_member: bool
+
+
+class _KeptBy(_Kept, kw_only=True):
+    keeper_slug: str
+    keeper_name: str
+
+
+class _Asked(FieldRow, kw_only=True):
+    keeper_slug: str
+    keeper_name: str
+
+
+class ProfileValueRows:
+    """Implements `ports.tenancy.profile_values.ProfileValueStore`."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def read(self, user: UserId, organization: OrganizationId | None) -> KeptValues:
+        statement = _READ_OF_INSTALLATION if organization is None else _READ_OF_ORGANIZATION
+        return _kept(await self._statements.ask(_Kept, statement, {"user": user, "organization": organization}))
+
+    async def read_tied(self, user: UserId, organization: OrganizationId) -> HeldPerson | None:
+        rows = await self._statements.ask(_Tied, _READ_TIED, {"user": user, "organization": organization})
+        if not rows:
+            return None
+        return HeldPerson(_kept([row for row in rows if row.id is not None]), rows[0].is_member)
+
+    async def read_all(self, user: UserId, slug: str | None, most: int) -> Sequence[KeptBy]:
+        parameters = {"user": user, "slug": None if slug is None else storable_text(slug), "most": most}
+        rows = await self._statements.ask(_KeptBy, _READ_ALL, parameters)
+        return [KeptBy(_keeper(keeper), of[0].keeper_slug, of[0].keeper_name, _kept(of)) for keeper, of in _by_keeper(rows).items()]
+
+    async def hold(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
+        parameters = {"user": user, "organization": organization}
+        if organization is None:
+            for statement in _HOLDS_OF_INSTALLATION:
+                await self._statements.tell(statement, parameters)
+            rows = await self._statements.ask(_Tied, _READ_HELD_OF_INSTALLATION, parameters)
+        else:
+            for statement in _HOLDS_OF_ORGANIZATION:
+                await self._statements.tell(statement, parameters)
+            rows = await self._statements.ask(_Tied, _READ_TIED, parameters)
+        if not rows:
+            return None
+        return HeldPerson(_kept([row for row in rows if row.id is not None]), rows[0].is_member)
+
+    async def save(
+        self, user: UserId, organization: OrganizationId | None, values: Mapping[ProfileFieldId, FieldValue], at: datetime
+    ) -> int:
+        # The values of fields that are gone by now are not among these, so they end here.
+        stored = {str(field): list(value) if isinstance(value, tuple) else value for field, value in values.items()}
+        parameters = {"user": user, "organization": organization, "values": Jsonb(storable(stored)), "at": at}
+        statement = _SAVE_OF_INSTALLATION if organization is None else _SAVE_OF_ORGANIZATION
+        (size,) = await self._statements.ask(CountRow, statement, parameters)
+        return size.count
+
+    async def asked(self, user: UserId, slug: str | None) -> Sequence[AskedFields]:
+        parameters = {"user": user, "slug": None if slug is None else storable_text(slug)}
+        rows = await self._statements.ask(_Asked, _ASKED, parameters)
+        return [
+            AskedFields(
+                None if keeper is None else OrganizationId(keeper), of[0].keeper_slug, of[0].keeper_name, [row.field() for row in of]
+            )
+            for keeper, of in _by_keeper(rows).items()
+        ]
+
+    async def remember_asked(
+        self, user: UserId, organization: OrganizationId | None, fields: Sequence[ProfileFieldId], at: datetime
+    ) -> None:
+        statement = _ASKED_OF_INSTALLATION if organization is None else _ASKED_OF_ORGANIZATION
+        await self._statements.tell(statement, {"user": user, "organization": organization, "fields": list(fields), "at": at})
+
+
+def _kept(rows: Sequence[Any]) -> KeptValues:
+    fields: list[ProfileField] = []
+    values: dict[ProfileFieldId, FieldValue] = {}
+    for row in rows:
+        field = row.field()
+        fields.append(field)
+        value = kept_value(field, row.value)
+        if value is not None:
+            values[field.id] = value
+    return KeptValues(fields, values, rows[0].kept_at if rows else None)
+
+
+def _keeper(organization: UUID | None) -> OrganizationId | None:
+    return None if organization is None else OrganizationId(organization)
+
+
+def _by_keeper(rows: Sequence[Any]) -> Mapping[UUID | None, list[Any]]:
+    found: dict[UUID | None, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.field_of, []).append(row)
+    return found
+
+
+_FIELD: Final[LiteralString] = field_columns("fields")
+_VALUE: Final = "profile_values.values -> fields.id::text as value, profile_values.updated_at as kept_at"
+_OF_ORGANIZATION: Final = "profile_values.user_id = %(user)s and profile_values.org_id = %(organization)s"
+_OF_INSTALLATION: Final = "profile_values.user_id = %(user)s and profile_values.org_id is null"
+
+_READ_OF_ORGANIZATION: Final[LiteralString] = f"""
+    select {_FIELD}, {_VALUE}
+      from profile_fields as fields
+      left join profile_values on {_OF_ORGANIZATION}
+     where fields.org_id = %(organization)s
+     order by fields.position, fields.key
+"""
+
+_READ_OF_INSTALLATION: Final[LiteralString] = f"""
+    select {_FIELD}, {_VALUE}
+      from profile_fields as fields
+      left join profile_values on {_OF_INSTALLATION}
+     where fields.org_id is null
+     order by fields.position, fields.key
+"""
+
+# A person is tied to an organization as its member, or as a user of one of its services.
+_READ_TIED: Final[LiteralString] = f"""
+    with tie as materialized (
+             select exists (select from memberships where org_id = %(organization)s and user_id = %(user)s) as is_member,
+                    exists (select from service_users where org_id = %(organization)s and user_id = %(user)s) as is_user
+         )
+  select {_FIELD}, {_VALUE}, tie.is_member
+    from tie
+    left join profile_fields as fields on fields.org_id = %(organization)s
+    left join profile_values on {_OF_ORGANIZATION}
+   where tie.is_member or tie.is_user
+   order by fields.position, fields.key
+"""
+
+_READ_HELD_OF_INSTALLATION: Final[LiteralString] = f"""
+    select {_FIELD}, {_VALUE}, false as is_member
+      from users
+      left join profile_fields as fields on fields.org_id is null
+      left join profile_values on {_OF_INSTALLATION}
+     where users.id = %(user)s and users.anonymized_at is null
+     order by fields.position, fields.key
+"""
+
+_READ_ALL: Final[LiteralString] = f"""
+    with keepers as materialized (
+             select organizations.id, organizations.slug, organizations.name
+               from (
+                        select org_id from memberships where user_id = %(user)s
+                     union
+                        select org_id from service_users where user_id = %(user)s
+                    ) as ties
+               join organizations on organizations.id = ties.org_id
+              where (%(slug)s::text is null or organizations.slug = %(slug)s)
+                and exists (select from profile_fields where profile_fields.org_id = organizations.id)
+              order by organizations.slug
+              limit %(most)s::bigint
+         ),
+         told as (
+             select {_FIELD}, {_VALUE}, '' as keeper_slug, '' as keeper_name
+               from profile_fields as fields
+               left join profile_values on {_OF_INSTALLATION}
+              where fields.org_id is null
+              union all
+             select {_FIELD}, {_VALUE}, keepers.slug, keepers.name
+               from keepers
+               join profile_fields as fields on fields.org_id = keepers.id
+               left join profile_values on profile_values.user_id = %(user)s and profile_values.org_id = keepers.id
+         )
+  select * from told order by keeper_slug, position, key
+"""
+
+# The account before the ties, and the ties before the values, as everywhere. Nobody who holds a field waits for anything else, so its lock
+# may come anywhere. Whoever deletes the field waits for this lock, and the job then finds the value.
+_HOLD_ACCOUNT: Final = "select from users where id = %(user)s and anonymized_at is null for key share"
+
+_HOLDS_OF_ORGANIZATION: Final[tuple[LiteralString, ...]] = (
+    "select from organizations where id = %(organization)s for key share",
+    _HOLD_ACCOUNT,
+    "select from memberships where org_id = %(organization)s and user_id = %(user)s for key share",
+    """
+    select from service_users where org_id = %(organization)s and user_id = %(user)s order by service_id for key share
+    """,
+    """
+    select from all_profile_fields where org_id = %(organization)s and deleted_at is null order by id for share
+    """,
+    """
+    insert into profile_values (user_id, org_id, updated_at)
+    select users.id, organizations.id, now()
+      from users
+      join organizations on organizations.id = %(organization)s
+     where users.id = %(user)s and users.anonymized_at is null
+       and (
+               exists (select from memberships where memberships.org_id = organizations.id and memberships.user_id = users.id)
+            or exists (select from service_users where service_users.org_id = organizations.id and service_users.user_id = users.id)
+           )
+        on conflict do nothing
+    """,
+    f"select from profile_values where {_OF_ORGANIZATION} for update",
+)
+
+_HOLDS_OF_INSTALLATION: Final[tuple[LiteralString, ...]] = (
+    _HOLD_ACCOUNT,
+    "select from all_profile_fields where org_id is null and deleted_at is null order by id for share",
+    """
+    insert into profile_values (user_id, updated_at)
+    select id, now() from users where id = %(user)s and anonymized_at is null
+        on conflict do nothing
+    """,
+    f"select from profile_values where {_OF_INSTALLATION} for update",
+)
+
+_SAVED: Final = "update profile_values set values = %(values)s, updated_at = %(at)s"
+# The size of the values as text, which does not depend on how PostgreSQL packs them.
+_SIZE: Final = "returning octet_length(values::text) as count"
+_SAVE_OF_ORGANIZATION: Final[LiteralString] = f"{_SAVED} where {_OF_ORGANIZATION} {_SIZE}"
+_SAVE_OF_INSTALLATION: Final[LiteralString] = f"{_SAVED} where {_OF_INSTALLATION} {_SIZE}"
+
+_REMEMBER: Final = """
+    update profile_values
+       set asked = array(select distinct unnest(asked || %(fields)s::uuid[])), updated_at = %(at)s
+"""
+_ASKED_OF_ORGANIZATION: Final[LiteralString] = f"{_REMEMBER} where {_OF_ORGANIZATION}"
+_ASKED_OF_INSTALLATION: Final[LiteralString] = f"{_REMEMBER} where {_OF_INSTALLATION}"
+
+
+def is_to_be_asked(since: LiteralString) -> LiteralString:
+    """A condition on a row of `profile_fields as fields`, left joined with the person's `profile_values`: a page has to ask the person for
+    the field. `since`: when the person came to the keeper of the field.
+    """
+    return f"""
+               (fields.asked_at = 'sign_in' or fields.asked_at = 'registration' and {since} >= fields.created_at)
+           and (profile_values.values is null or not profile_values.values ? fields.id::text)
+           and (fields.required or profile_values.asked is null or fields.id <> all (profile_values.asked))"""
+
+
+# An organization that merely lists a person asks nothing until the person has confirmed the membership, or goes to one of its services.
+_ASKED: Final[LiteralString] = f"""
+    with keepers as materialized (
+             select organizations.id, organizations.slug, organizations.name, memberships.created_at as since
+               from memberships
+               join organizations on organizations.id = memberships.org_id
+              where memberships.user_id = %(user)s and organizations.status = 'active'
+                and case when %(slug)s::text is null then memberships.own_since is not null else organizations.slug = %(slug)s end
+              union all
+             select organizations.id, organizations.slug, organizations.name,
+                    coalesce(
+                        (
+                            select min(service_users.created_at)
+                              from service_users
+                             where service_users.org_id = organizations.id and service_users.user_id = %(user)s
+                        ),
+                        now()
+                    )
+               from organizations
+              where organizations.slug = %(slug)s and organizations.status = 'active'
+                and not exists (
+                        select from memberships where memberships.org_id = organizations.id and memberships.user_id = %(user)s
+                    )
+         ),
+         asked as (
+             select {_FIELD}, '' as keeper_slug, '' as keeper_name
+               from users
+               join profile_fields as fields on fields.org_id is null and fields.asked_at is not null
+               left join profile_values on {_OF_INSTALLATION}
+              where users.id = %(user)s and {is_to_be_asked("users.created_at")}
+              union all
+             select {_FIELD}, keepers.slug, keepers.name
+               from keepers
+               join profile_fields as fields on fields.org_id = keepers.id and fields.asked_at is not null
+               left join profile_values on profile_values.user_id = %(user)s and profile_values.org_id = keepers.id
+              where {is_to_be_asked("keepers.since")}
+         )
+  select * from asked order by keeper_slug, position, key limit 100
+"""
+
+
+def owes_answers(person: LiteralString) -> LiteralString:
+    """Whether the page that asks for fields may have something to ask this person, in a flow to a place of their choice. The page itself
+    reads the fields.
+    """
+    values = f"left join profile_values on profile_values.user_id = {person} and profile_values.org_id"
+    return f"""(
+               exists (
+                   select
+                     from profile_fields as fields
+                     {values} is null
+                    where fields.org_id is null and fields.asked_at is not null
+                      and {is_to_be_asked(f"(select created_at from users as one where one.id = {person})")}
+               )
+            or exists (
+                   select
+                     from memberships
+                     join profile_fields as fields on fields.org_id = memberships.org_id and fields.asked_at is not null
+                     {values} = fields.org_id
+                    where memberships.user_id = {person} and {is_to_be_asked("memberships.created_at")}
+               )
+            or exists (
+                   select
+                     from flows
+                     join all_services on all_services.id = flows.service_id
+                     join profile_fields as fields on fields.org_id = all_services.org_id and fields.asked_at is not null
+                     {values} = fields.org_id
+                    where flows.id = %(flow)s and {is_to_be_asked("now()")}
+               )
+           )"""
+
+
+# For statements of other stores: the values of one keeper as an object by the keys of the fields, null if there are none.
+
+
+def values_in_organization(organization: LiteralString, person: LiteralString) -> LiteralString:
+    return f"""(
+               select jsonb_object_agg(fields.key, profile_values.values -> fields.id::text)
+                 from profile_values
+                 join profile_fields as fields on fields.org_id = profile_values.org_id and profile_values.values ? fields.id::text
+                where profile_values.user_id = {person} and profile_values.org_id = {organization}
+           )"""
+
+
+def values_in_installation(person: LiteralString) -> LiteralString:
+    return f"""(
+               select jsonb_object_agg(fields.key, profile_values.values -> fields.id::text)
+                 from profile_values
+                 join profile_fields as fields on fields.org_id is null and profile_values.values ? fields.id::text
+                where profile_values.user_id = {person} and profile_values.org_id is null
+           )"""

@@ -1,0 +1,42 @@
+"""Values of fields: what an organization, or the installation, keeps of one person."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from core.domain.identifiers import OrganizationId
+from core.domain.tenancy.profile_fields import KeptValues, ProfileField
+from core.frozen import Frozen
+
+MOST_KEEPERS: Final = 100
+"""The limit of one answer about a person: so many organizations that keep something of them."""
+
+
+class HeldPerson(Frozen):
+    """What one keeper knows of a person, and the tie between the two."""
+
+    kept: KeptValues
+    is_member: bool = False
+    """The person is a member of the organization. Otherwise the person uses one of its services."""
+
+
+class KeptBy(Frozen):
+    """A keeper as the person sees it. `organization` is None for the installation."""
+
+    organization: OrganizationId | None
+    slug: str
+    name: str
+    kept: KeptValues
+
+
+class AskedFields(Frozen):
+    """The fields of one keeper that a page asks the person for."""
+
+    organization: OrganizationId | None
+    slug: str
+    name: str
+    fields: Sequence[ProfileField]
+
+    @property
+    def insists(self) -> bool:
+        """Whether the person cannot put the answer off."""
+        return any(field.required for field in self.fields)
