@@ -456,7 +456,7 @@ create view profile_fields as
 create table profile_values (
     user_id    uuid        not null references users on delete cascade,
     org_id     uuid        references all_organizations on delete cascade,  -- null: the installation's
-    values     jsonb       not null default '{}' check (pg_column_size(values) <= 20000),  -- by the ids of the fields
+    values     jsonb       not null default '{}' check (pg_column_size(values) <= 40000),  -- by the ids of the fields
     asked      uuid[]      not null default '{}',        -- the fields that a page has asked for, whatever the answer was
     updated_at timestamptz not null
 );
@@ -471,7 +471,10 @@ begin
      using (select distinct org_id, user_id from rows) as gone
      where profile_values.org_id = gone.org_id and profile_values.user_id = gone.user_id
        and not exists (select from memberships where memberships.org_id = gone.org_id and memberships.user_id = gone.user_id)
-       and not exists (select from service_users where service_users.org_id = gone.org_id and service_users.user_id = gone.user_id);
+       and not exists (select from service_users where service_users.org_id = gone.org_id and service_users.user_id = gone.user_id)
+       and not exists (
+               select from provisioned_users where provisioned_users.org_id = gone.org_id and provisioned_users.user_id = gone.user_id
+           );
     return null;
 end $$;
 create trigger members_forgotten after delete on memberships
@@ -883,6 +886,8 @@ create table provisioned_users (
     updated_at     timestamptz not null,
     primary key (org_id, user_id)
 );
+create trigger provisioned_users_forgotten after delete on provisioned_users
+    referencing old table as rows for each statement execute function forget_profile_values();
 create index provisioned_users_of_user  on provisioned_users (user_id);
 create index provisioned_users_absent   on provisioned_users (org_id, user_id) where not is_member;
 create index provisioned_users_external on provisioned_users (org_id, external_id) where external_id is not null;

@@ -22,6 +22,7 @@ from actors.siem_forwarder import SiemForwarder
 from actors.supervisor import SupervisedActor
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
+from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.identity.privacy import FORGET_JOB, forget_job
@@ -30,6 +31,7 @@ from core.domain.jobs import NewJob
 from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
+from core.domain.tenancy import profile_fields as profile_fields_domain
 from core.usecases.purge import Purge
 from entrypoints.assembly.federation import Federation
 from entrypoints.assembly.foundation import Foundation
@@ -74,6 +76,7 @@ def assemble_actors(
         subscription_expirer(services.subscriptions, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),
         purger(services_domain.PURGE_JOB, PostgresDeletedServices(pool), services_domain.purge_job),
+        purger(profile_fields_domain.PURGE_JOB, PostgresDeletedProfileFields(pool), profile_fields_domain.purge_job),
         Purger(
             FORGET_JOB,
             Purge(foundation.unit_of_work, PostgresForgottenPeople(pool, foundation.keyring), forget_job),

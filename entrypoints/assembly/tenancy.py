@@ -17,6 +17,8 @@ from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
+from adapters.postgres.tenancy.profile_fields import ProfileFieldRows
+from adapters.postgres.tenancy.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.relations import PostgresRelations
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.siem import SiemRows
@@ -45,6 +47,8 @@ from core.usecases.tenancy.member_factors import MemberFactors
 from core.usecases.tenancy.members import Members
 from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
 from core.usecases.tenancy.organizations import Organizations
+from core.usecases.tenancy.profile_fields import ProfileFields
+from core.usecases.tenancy.profile_values import ProfileValues, ProviderValues
 from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
@@ -65,6 +69,9 @@ class Tenancy(Frozen, kw_only=True):
     members: Members
     member_factors: MemberFactors
     invitations: Invitations
+    profile_fields: ProfileFields
+    profile_values: ProfileValues
+    provider_values: ProviderValues
     roles: Roles
     sign_in_rules: OrganizationSignInRules
     access: AccessExplainer
@@ -99,6 +106,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         metrics=foundation.metrics,
         clock=clock,
     )
+    profile_values = ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)
     return Tenancy(
         callers=Callers(foundation.token_verifier, PostgresCallers(pool), identity.presence, clock),
         organizations=Organizations(
@@ -123,6 +131,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             ids=ids,
             secrets=foundation.secrets,
         ),
+        profile_fields=ProfileFields(new_unit_of_work, ProfileFieldRows(statements), clock, ids),
+        profile_values=profile_values,
+        provider_values=ProviderValues(new_unit_of_work, profile_values),
         roles=Roles(new_unit_of_work, RoleRows(statements), clock, ids),
         sign_in_rules=OrganizationSignInRules(new_unit_of_work, SignInRulesRows(statements), foundation.email_syntax, clock),
         access=AccessExplainer(PostgresRelations(pool)),

@@ -23,11 +23,24 @@ class FlowStore(Protocol):
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None: ...
 
     async def sign_in(
-        self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str, provider: str = ""
+        self,
+        flow: FlowId,
+        user: UserId,
+        proof_digest: bytes,
+        session: SessionId,
+        at: datetime,
+        *,
+        by: str,
+        provider: str = "",
+        owes_answers: bool = False,
     ) -> None:
         """Records that the person has signed in by this flow: in which way, to which session, and through which provider, if one vouched
-        for them. The last look before it has found that nobody had signed in by the flow. Needs no round trip of its own.
+        for them; and whether a page may have fields to ask for. The last look before it has found that nobody had signed in by the flow.
+        Needs no round trip of its own.
         """
+
+    async def have_answered(self, flow: FlowId) -> None:
+        """No page of this flow asks for fields any more."""
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         """Records that the flow is finished. Returns True to only one of several callers, and False to all others. `refused` says that the

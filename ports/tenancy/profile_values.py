@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, ProfileFieldId, UserId
+from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
 from core.domain.tenancy.profile_fields import FieldValue, KeptValues
 from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
 
@@ -19,8 +19,10 @@ class ProfileValueStore(Protocol):
         organization.
         """
 
-    async def read_tied(self, user: UserId, organization: OrganizationId) -> HeldPerson | None:
-        """The same, for a person who is a member of the organization or uses one of its services. None for anybody else."""
+    async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
+        """The same, for a person who is tied to the organization: as a member, through its directory, or as a user of one of its services.
+        Everybody who has an account is tied to the installation. None for anybody else.
+        """
 
     async def read_all(self, user: UserId, slug: str | None, most: int) -> Sequence[KeptBy]:
         """What the installation keeps of the person, and then, by slug, every organization of theirs that has fields; with a slug, only
@@ -34,13 +36,16 @@ class ProfileValueStore(Protocol):
 
     async def save(
         self, user: UserId, organization: OrganizationId | None, values: Mapping[ProfileFieldId, FieldValue], at: datetime
-    ) -> int:
-        """Saves all values of the person. Returns their size in bytes. After `hold`."""
+    ) -> None:
+        """Saves all values of the person. After `hold`."""
 
-    async def asked(self, user: UserId, slug: str | None) -> Sequence[AskedFields]:
+    async def asked(self, user: UserId, slug: str | None, service: ServiceId | None) -> Sequence[AskedFields]:
         """The fields that a page has to ask the person for now: those of the installation, and those of the organization with this slug,
-        which the flow leads to; without a slug, of every organization that the person is a member of.
+        whose service the flow leads to; without a slug, of every organization that the person is a member of by their own act.
         """
+
+    async def enter(self, user: UserId, organization: OrganizationId, service: ServiceId, at: datetime) -> None:
+        """Makes a person who has no tie to the organization a user of its service, if anybody may sign in there. The tie is no consent."""
 
     async def remember_asked(
         self, user: UserId, organization: OrganizationId | None, fields: Sequence[ProfileFieldId], at: datetime

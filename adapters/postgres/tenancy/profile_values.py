@@ -9,12 +9,12 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.rows import CountRow
+from adapters.postgres.asked_fields import is_to_be_asked
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.profile_fields import FieldRow, field_columns
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import OrganizationId, ProfileFieldId, UserId
+from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.tenancy.profile_fields import FieldValue, KeptValues, ProfileField, kept_value
 from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
@@ -54,11 +54,12 @@ class ProfileValueRows:
         statement = _READ_OF_INSTALLATION if organization is None else _READ_OF_ORGANIZATION
         return _kept(await self._statements.ask(_Kept, statement, {"user": user, "organization": organization}))
 
-    async def read_tied(self, user: UserId, organization: OrganizationId) -> HeldPerson | None:
-        rows = await self._statements.ask(_Tied, _READ_TIED, {"user": user, "organization": organization})
+    async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
+        statement = _READ_TIED_TO_INSTALLATION if organization is None else _READ_TIED
+        rows = await self._statements.ask(_Tied, statement, {"user": user, "organization": organization})
         if not rows:
             return None
-        return HeldPerson(_kept([row for row in rows if row.id is not None]), rows[0].is_member)
+        return HeldPerson(user, organization, _kept([row for row in rows if row.id is not None]), rows[0].is_member)
 
     async def read_all(self, user: UserId, slug: str | None, most: int) -> Sequence[KeptBy]:
         parameters = {"user": user, "slug": None if slug is None else storable_text(slug), "most": most}
@@ -66,31 +67,21 @@ class ProfileValueRows:
         return [KeptBy(_keeper(keeper), of[0].keeper_slug, of[0].keeper_name, _kept(of)) for keeper, of in _by_keeper(rows).items()]
 
     async def hold(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
-        parameters = {"user": user, "organization": organization}
-        if organization is None:
-            for statement in _HOLDS_OF_INSTALLATION:
-                await self._statements.tell(statement, parameters)
-            rows = await self._statements.ask(_Tied, _READ_HELD_OF_INSTALLATION, parameters)
-        else:
-            for statement in _HOLDS_OF_ORGANIZATION:
-                await self._statements.tell(statement, parameters)
-            rows = await self._statements.ask(_Tied, _READ_TIED, parameters)
-        if not rows:
-            return None
-        return HeldPerson(_kept([row for row in rows if row.id is not None]), rows[0].is_member)
+        for statement in _HOLDS_OF_INSTALLATION if organization is None else _HOLDS_OF_ORGANIZATION:
+            await self._statements.tell(statement, {"user": user, "organization": organization})
+        return await self.read_tied(user, organization)
 
     async def save(
         self, user: UserId, organization: OrganizationId | None, values: Mapping[ProfileFieldId, FieldValue], at: datetime
-    ) -> int:
+    ) -> None:
         # The values of fields that are gone by now are not among these, so they end here.
         stored = {str(field): list(value) if isinstance(value, tuple) else value for field, value in values.items()}
         parameters = {"user": user, "organization": organization, "values": Jsonb(storable(stored)), "at": at}
         statement = _SAVE_OF_INSTALLATION if organization is None else _SAVE_OF_ORGANIZATION
-        (size,) = await self._statements.ask(CountRow, statement, parameters)
-        return size.count
+        await self._statements.tell(statement, parameters)
 
-    async def asked(self, user: UserId, slug: str | None) -> Sequence[AskedFields]:
-        parameters = {"user": user, "slug": None if slug is None else storable_text(slug)}
+    async def asked(self, user: UserId, slug: str | None, service: ServiceId | None) -> Sequence[AskedFields]:
+        parameters = {"user": user, "slug": None if slug is None else storable_text(slug), "service": service}
         rows = await self._statements.ask(_Asked, _ASKED, parameters)
         return [
             AskedFields(
@@ -98,6 +89,9 @@ class ProfileValueRows:
             )
             for keeper, of in _by_keeper(rows).items()
         ]
+
+    async def enter(self, user: UserId, organization: OrganizationId, service: ServiceId, at: datetime) -> None:
+        await self._statements.tell(_ENTER, {"user": user, "organization": organization, "service": service, "at": at})
 
     async def remember_asked(
         self, user: UserId, organization: OrganizationId | None, fields: Sequence[ProfileFieldId], at: datetime
@@ -150,10 +144,27 @@ _READ_OF_INSTALLATION: Final[LiteralString] = f"""
      order by fields.position, fields.key
 """
 
-# A person is tied to an organization as its member, or as a user of one of its services.
+
+def _is_tied(organization: LiteralString, person: LiteralString) -> LiteralString:
+    """Whether a person is tied to an organization: as its member, as somebody whom its directory knows, or as a user of its services. The
+    values end with the last of these ties, by the trigger of `forget_profile_values`.
+    """
+    return f"""(
+               exists (select from memberships where memberships.org_id = {organization} and memberships.user_id = {person})
+            or exists (select from service_users where service_users.org_id = {organization} and service_users.user_id = {person})
+            or exists (
+                   select from provisioned_users where provisioned_users.org_id = {organization} and provisioned_users.user_id = {person}
+               )
+           )"""
+
+
 _READ_TIED: Final[LiteralString] = f"""
     with tie as materialized (
-             select exists (select from memberships where org_id = %(organization)s and user_id = %(user)s) as is_member,
+             select exists (
+                        select from memberships where org_id = %(organization)s and user_id = %(user)s
+                         union all
+                        select from provisioned_users where org_id = %(organization)s and user_id = %(user)s
+                    ) as is_member,
                     exists (select from service_users where org_id = %(organization)s and user_id = %(user)s) as is_user
          )
   select {_FIELD}, {_VALUE}, tie.is_member
@@ -164,7 +175,7 @@ _READ_TIED: Final[LiteralString] = f"""
    order by fields.position, fields.key
 """
 
-_READ_HELD_OF_INSTALLATION: Final[LiteralString] = f"""
+_READ_TIED_TO_INSTALLATION: Final[LiteralString] = f"""
     select {_FIELD}, {_VALUE}, false as is_member
       from users
       left join profile_fields as fields on fields.org_id is null
@@ -180,6 +191,8 @@ _READ_ALL: Final[LiteralString] = f"""
                         select org_id from memberships where user_id = %(user)s
                      union
                         select org_id from service_users where user_id = %(user)s
+                     union
+                        select org_id from provisioned_users where user_id = %(user)s
                     ) as ties
                join organizations on organizations.id = ties.org_id
               where (%(slug)s::text is null or organizations.slug = %(slug)s)
@@ -209,22 +222,19 @@ _HOLDS_OF_ORGANIZATION: Final[tuple[LiteralString, ...]] = (
     "select from organizations where id = %(organization)s for key share",
     _HOLD_ACCOUNT,
     "select from memberships where org_id = %(organization)s and user_id = %(user)s for key share",
+    "select from provisioned_users where org_id = %(organization)s and user_id = %(user)s for key share",
     """
     select from service_users where org_id = %(organization)s and user_id = %(user)s order by service_id for key share
     """,
     """
     select from all_profile_fields where org_id = %(organization)s and deleted_at is null order by id for share
     """,
-    """
+    f"""
     insert into profile_values (user_id, org_id, updated_at)
     select users.id, organizations.id, now()
       from users
       join organizations on organizations.id = %(organization)s
-     where users.id = %(user)s and users.anonymized_at is null
-       and (
-               exists (select from memberships where memberships.org_id = organizations.id and memberships.user_id = users.id)
-            or exists (select from service_users where service_users.org_id = organizations.id and service_users.user_id = users.id)
-           )
+     where users.id = %(user)s and users.anonymized_at is null and {_is_tied("organizations.id", "users.id")}
         on conflict do nothing
     """,
     f"select from profile_values where {_OF_ORGANIZATION} for update",
@@ -242,10 +252,8 @@ _HOLDS_OF_INSTALLATION: Final[tuple[LiteralString, ...]] = (
 )
 
 _SAVED: Final = "update profile_values set values = %(values)s, updated_at = %(at)s"
-# The size of the values as text, which does not depend on how PostgreSQL packs them.
-_SIZE: Final = "returning octet_length(values::text) as count"
-_SAVE_OF_ORGANIZATION: Final[LiteralString] = f"{_SAVED} where {_OF_ORGANIZATION} {_SIZE}"
-_SAVE_OF_INSTALLATION: Final[LiteralString] = f"{_SAVED} where {_OF_INSTALLATION} {_SIZE}"
+_SAVE_OF_ORGANIZATION: Final[LiteralString] = f"{_SAVED} where {_OF_ORGANIZATION}"
+_SAVE_OF_INSTALLATION: Final[LiteralString] = f"{_SAVED} where {_OF_INSTALLATION}"
 
 _REMEMBER: Final = """
     update profile_values
@@ -253,16 +261,6 @@ _REMEMBER: Final = """
 """
 _ASKED_OF_ORGANIZATION: Final[LiteralString] = f"{_REMEMBER} where {_OF_ORGANIZATION}"
 _ASKED_OF_INSTALLATION: Final[LiteralString] = f"{_REMEMBER} where {_OF_INSTALLATION}"
-
-
-def is_to_be_asked(since: LiteralString) -> LiteralString:
-    """A condition on a row of `profile_fields as fields`, left joined with the person's `profile_values`: a page has to ask the person for
-    the field. `since`: when the person came to the keeper of the field.
-    """
-    return f"""
-               (fields.asked_at = 'sign_in' or fields.asked_at = 'registration' and {since} >= fields.created_at)
-           and (profile_values.values is null or not profile_values.values ? fields.id::text)
-           and (fields.required or profile_values.asked is null or fields.id <> all (profile_values.asked))"""
 
 
 # An organization that merely lists a person asks nothing until the person has confirmed the membership, or goes to one of its services.
@@ -274,17 +272,12 @@ _ASKED: Final[LiteralString] = f"""
               where memberships.user_id = %(user)s and organizations.status = 'active'
                 and case when %(slug)s::text is null then memberships.own_since is not null else organizations.slug = %(slug)s end
               union all
-             select organizations.id, organizations.slug, organizations.name,
-                    coalesce(
-                        (
-                            select min(service_users.created_at)
-                              from service_users
-                             where service_users.org_id = organizations.id and service_users.user_id = %(user)s
-                        ),
-                        now()
-                    )
-               from organizations
-              where organizations.slug = %(slug)s and organizations.status = 'active'
+             select organizations.id, organizations.slug, organizations.name, coalesce(used.created_at, now())
+               from services
+               join organizations on organizations.id = services.org_id
+               left join service_users as used on used.service_id = services.id and used.user_id = %(user)s
+              where services.id = %(service)s and organizations.slug = %(slug)s and organizations.status = 'active'
+                and services.sign_in_policy = 'anyone'
                 and not exists (
                         select from memberships where memberships.org_id = organizations.id and memberships.user_id = %(user)s
                     )
@@ -306,35 +299,16 @@ _ASKED: Final[LiteralString] = f"""
 """
 
 
-def owes_answers(person: LiteralString) -> LiteralString:
-    """Whether the page that asks for fields may have something to ask this person, in a flow to a place of their choice. The page itself
-    reads the fields.
-    """
-    values = f"left join profile_values on profile_values.user_id = {person} and profile_values.org_id"
-    return f"""(
-               exists (
-                   select
-                     from profile_fields as fields
-                     {values} is null
-                    where fields.org_id is null and fields.asked_at is not null
-                      and {is_to_be_asked(f"(select created_at from users as one where one.id = {person})")}
-               )
-            or exists (
-                   select
-                     from memberships
-                     join profile_fields as fields on fields.org_id = memberships.org_id and fields.asked_at is not null
-                     {values} = fields.org_id
-                    where memberships.user_id = {person} and {is_to_be_asked("memberships.created_at")}
-               )
-            or exists (
-                   select
-                     from flows
-                     join all_services on all_services.id = flows.service_id
-                     join profile_fields as fields on fields.org_id = all_services.org_id and fields.asked_at is not null
-                     {values} = fields.org_id
-                    where flows.id = %(flow)s and {is_to_be_asked("now()")}
-               )
-           )"""
+# The person has typed answers for the organization of this service, and gets the tie that the service's servers could make as well: no
+# consent, and nothing of the account is shown by it.
+_ENTER: Final = """
+    insert into service_users (service_id, user_id, org_id, created_at)
+    select services.id, users.id, services.org_id, %(at)s
+      from services
+      join users on users.id = %(user)s and users.anonymized_at is null
+     where services.id = %(service)s and services.org_id = %(organization)s and services.sign_in_policy = 'anyone'
+        on conflict (service_id, user_id) do nothing
+"""
 
 
 # For statements of other stores: the values of one keeper as an object by the keys of the fields, null if there are none.

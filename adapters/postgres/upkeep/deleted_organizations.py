@@ -131,6 +131,8 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         {SWEPT}""",
     "invitations": _rows_of("invitations", "org_id"),
     "roles": _rows_of("roles", "org_id"),
+    "profile_values": _people_of("profile_values"),
+    "profile_fields": _rows_of("all_profile_fields", "org_id"),
     "service_users": f"""
         with batch as ({held(_USERS, "service_users", "service_users.user_id = next.id and org_id = %(owner)s order by service_id")}),
              gone as (

@@ -165,6 +165,15 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "invitations.email_key": Personal(
         "The same address, in the form that Postern compares.", None, Eraser.ORGANIZATION, "As long as the organization."
     ),
+    "profile_values.values": Personal(
+        "What an organization, or the installation, keeps of the person by fields.",
+        "user_id",
+        Eraser.ACCOUNT,
+        "As long as the account; an organization's values until the person's last tie to it ends, or the field is deleted.",
+    ),
+    "service_users.metadata": Personal(
+        "What an application keeps of its user.", "user_id", Eraser.ACCOUNT, "As long as the person uses the service."
+    ),
     **{
         f"provisioned_users.{column}": Personal(
             what, "user_id", Eraser.ACCOUNT, "Until the organization's directory deletes the user, and no longer than the account."
@@ -313,6 +322,9 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_organizations.rejection_reason", "all_organizations.suspension_reason", "all_organizations.invitation_domains"),
         *("permissions.key", "permissions.description", "service_roles.slug", "service_roles.name", "service_roles.description"),
         "service_roles.permissions",
+        *("all_profile_fields.key", "all_profile_fields.label", "all_profile_fields.kind", "all_profile_fields.rule"),
+        *("all_profile_fields.written_by", "all_profile_fields.scope", "all_profile_fields.asked_at"),
+        *("all_organizations.metadata", "all_services.metadata"),
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),

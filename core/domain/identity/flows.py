@@ -125,6 +125,8 @@ class Flow(Frozen):
     """The provider that vouched for the person: the word of a shared provider, or the id of an organization's own. Empty when the person
     signed in without a provider.
     """
+    owes_answers: bool = False
+    """A page may have fields to ask the person for, since the sign-in by this flow."""
     proof_digest: bytes | None = None
     """The digest of the proof that the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None

@@ -172,6 +172,13 @@ class ExportedOwnProfile(Frozen):
     picture: Picture | None
 
 
+class ExportedFields(Frozen):
+    """What one organization keeps of the person by fields, or the installation, if `organization` is None. `values` are by key."""
+
+    organization: OrganizationId | None
+    values: Mapping[str, Json]
+
+
 class Export(Frozen, kw_only=True):
     """A person's data without the sign-ins. There may be many sign-ins, and they follow page by page."""
 
@@ -187,6 +194,8 @@ class Export(Frozen, kw_only=True):
     """None in an export for organizations: what a person says of themselves belongs to no organization."""
     profiles: Sequence[ExportedProfile]
     service_roles: Sequence[ExportedServiceRole]
+    fields: Sequence[ExportedFields]
+    """What the installation, and organizations, keep of the person by fields."""
     identities: Sequence[ExportedIdentity]
     """An export for organizations has only identities that are used in their services, or are at their own providers."""
 

@@ -148,6 +148,8 @@ class Confirmed(Frozen, kw_only=True):
     """The person is a member of several organizations."""
     is_listed: bool = False
     """See `Caller.is_listed`."""
+    owes_answers: bool = False
+    """A page may have fields to ask the person for. False without a browser's flow."""
 
 
 def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:

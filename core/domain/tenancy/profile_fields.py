@@ -2,6 +2,7 @@
 administrators, directories, services and providers write its values, as far as the field lets them.
 """
 
+import json
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -320,7 +321,7 @@ def changed_values(before: KeptValues, given: Mapping[str, Json], writer: FieldW
             raise BadRequest(f"{key[:LONGEST_KEY]}: there is no such field")
         if not field.is_written_by(writer):
             raise BadRequest(f"{key}: cannot be written here, only by {', '.join(sorted(field.written_by))}")
-        wanted = None if value is None or value in ("", []) else checked_value(field, value)
+        wanted = None if is_empty(field, value) else checked_value(field, value)
         if wanted is None and field.required and writer is FieldWriter.PERSON:
             raise BadRequest(f"{key}: this field is required", words="field_required")
         if wanted == values.get(field.id) and type(wanted) is type(values.get(field.id)):
@@ -330,7 +331,20 @@ def changed_values(before: KeptValues, given: Mapping[str, Json], writer: FieldW
             del values[field.id]
         else:
             values[field.id] = wanted
+    if keys:
+        _require_room(values)
     return ChangedValues(values, sorted(keys))
+
+
+def is_empty(field: ProfileField, value: Json) -> bool:
+    """Whether the value empties the field, as forms do."""
+    return value is None or value == ([] if field.kind is FieldKind.LIST else "")
+
+
+def _require_room(values: Mapping[ProfileFieldId, FieldValue]) -> None:
+    size = len(json.dumps({str(field): value for field, value in values.items()}, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if size > MOST_BYTES:
+        raise BadRequest(f"All values of a person together have at most {MOST_BYTES} bytes, not {size}", words="fields_too_long")
 
 
 def suitable_values(before: KeptValues, given: Mapping[str, Json], writer: FieldWriter) -> tuple[Mapping[str, Json], Sequence[str]]:
@@ -350,12 +364,6 @@ def suitable_values(before: KeptValues, given: Mapping[str, Json], writer: Field
 
 def purge_job(field: UUID) -> NewJob:
     return NewJob(PURGE_JOB, {"field": str(field)})
-
-
-def require_room(size: int) -> None:
-    """`size`: the bytes of all values of a person together. Raises `BadRequest`."""
-    if size > MOST_BYTES:
-        raise BadRequest(f"All values of a person together have at most {MOST_BYTES} bytes, not {size}", words="fields_too_long")
 
 
 def field_created(field: ProfileField, actor: Actor) -> Event:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.identifiers import OrganizationId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.tenancy.profile_fields import KeptValues, ProfileField
 from core.frozen import Frozen
 
@@ -14,9 +14,11 @@ MOST_KEEPERS: Final = 100
 class HeldPerson(Frozen):
     """What one keeper knows of a person, and the tie between the two."""
 
+    user: UserId
+    organization: OrganizationId | None
     kept: KeptValues
     is_member: bool = False
-    """The person is a member of the organization. Otherwise the person uses one of its services."""
+    """The person is a member of the organization, or known to its directory. Otherwise the person only uses one of its services."""
 
 
 class KeptBy(Frozen):

@@ -43,6 +43,7 @@ TAGS: Final[Mapping[str, str]] = {
     "settings": "An organization's own mail server, branding, domain, and clients at sign-in providers.",
     "sign-in domains": "The sign-in of people in an organization's mail domains, and their way to membership.",
     "members": "The people of an organization, and its owner.",
+    "fields": "What an organization, or the installation, keeps of people besides the address: fields and their values.",
     "roles": "Roles that an organization adds to the built-in owner, admin and member.",
     "invitations": "Invite people to become members, and answer an invitation.",
     "webhooks": "Receive the events of an organization by webhooks, and see the deliveries of each event.",

@@ -70,6 +70,8 @@ _OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     # The tokens that services have at the providers go with the identities.
     "delete from identities where user_id = %(user)s",
     "delete from oauth_states where user_id = %(user)s",
+    # What the installation and organizations keep of the person by fields.
+    "delete from profile_values where user_id = %(user)s",
     # A join request names the address with which the person asked to become a member.
     "delete from join_requests where user_id = %(user)s",
 )

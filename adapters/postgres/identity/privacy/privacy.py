@@ -29,6 +29,7 @@ from core.domain.identity.privacy import (
     Belonging,
     Export,
     ExportedFactorEvent,
+    ExportedFields,
     ExportedIdentity,
     ExportedLogin,
     ExportedManagementKey,
@@ -83,6 +84,7 @@ class _Exported(_Subject):
     picture: Mapping[str, str] | None
     profiles: list[Mapping[str, Any]]
     service_roles: list[Mapping[str, Any]]
+    fields: list[Mapping[str, Any]]
     identities: list[Mapping[str, Any]]
     logins: list[Mapping[str, Any]]
 
@@ -101,6 +103,7 @@ class _Exported(_Subject):
             service_roles=[
                 ExportedServiceRole(OrganizationId(UUID(one["organization"])), one["service"], one["role"]) for one in self.service_roles
             ],
+            fields=[_fields(one) for one in self.fields],
             identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
         )
 
@@ -203,6 +206,7 @@ def _nothing(account: Account) -> Export:
         own_profile=None,
         profiles=(),
         service_roles=(),
+        fields=(),
         identities=(),
     )
 
@@ -231,6 +235,11 @@ def _passkey(one: Mapping[str, Any]) -> ExportedPasskey:
 
 def _profile(one: Mapping[str, Any]) -> ExportedProfile:
     return ExportedProfile(**{**one, "organization": OrganizationId(UUID(one["organization"]))})
+
+
+def _fields(one: Mapping[str, Any]) -> ExportedFields:
+    keeper = one["organization"]
+    return ExportedFields(None if keeper is None else OrganizationId(UUID(keeper)), one["values"])
 
 
 def _asking(user: UserId, asker: PrivacyRequester, at: datetime) -> Mapping[str, Any]:
@@ -477,6 +486,27 @@ EXPORT: Final[LiteralString] = f"""
                             from {assignments_of("%(user)s", "services.org_id", "services.id")} as assignments
                       )
            ) as service_roles,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object('organization', kept.org_id, 'values', kept.values) order by kept.org_id nulls first
+                          ),
+                          '[]'
+                      )
+                 from (
+                          select profile_values.org_id, jsonb_object_agg(fields.key, profile_values.values -> fields.id::text) as values
+                            from profile_values
+                           cross join lateral (
+                                     select id, key from profile_fields where org_id = profile_values.org_id
+                                      union all
+                                     select id, key from profile_fields where org_id is null and profile_values.org_id is null
+                                 ) as fields
+                           cross join scope
+                           where profile_values.user_id = %(user)s and profile_values.values ? fields.id::text
+                             and (scope.whole or profile_values.org_id = any (scope.organizations))
+                           group by profile_values.org_id
+                      ) as kept
+           ) as fields,
            (
                select coalesce(
                           jsonb_agg(

@@ -22,6 +22,8 @@ _SIGNED_IN_BY: Final = "signed_in_by"
 """A key in the column `wanted`: the way in which the person has signed in."""
 _PROVIDER: Final = "signed_in_at_provider"
 """A key in the column `wanted`: the provider that has vouched for the person."""
+_OWES_ANSWERS: Final = "owes_answers"
+"""A key in the column `wanted`: whether a page may have fields to ask the person for."""
 _REFUSED: Final = "refused"
 """A key in the column `wanted`: whether the person has refused the request that the flow is for."""
 
@@ -66,6 +68,7 @@ class FlowRow(Frozen):
             signed_in_at=self.flow_signed_in_at,
             signed_in_by=self.flow_wanted.get(_SIGNED_IN_BY, ""),
             signed_in_at_provider=self.flow_wanted.get(_PROVIDER, ""),
+            owes_answers=self.flow_wanted.get(_OWES_ANSWERS, False),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
             refused=self.flow_wanted.get(_REFUSED, False),
@@ -137,11 +140,23 @@ class FlowRows:
         await self._statements.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
 
     async def sign_in(
-        self, flow: FlowId, user: UserId, proof_digest: bytes, session: SessionId, at: datetime, *, by: str, provider: str = ""
+        self,
+        flow: FlowId,
+        user: UserId,
+        proof_digest: bytes,
+        session: SessionId,
+        at: datetime,
+        *,
+        by: str,
+        provider: str = "",
+        owes_answers: bool = False,
     ) -> None:
-        way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider})
+        way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **({_OWES_ANSWERS: True} if owes_answers else {})})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._statements.tell_along(_SIGN_IN, parameters)
+
+    async def have_answered(self, flow: FlowId) -> None:
+        await self._statements.tell(_HAVE_ANSWERED, {"id": flow, "owed": _OWES_ANSWERS})
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         how = Jsonb({_REFUSED: True} if refused else {})
@@ -201,6 +216,7 @@ _SIGN_IN: Final = """
      where id = %(id)s
 """
 
+_HAVE_ANSWERED: Final = "update flows set wanted = wanted - %(owed)s::text where id = %(id)s"
 
 _COMPLETE: Final = """
     update flows

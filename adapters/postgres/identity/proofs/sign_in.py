@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.asked_fields import owes_answers
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
@@ -112,6 +113,7 @@ class _Confirmed:
         flow_is_open: bool,
         belongs_to_several: bool,
         is_listed: bool,
+        owes_answers: bool,
         has_been_there: bool,
         subscription: Mapping[str, Any] | None,
         is_admitted: bool | None,
@@ -132,6 +134,7 @@ class _Confirmed:
             subscription=subscription_state(subscription),
             belongs_to_several=belongs_to_several,
             is_listed=is_listed,
+            owes_answers=owes_answers,
         )
 
 
@@ -322,6 +325,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
                            for no key update
                     ) as one_factor_is_enough,
                     {is_listed("held.id")} as is_listed,
+                    {owes_answers("held.id", "held.created_at")} as owes_answers,
                     exists (
                         select
                           from memberships
@@ -339,7 +343,8 @@ _LAST_LOOK: Final[LiteralString] = f"""
               where services.id = %(service)s
                 for key share
          )
-  select {ACCOUNT}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.belongs_to_several,
+  select {ACCOUNT}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.owes_answers,
+           users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active,
            {admits(_IS_MEMBER, "users.id")} as is_admitted,

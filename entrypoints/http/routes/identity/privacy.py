@@ -1,9 +1,9 @@
 """A person's data: exporting it, and forgetting the person."""
 
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -189,6 +189,15 @@ class OwnProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     """The picture; null if there is none."""
 
 
+class FieldsExport(msgspec.Struct, frozen=True):
+    """What one organization, or the installation, keeps of the person by its fields."""
+
+    organization_id: UUID | None
+    """The organization; null for the installation."""
+    values: Annotated[Mapping[str, Any], example({"department": "Sales"})]
+    """The values, by the keys of their fields."""
+
+
 class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """All data about a person, without passwords, secrets of second factors, and tokens."""
 
@@ -216,6 +225,8 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Data that directories of organizations have sent by SCIM."""
     service_roles: Sequence[ServiceRoleExport]
     """The roles that the person holds in services: assigned to the person, to a team or to a role of the organization."""
+    fields: Sequence[FieldsExport]
+    """Values of fields, as the installation and organizations keep them."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -304,6 +315,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
         "service_roles": [ServiceRoleExport(one.organization, one.service_slug, one.role) for one in export.service_roles],
+        "fields": [FieldsExport(one.organization, one.values) for one in export.fields],
     }
     yield _encode(head)[:-1] + b',"login_events":['
     separator = b""

@@ -195,7 +195,10 @@ class _InBrowser(Frozen):
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
-        await uow.flows.sign_in(self.flow, user, self.digest, session, now, by=arrived.provider, provider=arrived.upstream)
+        owes_answers = arrived.confirmed.owes_answers
+        await uow.flows.sign_in(
+            self.flow, user, self.digest, session, now, by=arrived.provider, provider=arrived.upstream, owes_answers=owes_answers
+        )
         flow = replace(
             self.visit.flow,
             user=user,
@@ -203,6 +206,7 @@ class _InBrowser(Frozen):
             signed_in_at=now,
             signed_in_by=arrived.provider,
             signed_in_at_provider=arrived.upstream,
+            owes_answers=owes_answers,
             proof_digest=self.digest,
         )
         return _Landed(user, self.token, caller, flow)

@@ -1,0 +1,146 @@
+"""Fields of the installation and of organizations: declared, changed and deleted."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import OrganizationId, ProfileFieldId
+from core.domain.record.events import Actor
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.profile_fields import (
+    ANYTHING,
+    MOST_FIELDS,
+    AskedAt,
+    FieldKind,
+    FieldRule,
+    FieldWriter,
+    ProfileField,
+    checked_field,
+    field_created,
+    field_deleted,
+    field_updated,
+    purge_job,
+)
+from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen, replace
+from core.usecases.tenancy.rights import hold_rights
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.tenancy.profile_fields import ProfileFieldStore
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class FieldWish(Frozen, kw_only=True):
+    """What a request says of a field. What is left out stays as it is, or gets its usual value."""
+
+    label: str | None = None
+    rule: FieldRule | None = None
+    written_by: frozenset[FieldWriter] | None = None
+    scope: str | Unchanged | None = UNCHANGED
+    required: bool | None = None
+    asked_at: AskedAt | Unchanged | None = UNCHANGED
+    position: int | None = None
+
+    def applied(self, field: ProfileField) -> ProfileField:
+        return replace(
+            field,
+            label=field.label if self.label is None else self.label,
+            rule=field.rule if self.rule is None else self.rule,
+            written_by=field.written_by if self.written_by is None else self.written_by,
+            scope=field.scope if isinstance(self.scope, Unchanged) else self.scope,
+            required=field.required if self.required is None else self.required,
+            asked_at=field.asked_at if isinstance(self.asked_at, Unchanged) else self.asked_at,
+            position=field.position if self.position is None else self.position,
+        )
+
+
+NOTHING: Final = FieldWish()
+
+
+class ProfileFields(Frozen):
+    """`member` is None for a platform owner, who governs the fields of the installation. Every change of an organization's fields locks the
+    organization and checks the caller's rights again.
+    """
+
+    unit_of_work: UnitOfWorkFactory
+    lookup: ProfileFieldStore
+    clock: Clock
+    ids: Ids
+
+    async def list(self, member: Member | None) -> Sequence[ProfileField]:
+        """All fields, by position and key."""
+        return await self.lookup.list(_organization(member))
+
+    async def create(self, member: Member | None, key: str, kind: FieldKind, wish: FieldWish, actor: Actor) -> ProfileField:
+        """Declares a field. Without a position, the field comes last. Raises `BadRequest`, also for the fifty-first field, and `Conflict`
+        when the key is taken.
+        """
+        now = self.clock.now()
+        wanted = wish.applied(
+            ProfileField(
+                id=ProfileFieldId(self.ids.new()),
+                organization=_organization(member),
+                key=key,
+                label="",
+                kind=kind,
+                rule=ANYTHING,
+                written_by=frozenset({FieldWriter.ADMINISTRATOR}),
+                created_at=now,
+                updated_at=now,
+            )
+        )
+        field = checked_field(wanted)
+        async with self.unit_of_work() as uow:
+            known = await _held(uow, member)
+            if len(known) >= MOST_FIELDS:
+                raise BadRequest(f"At most {MOST_FIELDS} fields: delete one first")
+            if wish.position is None:
+                field = replace(field, position=max((one.position for one in known), default=-1) + 1)
+                field = checked_field(field)
+            if not await uow.profile_fields.add(field):
+                raise Conflict("There is already a field with this key")
+            await uow.record(field_created(field, actor))
+            await uow.commit()
+        return field
+
+    async def change(self, member: Member | None, key: str, wish: FieldWish, actor: Actor) -> ProfileField:
+        """Values that the new bounds no longer allow stay until somebody writes them. Raises `BadRequest`, `NotFound`."""
+        if wish == NOTHING:
+            raise BadRequest("Send at least one of label, rule, written_by, scope, required, asked_at and position")
+        async with self.unit_of_work() as uow:
+            before = _found(await _held(uow, member), key)
+            after = checked_field(wish.applied(before))
+            if after == before:
+                return before
+            after = replace(after, updated_at=self.clock.now())
+            await uow.profile_fields.save(after)
+            await uow.record(field_updated(before, after, actor))
+            await uow.commit()
+        return after
+
+    async def delete(self, member: Member | None, key: str, actor: Actor) -> None:
+        """The field and its values are gone from every answer at once; a job removes the values. Raises `NotFound`."""
+        async with self.unit_of_work() as uow:
+            field = _found(await _held(uow, member), key)
+            await uow.profile_fields.delete(field.id, self.clock.now())
+            await uow.jobs.add(purge_job(field.id))
+            await uow.record(field_deleted(field, actor))
+            await uow.commit()
+
+
+def _organization(member: Member | None) -> OrganizationId | None:
+    return None if member is None else member.organization
+
+
+async def _held(uow: UnitOfWork, member: Member | None) -> Sequence[ProfileField]:
+    if member is not None:
+        await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+    return await uow.profile_fields.hold_all(_organization(member))
+
+
+def _found(known: Sequence[ProfileField], key: str) -> ProfileField:
+    for field in known:
+        if field.key == key:
+            return field
+    raise NotFound("There is no such field")

@@ -1,0 +1,116 @@
+"""The installation's own fields, and what the installation keeps of people by them. Platform owners govern both."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from core.domain.changes import UNCHANGED
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import UserId
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import UserUuid
+from entrypoints.http.routes.tenancy.profile_fields import (
+    FieldKey,
+    FieldPatch,
+    FieldRecord,
+    FieldScope,
+    NewField,
+    field_record,
+    wish_of,
+)
+from entrypoints.http.routes.tenancy.profile_values import KeptRecord, ValuesPatch, kept_record
+
+_TAGS = ("platform",)
+_FIELDS = "/api/platform/profile-fields"
+_FIELD = "/api/platform/profile-fields/{key}"
+_PROFILE = "/api/platform/users/{user_id}/profile"
+
+
+class PlatformFieldPath(msgspec.Struct, frozen=True):
+    key: FieldKey
+    """The field's key."""
+
+
+class PlatformKeptOfPath(msgspec.Struct, frozen=True):
+    user_id: UserUuid
+
+
+class NewPlatformField(NewField, frozen=True, kw_only=True):
+    """A field of the installation to declare. Only people and platform owners write its values."""
+
+    scope: FieldScope | None = None
+    """The scope that tells the value to applications; null: none does."""
+
+
+class PlatformFieldPatch(FieldPatch, frozen=True, kw_only=True):
+    """A change of a field of the installation. What you leave out stays as it is."""
+
+    scope: FieldScope | UnsetType | None = UNSET
+    """The scope that tells the value to applications; null: none does."""
+
+
+class PlatformFieldRecord(FieldRecord, frozen=True, kw_only=True):
+    """A field of the installation."""
+
+    scope: FieldScope | None
+    """The scope that tells the value to applications; null: none does."""
+
+
+@endpoint.get(_FIELDS, caller=PLATFORM_OWNER, tags=_TAGS)
+async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[PlatformFieldRecord]:
+    """List the installation's fields, by position
+
+    You get all of them; there are at most 50.
+    """
+    return [_record(field_record(one), one.scope) for one in await postern.tenancy.profile_fields.list(None)]
+
+
+@endpoint.post(_FIELDS, caller=PLATFORM_OWNER, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def create_platform_field(call: Call[NewPlatformField], postern: Postern) -> PlatformFieldRecord:
+    """Declare a field of the installation"""
+    body = call.body
+    field = await postern.tenancy.profile_fields.create(None, body.key, body.kind, wish_of(body, body.scope), call.actor)
+    return _record(field_record(field), field.scope)
+
+
+@endpoint.patch(_FIELD, caller=PLATFORM_OWNER, refuses=(BadRequest, NotFound), tags=_TAGS)
+async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFieldPath], postern: Postern) -> PlatformFieldRecord:
+    """Change a field of the installation"""
+    scope = UNCHANGED if isinstance(call.body.scope, UnsetType) else call.body.scope
+    field = await postern.tenancy.profile_fields.change(None, call.path.key, wish_of(call.body, scope), call.actor)
+    return _record(field_record(field), field.scope)
+
+
+@endpoint.delete(_FIELD, caller=PLATFORM_OWNER, status=204, refuses=(NotFound,), tags=_TAGS)
+async def delete_platform_field(call: Call[None, None, PlatformFieldPath], postern: Postern) -> NoBody:
+    """Delete a field of the installation with all its values"""
+    await postern.tenancy.profile_fields.delete(None, call.path.key, call.actor)
+    return NO_BODY
+
+
+@endpoint.get(_PROFILE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
+async def platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
+    """Get what the installation keeps of a person by its fields
+
+    What organizations keep is not in the answer.
+    """
+    return kept_record(await postern.tenancy.profile_values.of_installation(UserId(call.path.user_id)))
+
+
+@endpoint.patch(_PROFILE, caller=PLATFORM_OWNER, refuses=(BadRequest, NotFound), tags=_TAGS)
+async def change_platform_person_values(call: Call[ValuesPatch, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
+    """Write values of a person in the installation's fields
+
+    Only fields with `administrator` in `written_by`.
+    """
+    user = UserId(call.path.user_id)
+    return kept_record(await postern.tenancy.profile_values.write_in_installation(user, call.body.values, call.actor))
+
+
+def _record(record: FieldRecord, scope: str | None) -> PlatformFieldRecord:
+    return PlatformFieldRecord(**msgspec.structs.asdict(record), scope=scope)

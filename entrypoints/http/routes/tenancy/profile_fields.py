@@ -1,0 +1,212 @@
+"""Fields that an organization declares, to keep more of its people than their addresses."""
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.errors import BadRequest, Conflict
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.profile_fields import (
+    FIELD_SCOPES,
+    LAST_POSITION,
+    LONGEST_LABEL,
+    AskedAt,
+    FieldKind,
+    FieldRule,
+    FieldWriter,
+    ProfileField,
+)
+from core.domain.tenancy.roles import Capability
+from core.usecases.tenancy.profile_fields import FieldWish
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import MEMBER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example, given
+
+Value = TypeVar("Value")
+
+_TAGS = ("fields",)
+_FIELDS = "/api/organizations/{org_slug}/profile-fields"
+_FIELD = "/api/organizations/{org_slug}/profile-fields/{key}"
+
+FieldKey = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[a-z][a-z0-9_]{0,49}$"}), example("department")]
+FieldLabel = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_LABEL}), example("Department")]
+FieldPosition = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": LAST_POSITION}), example(3)]
+FieldScope = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(FIELD_SCOPES)}), example("profile")]
+
+
+class FieldsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class FieldPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    key: FieldKey
+    """The field's key."""
+
+
+class FieldBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """The bounds of a field's values. Each kind of field has bounds of its own; others are refused."""
+
+    min_length: Annotated[int, example(2)] | None = None
+    """For `text`: the fewest characters."""
+    max_length: Annotated[int, example(80)] | None = None
+    """For `text` and for the entries of a `list`: the most characters."""
+    minimum: Annotated[float | int, example(0)] | None = None
+    """For `number`: the smallest number."""
+    maximum: Annotated[float | int, example(100)] | None = None
+    """For `number`: the greatest number."""
+    earliest: Annotated[str, example("2020-01-01")] | None = None
+    """For `date`: the first day."""
+    latest: Annotated[str, example("2030-12-31")] | None = None
+    """For `date`: the last day."""
+    choices: Annotated[Sequence[str], example(["Sales", "Support"])] = ()
+    """For `choice`, which needs them, and for the entries of a `list`: up to 100 texts of up to 100 characters."""
+    max_items: Annotated[int, example(5)] | None = None
+    """For `list`: the most entries."""
+
+    def rule(self) -> FieldRule:
+        return FieldRule(**{**msgspec.structs.asdict(self), "choices": tuple(self.choices)})
+
+
+class NewField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field to declare."""
+
+    key: FieldKey
+    """1 to 50 of a-z, 0-9 and _, beginning with a letter. The key never changes."""
+    label: FieldLabel
+    """The words that people read: 1 to 100 characters."""
+    kind: FieldKind
+    """The kind of value. The kind never changes."""
+    rule: FieldBounds = FieldBounds()
+    """The bounds of the values."""
+    written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])] = (FieldWriter.ADMINISTRATOR,)
+    """Those who may write values."""
+    required: bool = False
+    """Whether the page that asks for the field insists on an answer. Needs `asked_at`."""
+    asked_at: AskedAt | None = None
+    """When a page of the sign-in asks for the value: `registration`, of people who come after the field; `sign_in`, of everybody. It
+    asks once. Needs `person` in `written_by`.
+    """
+    position: FieldPosition | None = None
+    """The place in lists and forms, from 0 to 999. Without it, the field comes last."""
+
+
+class FieldPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a field. What you leave out stays as it is."""
+
+    label: FieldLabel | UnsetType = UNSET
+    """The words that people read: 1 to 100 characters."""
+    rule: FieldBounds | UnsetType = UNSET
+    """All bounds of the values; they replace the old ones. Values that no longer fit stay until somebody writes them."""
+    written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])] | UnsetType = UNSET
+    """Those who may write values. The list replaces the old one."""
+    required: bool | UnsetType = UNSET
+    """Whether the page that asks for the field insists on an answer."""
+    asked_at: AskedAt | UnsetType | None = UNSET
+    """When a page of the sign-in asks for the value; null: never."""
+    position: FieldPosition | UnsetType = UNSET
+    """The place in lists and forms, from 0 to 999."""
+
+
+class FieldRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A declared field."""
+
+    id: Id
+    key: FieldKey
+    """The key, which never changes."""
+    label: Annotated[str, example("Department")]
+    """The words that people read."""
+    kind: FieldKind
+    """The kind of value."""
+    rule: FieldBounds
+    """The bounds of the values."""
+    written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])]
+    """Those who may write values."""
+    required: bool
+    """Whether the page that asks for the field insists on an answer."""
+    asked_at: AskedAt | None
+    """When a page of the sign-in asks for the value; null: never."""
+    position: FieldPosition
+    """The place in lists and forms."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+@endpoint.get(_FIELDS, caller=MEMBER, tags=_TAGS)
+async def list_fields(call: Call[None, None, FieldsPath, Member], postern: Postern) -> Sequence[FieldRecord]:
+    """List the organization's fields, by position
+
+    You get all of them; an organization has at most 50.
+    """
+    return [field_record(field) for field in await postern.tenancy.profile_fields.list(call.caller)]
+
+
+@endpoint.post(_FIELDS, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def create_field(call: Call[NewField, None, FieldsPath, Member], postern: Postern) -> FieldRecord:
+    """Declare a field
+
+    The organization keeps its values for itself: no other organization and no application of others sees them. Each person sees their own.
+    """
+    body = call.body
+    return field_record(await postern.tenancy.profile_fields.create(call.caller, body.key, body.kind, wish_of(body), call.actor))
+
+
+@endpoint.patch(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+async def change_field(call: Call[FieldPatch, None, FieldPath, Member], postern: Postern) -> FieldRecord:
+    """Change a field"""
+    return field_record(await postern.tenancy.profile_fields.change(call.caller, call.path.key, wish_of(call.body), call.actor))
+
+
+@endpoint.delete(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), status=204, tags=_TAGS)
+async def delete_field(call: Call[None, None, FieldPath, Member], postern: Postern) -> NoBody:
+    """Delete a field with all its values
+
+    Nobody sees the values from now on. A new field with the same key begins without values.
+    """
+    await postern.tenancy.profile_fields.delete(call.caller, call.path.key, call.actor)
+    return NO_BODY
+
+
+def wish_of(body: NewField | FieldPatch, scope: str | Unchanged | None = UNCHANGED) -> FieldWish:
+    rule, written_by, position = given(body.rule), given(body.written_by), body.position
+    return FieldWish(
+        label=given(body.label),
+        rule=None if rule is None else rule.rule(),
+        written_by=None if written_by is None else frozenset(written_by),
+        scope=scope,
+        required=given(body.required),
+        asked_at=UNCHANGED if isinstance(body.asked_at, UnsetType) else body.asked_at,
+        position=None if isinstance(position, UnsetType) else position,
+    )
+
+
+def field_record(field: ProfileField) -> FieldRecord:
+    rule = field.rule
+    return FieldRecord(
+        id=field.id,
+        key=field.key,
+        label=field.label,
+        kind=field.kind,
+        rule=FieldBounds(
+            min_length=rule.min_length,
+            max_length=rule.max_length,
+            minimum=rule.minimum,
+            maximum=rule.maximum,
+            earliest=rule.earliest,
+            latest=rule.latest,
+            choices=rule.choices,
+            max_items=rule.max_items,
+        ),
+        written_by=sorted(field.written_by),
+        required=field.required,
+        asked_at=field.asked_at,
+        position=field.position,
+        created_at=field.created_at,
+        updated_at=field.updated_at,
+    )

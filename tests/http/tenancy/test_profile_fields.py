@@ -1,0 +1,302 @@
+"""Fields over HTTP: what an organization, or the installation, keeps of people. Nobody else's answer ever shows a value."""
+
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import pytest
+
+from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
+from core.domain.tenancy.profile_fields import MOST_FIELDS, purge_job
+from core.domain.tenancy.roles import Capability
+from core.usecases.purge import Purge
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import Shops, all_at_once
+from tests.http.client import Client, Received, refused
+from tests.http.people import People, Person
+
+FIELDS: Final = "/api/organizations/acme/profile-fields"
+OWN: Final = "/api/user/profile"
+PLATFORM: Final = "/api/platform/profile-fields"
+FORBIDDEN, BAD_REQUEST, NOT_FOUND, CONFLICT = (403, "FORBIDDEN"), (400, "BAD_REQUEST"), (404, "NOT_FOUND"), (409, "CONFLICT")
+
+
+class FieldScene(Shops):
+    """Acme and globex, each with an owner and a shop; Ada is a member of acme, Bob uses acme's shop, and Cid belongs to both."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.owner, self.ada = self.resident(self.acme, "owner"), self.resident(self.acme, "member", "ada")
+        self.other_owner = self.resident(self.globex, "owner")
+        self.bob, self.cid = self.user(self.shop), self.user(self.shop, self.theirs)
+        self.speaker = self.owner
+        self.platform = self.people.add("root@example.org", platform_owner=True)
+
+    async def declare(self, key: str, kind: str = "text", *, where: str = FIELDS, by: Person | None = None, **more: Any) -> Received:
+        return await self.request("POST", where, {"key": key, "label": key.title(), "kind": kind, **more}, by=by)
+
+    async def keep(self, person: Person, values: dict[str, Any], *, at: str = "acme", by: Person | None = None) -> Received:
+        return await self.request("PATCH", f"/api/organizations/{at}/users/{person.user}/profile", {"values": values}, by=by)
+
+    async def kept(self, person: Person, *, at: str = "acme", by: Person | None = None) -> Received:
+        return await self.request("GET", f"/api/organizations/{at}/users/{person.user}/profile", by=by)
+
+    async def own(self, person: Person) -> dict[str | None, Any]:
+        answer = await self.request("GET", OWN, by=person)
+        return {one["organization"]: one["values"] for one in answer.ok()["profiles"]}
+
+    async def write_own(self, person: Person, values: dict[str, Any], organization: str | None = None) -> Received:
+        return await self.request("PATCH", OWN, {"values": values, "organization": organization}, by=person)
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> FieldScene:
+    return FieldScene(postern, people, client, log)
+
+
+async def test_a_field_is_declared_read_changed_and_deleted_and_all_of_it_is_on_record(house: FieldScene) -> None:
+    made = (await house.declare("department", "choice", rule={"choices": ["Sales", " Support "]}, written_by=["person"])).ok(201)
+    assert (made["key"], made["label"], made["rule"]["choices"], made["position"]) == ("department", "Department", ["Sales", "Support"], 0)
+    second = (await house.declare("hired", "date")).ok(201)
+    assert (second["position"], second["written_by"]) == (1, ["administrator"])
+    path = f"{FIELDS}/department"
+    changed = (await house.request("PATCH", path, {"label": "Team", "position": 7, "written_by": ["administrator", "person"]})).ok()
+    assert (changed["label"], changed["rule"], changed["written_by"]) == ("Team", made["rule"], ["administrator", "person"])
+    listed = (await house.request("GET", FIELDS, by=house.ada)).json()
+    assert [one["key"] for one in listed] == ["hired", "department"]
+    assert (await house.request("DELETE", path)).status == 204
+    assert refused(await house.request("DELETE", path)) == NOT_FOUND
+    assert [one["key"] for one in (await house.request("GET", FIELDS)).json()] == ["hired"]
+    told = [(one["name"], one["details"]["key"]) for one in house.told() if one["name"].startswith("profile_field")]
+    assert told == [
+        ("profile_field.created", "department"),
+        ("profile_field.created", "hired"),
+        ("profile_field.updated", "department"),
+        ("profile_field.deleted", "department"),
+    ]
+    (entry,) = house.audited("profile_field.updated")
+    assert (entry["target_type"], entry["details"]["changed"]) == ("profile_field", ["label", "written_by", "position"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"key": "1st"},
+        {"key": "Upper"},
+        {"key": "a" * 51},
+        {"label": " "},
+        {"label": "x" * 101},
+        {"kind": "choice"},
+        {"rule": {"choices": ["a"]}},
+        {"kind": "choice", "rule": {"choices": ["a", "a"]}},
+        {"kind": "choice", "rule": {"choices": [str(one) for one in range(101)]}},
+        {"kind": "number", "rule": {"minimum": 2, "maximum": 1}},
+        {"kind": "date", "rule": {"earliest": "2026-02-30"}},
+        {"kind": "date", "rule": {"earliest": "2026-03-02", "latest": "2026-03-01"}},
+        {"rule": {"min_length": 5, "max_length": 4}},
+        {"rule": {"max_length": 1001}},
+        {"written_by": []},
+        {"position": 1000},
+        {"asked_at": "sign_in"},
+        {"required": True, "written_by": ["person"]},
+    ],
+    ids=str,
+)
+async def test_a_field_that_contradicts_itself_is_refused(house: FieldScene, wrong: dict[str, Any]) -> None:
+    body = {"key": "department", "label": "Department", "kind": "text", **wrong}
+    assert refused(await house.request("POST", FIELDS, body)) == BAD_REQUEST
+    assert (await house.request("GET", FIELDS)).json() == []
+
+
+async def test_only_those_who_manage_the_settings_declare_fields(house: FieldScene) -> None:
+    keeper = house.resident(house.acme, house.tenants.role(house.acme, "keeper", [Capability.SETTINGS_MANAGE]), "keeper")
+    assert (await house.declare("department", by=keeper)).status == 201
+    for stranger in (house.ada, house.bob, house.other_owner, house.platform):
+        assert refused(await house.declare("other", by=stranger)) == FORBIDDEN
+        assert refused(await house.request("PATCH", f"{FIELDS}/department", {"label": "x"}, by=stranger)) == FORBIDDEN
+        assert refused(await house.request("DELETE", f"{FIELDS}/department", by=stranger)) == FORBIDDEN
+
+
+async def test_of_many_who_declare_one_key_one_does_and_fifty_is_the_end(house: FieldScene) -> None:
+    answers = await all_at_once(*[lambda: house.declare("department") for _ in range(10)])
+    assert sorted(one.status for one in answers) == [201, *[409] * 9]
+    for number in range(MOST_FIELDS - 3):
+        (await house.declare(f"field_{number}")).ok(201)
+    answers = await all_at_once(*[lambda name=f"last_{number}": house.declare(name) for number in range(6)])
+    assert sorted(one.status for one in answers) == [201, 201, *[400] * 4]
+    # Another organization has its own fifty, and may use the same keys.
+    assert (await house.declare("department", where="/api/organizations/globex/profile-fields", by=house.other_owner)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "good", "bad"),
+    [
+        ("text", {"min_length": 2, "max_length": 3}, ["ab", "  abc "], ["a", "abcd", 1, True, ["ab"], {"a": 1}]),
+        ("number", {"minimum": 0, "maximum": 1}, [0, 1, 0.5], [-1, 2, "1", True, [1]]),
+        ("boolean", {}, [True, False], ["yes", 0, []]),
+        (
+            "date",
+            {"earliest": "2026-01-01", "latest": "2026-12-31"},
+            ["2026-07-31"],
+            ["2025-12-31", "2027-01-01", "2026-02-30", "1.7.26"],
+        ),
+        ("choice", {"choices": ["a", "b"]}, ["a"], ["c", "A", ["a"]]),
+        ("list", {"max_items": 2, "choices": ["a", "b"]}, [["a"], ["b", "a"]], [["c"], ["a", "a"], ["a", "b", "a"], "a", [1], [["a"]]]),
+    ],
+)
+async def test_each_kind_takes_its_values_and_no_others(
+    house: FieldScene, kind: str, rule: dict[str, Any], good: list[Any], bad: list[Any]
+) -> None:
+    (await house.declare("it", kind, rule=rule)).ok(201)
+    for value in good:
+        expected = value.strip() if isinstance(value, str) else value
+        assert (await house.keep(house.ada, {"it": value})).ok()["values"] == {"it": expected}
+        assert (await house.kept(house.ada)).ok()["values"] == {"it": expected}
+    for value in bad:
+        assert refused(await house.keep(house.ada, {"it": value})) == BAD_REQUEST, value
+    assert (await house.keep(house.ada, {"it": None})).ok()["values"] == {}
+
+
+async def test_administrators_read_and_write_the_people_of_their_kind_alone(house: FieldScene) -> None:
+    (await house.declare("department")).ok(201)
+    (await house.declare("nickname", written_by=["person"])).ok(201)
+    members = house.resident(house.acme, house.tenants.role(house.acme, "members", [Capability.MEMBERS_MANAGE]), "members")
+    users = house.resident(house.acme, house.tenants.role(house.acme, "users", [Capability.END_USERS_MANAGE]), "users")
+    (await house.keep(house.ada, {"department": "Sales"}, by=members)).ok()
+    (await house.keep(house.bob, {"department": "Buyers"}, by=users)).ok()
+    assert (await house.kept(house.ada, by=members)).ok()["values"] == {"department": "Sales"}
+    assert (await house.kept(house.bob, by=users)).ok()["values"] == {"department": "Buyers"}
+    # The owner may do more than the manager of members.
+    assert refused(await house.keep(house.owner, {"department": "x"}, by=members)) == FORBIDDEN
+    without = [(house.bob, members), (house.ada, users), (house.ada, house.ada), (house.bob, house.ada), (house.ada, house.other_owner)]
+    for person, by in without:
+        assert refused(await house.keep(person, {"department": "x"}, by=by)) == FORBIDDEN
+        assert refused(await house.kept(person, by=by)) == FORBIDDEN
+    stranger = house.people.add()
+    assert refused(await house.kept(stranger)) == refused(await house.keep(stranger, {"department": "x"})) == NOT_FOUND
+    assert refused(await house.keep(house.ada, {"nickname": "x"})) == BAD_REQUEST
+    assert refused(await house.keep(house.ada, {"unknown": "x"})) == BAD_REQUEST
+    entries = [one["details"] for one in house.audited("user.fields.updated") if one["target_id"] == str(house.ada.user)]
+    assert entries == [{"keys": ["department"], "written_by": "administrator"}]
+
+
+async def test_a_value_of_one_organization_is_in_no_answer_of_another(house: FieldScene) -> None:
+    theirs = "/api/organizations/globex/profile-fields"
+    for where, by in ((FIELDS, house.owner), (theirs, house.other_owner)):
+        (await house.declare("department", where=where, by=by)).ok(201)
+    (await house.keep(house.cid, {"department": "Secret"})).ok()
+    assert (await house.kept(house.cid, at="globex", by=house.other_owner)).ok() == {"values": {}, "updated_at": None}
+    (await house.keep(house.cid, {"department": "Theirs"}, at="globex", by=house.other_owner)).ok()
+    assert (await house.kept(house.cid)).ok()["values"] == {"department": "Secret"}
+    assert await house.own(house.cid) == {"acme": {"department": "Secret"}, "globex": {"department": "Theirs"}}
+    one = await house.request("GET", f"{OWN}?organization=acme", by=house.cid)
+    assert [kept["organization"] for kept in one.ok()["profiles"]] == ["acme"]
+    # People see only organizations of their own.
+    assert await house.own(house.bob) == {"acme": {}}
+    assert refused(await house.write_own(house.bob, {"department": "x"}, "globex")) == NOT_FOUND
+    assert refused(await house.kept(house.bob, at="globex", by=house.other_owner)) == NOT_FOUND
+
+
+async def test_people_write_what_they_may_and_see_all(house: FieldScene) -> None:
+    (await house.declare("nickname", written_by=["person", "administrator"], required=True, asked_at="sign_in")).ok(201)
+    (await house.declare("grade", "number")).ok(201)
+    (await house.declare("motto", written_by=["person"], where=PLATFORM, by=house.platform)).ok(201)
+    (await house.keep(house.ada, {"grade": 3})).ok()
+    answer = (await house.write_own(house.ada, {"nickname": "Ada"}, "acme")).ok()
+    assert (answer["values"], answer["writable"]) == ({"nickname": "Ada", "grade": 3}, ["nickname"])
+    assert refused(await house.write_own(house.ada, {"grade": 9}, "acme")) == BAD_REQUEST
+    assert refused(await house.write_own(house.ada, {"nickname": None}, "acme")) == BAD_REQUEST
+    (await house.write_own(house.ada, {"motto": "Count"})).ok()
+    assert await house.own(house.ada) == {None: {"motto": "Count"}, "acme": {"nickname": "Ada", "grade": 3}}
+    path = f"/api/platform/users/{house.ada.user}/profile"
+    assert (await house.request("GET", path, by=house.platform)).ok()["values"] == {"motto": "Count"}
+    assert refused(await house.request("PATCH", path, {"values": {"motto": "x"}}, by=house.platform)) == BAD_REQUEST
+    assert refused(await house.request("GET", path, by=house.owner)) == FORBIDDEN
+    assert refused(await house.request("GET", f"/api/platform/users/{uuid4()}/profile", by=house.platform)) == NOT_FOUND
+    (event,) = [one for one in house.told() if one["name"] == "user.fields.updated" and one["organization_id"] is None]
+    assert event["details"] == {"keys": ["motto"], "written_by": "person"}
+
+
+async def test_the_installation_has_fields_that_only_platform_owners_declare(house: FieldScene) -> None:
+    made = (await house.declare("motto", where=PLATFORM, by=house.platform, scope="profile")).ok(201)
+    assert made["scope"] == "profile"
+    assert (await house.request("PATCH", f"{PLATFORM}/motto", {"scope": None}, by=house.platform)).ok()["scope"] is None
+    assert refused(await house.declare("x", where=PLATFORM, by=house.platform, scope="openid")) == BAD_REQUEST
+    assert refused(await house.declare("x", where=PLATFORM, by=house.platform, written_by=["directory"])) == BAD_REQUEST
+    assert refused(await house.declare("x", where=PLATFORM)) == FORBIDDEN
+    path = f"/api/platform/users/{house.bob.user}/profile"
+    (await house.request("PATCH", path, {"values": {"motto": "Buy"}}, by=house.platform)).ok()
+    assert (await house.request("DELETE", f"{PLATFORM}/motto", by=house.platform)).status == 204
+    assert await house.own(house.bob) == {}
+
+
+async def test_a_new_field_of_the_same_key_finds_no_old_value_and_the_job_removes_it(house: FieldScene) -> None:
+    for key in ("department", "grade"):
+        made = (await house.declare(key)).ok(201)
+        for person in (house.ada, house.bob, house.cid):
+            (await house.keep(person, {key: "old"})).ok()
+    assert (await house.request("DELETE", f"{FIELDS}/grade")).status == 204
+    (await house.declare("grade", "number")).ok(201)
+    assert (await house.kept(house.ada)).ok()["values"] == {"department": "old"}
+    foundation = house.postern.foundation
+    purge = Purge(foundation.unit_of_work, PostgresDeletedProfileFields(foundation.pool), purge_job)
+    deleted = UUID(made["id"])
+    stored = "select count(*) as found from profile_values where values ? %s"
+    assert house.people.rows(stored, made["id"])[0]["found"] == 3
+    jobs = house.people.rows("select payload from jobs where kind = 'profile_field.purge'")
+    assert [one["payload"] for one in jobs] == [{"field": made["id"]}]
+
+    async def breathe() -> None:
+        """No pause between the batches."""
+
+    assert await purge.run(deleted, breathe)
+    assert house.people.rows(stored, made["id"])[0]["found"] == 0
+    assert not await purge.run(deleted, breathe)
+    assert (await house.kept(house.ada)).ok()["values"] == {"department": "old"}
+
+
+async def test_all_values_of_a_person_together_have_a_limit(house: FieldScene) -> None:
+    for number in range(20):
+        (await house.declare(f"field_{number}")).ok(201)
+    assert refused(await house.keep(house.ada, {f"field_{number}": "x" * 1000 for number in range(20)})) == BAD_REQUEST
+    assert (await house.kept(house.ada)).ok()["values"] == {}
+    (await house.keep(house.ada, {f"field_{number}": "x" * 1000 for number in range(15)})).ok()
+
+
+async def test_what_an_organization_keeps_ends_with_the_last_tie(house: FieldScene) -> None:
+    (await house.declare("department")).ok(201)
+    house.tenants.uses(house.ada, house.shop)
+    for person in (house.ada, house.cid):
+        (await house.keep(person, {"department": "Sales"})).ok()
+    assert (await house.request("POST", f"/api/organizations/acme/members/{house.ada.user}")).status == 200
+    assert (await house.kept(house.ada)).ok()["values"] == {"department": "Sales"}
+    house.people.change("delete from service_users where service_id = %s", house.shop.id)
+    assert house.people.rows("select user_id from profile_values") == []
+
+
+async def test_many_writers_at_once_lose_nothing(house: FieldScene) -> None:
+    keys = [f"field_{number}" for number in range(8)]
+    for key in keys:
+        (await house.declare(key)).ok(201)
+    await all_at_once(*[lambda key=key: house.keep(house.ada, {key: key}) for key in keys])
+    assert (await house.kept(house.ada)).ok()["values"] == {key: key for key in keys}
+
+
+async def test_an_export_has_what_each_may_see_and_forgetting_leaves_nothing(house: FieldScene) -> None:
+    (await house.declare("motto", where=PLATFORM, by=house.platform)).ok(201)
+    for where, by in ((FIELDS, house.owner), ("/api/organizations/globex/profile-fields", house.other_owner)):
+        (await house.declare("department", where=where, by=by)).ok(201)
+    house.tenants.join(house.cid, house.acme)
+    (await house.keep(house.cid, {"department": "Sales"})).ok()
+    (await house.keep(house.cid, {"department": "Theirs"}, at="globex", by=house.other_owner)).ok()
+    (await house.request("PATCH", f"/api/platform/users/{house.cid.user}/profile", {"values": {"motto": "x"}}, by=house.platform)).ok()
+    export = f"/api/privacy/export/{house.cid.user}"
+    whole = {(one["organization_id"], *one["values"].items()) for one in (await house.request("GET", export, by=house.cid)).ok()["fields"]}
+    theirs = (str(house.globex.id), ("department", "Theirs"))
+    acmes = (str(house.acme.id), ("department", "Sales"))
+    assert whole == {(None, ("motto", "x")), acmes, theirs}
+    part = (await house.request("GET", export)).ok()["fields"]
+    assert part == [{"organization_id": str(house.acme.id), "values": {"department": "Sales"}}]
+    answer = await house.request("DELETE", f"/api/privacy/forget/{house.cid.user}", by=house.platform)
+    assert answer.status == 200, answer.body
+    assert house.people.rows("select user_id from profile_values") == []
