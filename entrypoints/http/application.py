@@ -19,6 +19,7 @@ from entrypoints.http.metrics_application import METRICS_ROUTES
 from entrypoints.http.pages import logos, pictures, shipped_pages
 from entrypoints.http.pages.account import overview_pages, own_password_pages, profile_pages
 from entrypoints.http.pages.account.connections import application_pages, connection_pages
+from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
 from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
@@ -62,6 +63,8 @@ PAGES: Final = Endpoints.of(
     mailed_code_pages,
     required_second_factor_pages,
     membership_pages,
+    answer_pages,
+    details_pages,
     authorization_pages,
     consent_pages,
     saml_sign_in_pages,

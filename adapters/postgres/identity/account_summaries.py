@@ -30,6 +30,7 @@ class _Summary(Frozen):
     organizations: int
     invitations: int
     failed_sign_ins: int
+    has_fields: bool
     requiring: list[tuple[str, float]]
 
     def summary(self) -> AccountSummary:
@@ -48,6 +49,7 @@ class _Summary(Frozen):
             organizations=self.organizations,
             invitations=self.invitations,
             failed_sign_ins=self.failed_sign_ins,
+            has_fields=self.has_fields,
             requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC)) for name, due in self.requiring],
         )
 
@@ -77,6 +79,21 @@ _FIND: Final[LiteralString] = f"""
                  from sessions
                 where user_id = users.id and revoked_at is null and expires_at > %(now)s and ends_at > %(now)s
            ) as sessions,
+           (
+               exists (select from profile_fields where org_id is null)
+            or exists (
+                   select
+                     from memberships
+                     join profile_fields on profile_fields.org_id = memberships.org_id
+                    where memberships.user_id = users.id
+               )
+            or exists (
+                   select
+                     from service_users
+                     join profile_fields on profile_fields.org_id = service_users.org_id
+                    where service_users.user_id = users.id
+               )
+           ) as has_fields,
            (
                select count(*)
                  from memberships

@@ -44,6 +44,8 @@ class AccountSummary(Frozen, kw_only=True):
     failed_sign_ins: int
     """The number of refusals for a wrong password or code in the last week, among the last hundred attempts."""
 
+    has_fields: bool = False
+    """Whether the installation, or an organization of the person, has declared fields."""
     requiring: Sequence["RequiringOrganization"] = ()
     """The organizations that require a second factor of this member, the most urgent first. At most `MOST_REQUIRING`."""
 

@@ -224,15 +224,15 @@ def checked_value(field: ProfileField, given: Json) -> FieldValue:
             return _number(field, given)
         case FieldKind.BOOLEAN:
             if not isinstance(given, bool):
-                raise _refused(field, "true or false")
+                raise _refused(field, "true or false", "field_boolean")
             return given
         case FieldKind.DATE:
             if not isinstance(given, str):
-                raise _refused(field, "a date, such as 2026-07-31")
+                raise _refused(field, "a date, such as 2026-07-31", "field_date")
             return _dated(field, given)
         case FieldKind.CHOICE:
             if not isinstance(given, str) or given not in field.rule.choices:
-                raise _refused(field, f"one of {', '.join(field.rule.choices)}")
+                raise _refused(field, f"one of {', '.join(field.rule.choices)}", "field_choice")
             return given
         case FieldKind.LIST:
             return _items(field, given)
@@ -240,28 +240,29 @@ def checked_value(field: ProfileField, given: Json) -> FieldValue:
 
 def _text(field: ProfileField, given: Json) -> str:
     if not isinstance(given, str):
-        raise _refused(field, "a text")
+        raise _refused(field, "a text", "field_text")
     text = typed_line(field.key, given)
     least, most = field.rule.min_length or 1, field.rule.max_length or LONGEST_TEXT
     if not least <= len(text) <= most:
-        raise _refused(field, f"{least} to {most} characters")
+        raise _refused(field, f"{least} to {most} characters", "field_length", least=least, most=most)
     return text
 
 
 def _number(field: ProfileField, given: Json) -> int | float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
-        raise _refused(field, "a number")
+        raise _refused(field, "a number", "field_number")
     least = -_LARGEST if field.rule.minimum is None else field.rule.minimum
     most = _LARGEST if field.rule.maximum is None else field.rule.maximum
     if not least <= given <= most:
-        raise _refused(field, f"a number from {least} to {most}")
+        raise _refused(field, f"a number from {least} to {most}", "field_bounds", least=least, most=most)
     return given
 
 
 def _dated(field: ProfileField, given: str) -> str:
     day = _date(field.key, given)
     if (field.rule.earliest is not None and day < field.rule.earliest) or (field.rule.latest is not None and day > field.rule.latest):
-        raise _refused(field, f"a date from {field.rule.earliest or 'any'} to {field.rule.latest or 'any'}")
+        earliest, latest = field.rule.earliest or "…", field.rule.latest or "…"
+        raise _refused(field, f"a date from {earliest} to {latest}", "field_dates", earliest=earliest, latest=latest)
     return day
 
 
@@ -277,22 +278,22 @@ def _date(name: str, text: str) -> str:
 
 def _items(field: ProfileField, given: Json) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
-        raise _refused(field, "a list of texts")
+        raise _refused(field, "a list of texts", "field_list", most=MOST_ITEMS)
     most, longest = field.rule.max_items or MOST_ITEMS, field.rule.max_length or LONGEST_ITEM
     if len(given) > most:
-        raise _refused(field, f"at most {most} entries")
+        raise _refused(field, f"at most {most} entries", "field_list", most=most)
     items = tuple(typed_line(field.key, str(one)) for one in given)
     if not all(1 <= len(one) <= longest for one in items):
-        raise _refused(field, f"each entry with 1 to {longest} characters")
+        raise _refused(field, f"each entry with 1 to {longest} characters", "field_length", least=1, most=longest)
     if len(set(items)) < len(items):
-        raise _refused(field, "each entry only once")
+        raise _refused(field, "each entry only once", "field_once")
     if field.rule.choices and not set(items) <= set(field.rule.choices):
-        raise _refused(field, f"each entry one of {', '.join(field.rule.choices)}")
+        raise _refused(field, f"each entry one of {', '.join(field.rule.choices)}", "field_choices", choices=", ".join(field.rule.choices))
     return items
 
 
-def _refused(field: ProfileField, expected: str) -> BadRequest:
-    return BadRequest(f"{field.key}: {expected}", words="field_value", values={"expected": expected})
+def _refused(field: ProfileField, expected: str, words: str, **values: object) -> BadRequest:
+    return BadRequest(f"{field.key}: {expected}", words=words, values=values)
 
 
 def kept_value(field: ProfileField, stored: Json) -> FieldValue | None:

@@ -231,6 +231,7 @@ async def test_the_installation_has_fields_that_only_platform_owners_declare(hou
 
 
 async def test_a_new_field_of_the_same_key_finds_no_old_value_and_the_job_removes_it(house: FieldScene) -> None:
+    made: dict[str, Any] = {}
     for key in ("department", "grade"):
         made = (await house.declare(key)).ok(201)
         for person in (house.ada, house.bob, house.cid):

@@ -25,6 +25,7 @@ AnyCall = Call[Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]
 
 PROFILE: Final = "/ui/profile"
+DETAILS: Final = "/ui/details"
 PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
 DEVICES: Final = "/ui/devices"
 PASSKEYS: Final = "/ui/passkeys"
@@ -36,6 +37,8 @@ CONNECTIONS: Final = "/ui/settings/connections"
 _SECTIONS: Final = (
     (HOME, "overview.page"),
     (PROFILE, "profile.page"),
+    # Only people of whom something is kept need this section: the profile leads them there, so that no other page has to ask.
+    (DETAILS, "details.page"),
     (PASSWORD, "own_password.page"),
     (SECOND_FACTOR, "two_step.page"),
     (PASSKEYS, "passkeys.page"),
@@ -77,7 +80,7 @@ def show(
     return shipped_pages().page(
         f"account/{template}",
         call.language,
-        sections=[(address, text(label)) for address, label in _SECTIONS],
+        sections=[(address, text(label)) for address, label in _SECTIONS if address != DETAILS or here == DETAILS],
         here=here,
         person=call.caller.email.address,
         person_name=call.caller.profile.name or "",
