@@ -17,6 +17,7 @@ from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTo
 from adapters.postgres.federation.scim.users import ProvisionedUserRows
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
+from adapters.postgres.tenancy.profile_values import ProfileValueRows
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
@@ -49,6 +50,7 @@ from core.usecases.federation.scim.groups import ScimGroups
 from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
 from core.usecases.record.deliveries import Deliveries
+from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.rounds import fair_turn
@@ -184,6 +186,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             turns=FairTurns(),
             templates=foundation.mail_templates,
             links=foundation.links,
+            values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
             clock=clock,
             ids=ids,
         ),

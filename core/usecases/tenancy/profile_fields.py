@@ -72,6 +72,10 @@ class ProfileFields(Frozen):
         """All fields, by position and key."""
         return await self.lookup.list(_organization(member))
 
+    async def written_by(self, organization: OrganizationId, writer: FieldWriter) -> Sequence[ProfileField]:
+        """The organization's fields that this writer may write, by position and key."""
+        return [field for field in await self.lookup.list(organization) if field.is_written_by(writer)]
+
     async def create(self, member: Member | None, key: str, kind: FieldKind, wish: FieldWish, actor: Actor) -> ProfileField:
         """Declares a field. Without a position, the field comes last. Raises `BadRequest`, also for the fifty-first field, and `Conflict`
         when the key is taken.

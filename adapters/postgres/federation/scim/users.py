@@ -23,9 +23,10 @@ from core.domain.branding import branding
 from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
-from core.domain.federation.scim.users import HeldUser, ProvisionedUser, ScimProfile
+from core.domain.federation.scim.users import NO_FIELDS, HeldUser, ProvisionedUser, ScimProfile
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.tenancy.roles import beyond_a_member, capabilities_of
@@ -43,6 +44,7 @@ class _Profile(Frozen, kw_only=True):
     family_name: str | None
     display_name: str | None
     active: bool
+    field_values: Mapping[str, Json] | None
     provisioned_at: datetime
     changed_at: datetime
 
@@ -56,6 +58,7 @@ class _Profile(Frozen, kw_only=True):
             family_name=self.family_name,
             display_name=self.display_name,
             active=self.active,
+            fields=self.field_values or NO_FIELDS,
         )
 
 
@@ -311,6 +314,13 @@ _IS_KNOWN: Final = "(memberships.id is not null or provisioned.user_id is not nu
 _PROFILE: Final = """
            provisioned.external_id, provisioned.work_email, provisioned.formatted_name, provisioned.given_name, provisioned.family_name,
            provisioned.display_name, memberships.id is not null as active,
+           (
+               select jsonb_object_agg(fields.key, profile_values.values -> fields.id::text)
+                 from profile_values
+                 join profile_fields as fields on fields.org_id = profile_values.org_id and profile_values.values ? fields.id::text
+                where profile_values.user_id = users.id and profile_values.org_id = %(organization)s
+                  and 'directory' = any (fields.written_by)
+           ) as field_values,
            coalesce(provisioned.created_at, memberships.created_at) as provisioned_at,
            greatest(provisioned.updated_at, memberships.created_at) as changed_at"""
 

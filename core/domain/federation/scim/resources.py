@@ -8,8 +8,9 @@ from typing import Any, Final
 from core.domain.errors import PreconditionFailed
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.groups import GROUP_SCHEMA, Group
-from core.domain.federation.scim.users import USER_SCHEMA, WORK, ProvisionedUser, ScimProfile
+from core.domain.federation.scim.users import FIELD_SCHEMA, USER_SCHEMA, WORK, ProvisionedUser, ScimProfile
 from core.domain.json import timestamp
+from core.domain.tenancy.profile_fields import FieldKind, ProfileField
 from core.frozen import Frozen
 
 BASE_PATH: Final = "/scim/v2"
@@ -79,7 +80,8 @@ def _names(given: str | Sequence[str] | None) -> frozenset[str]:
 def _without_schema(name: str) -> str:
     for schema in (USER_SCHEMA, GROUP_SCHEMA):
         name = name.removeprefix(f"{schema.lower()}:")
-    return name
+    # A field is a part of the extension, as other attributes have parts.
+    return name.replace(f"{FIELD_SCHEMA.lower()}:", f"{FIELD_SCHEMA.lower()}.")
 
 
 def user_resource(user: ProvisionedUser, base_url: str) -> Resource:
@@ -98,6 +100,9 @@ def user_resource(user: ProvisionedUser, base_url: str) -> Resource:
         resource["displayName"] = profile.display_name
     resource["emails"] = [{"value": profile.email, "type": WORK, "primary": True}]
     resource["active"] = profile.active
+    if profile.fields:
+        resource["schemas"] = [USER_SCHEMA, FIELD_SCHEMA]
+        resource[FIELD_SCHEMA] = dict(profile.fields)
     return resource
 
 
@@ -132,6 +137,7 @@ def user_version(profile: ScimProfile) -> str:
     told = (
         *(profile.user_name, profile.work_email, profile.external_id, profile.formatted, profile.given_name, profile.family_name),
         *(profile.display_name, profile.active),
+        *sorted(profile.fields.items()),
     )
     return _version(repr(told))
 
@@ -209,15 +215,21 @@ def service_provider_config(base_url: str) -> Mapping[str, Any]:
     }
 
 
-def resource_types(base_url: str) -> Sequence[Mapping[str, Any]]:
+def resource_types(base_url: str, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
+    """`fields` are those of the organization that its directory may write."""
+    extensions = [{"schema": FIELD_SCHEMA, "required": False}] if fields else []
+    person = _resource_type(base_url, "User", "Users", "A person whom the directory manages in the organization.", USER_SCHEMA)
     return [
-        _resource_type(base_url, "User", "Users", "A person whom the directory manages in the organization.", USER_SCHEMA),
+        {**person, "schemaExtensions": extensions},
         _resource_type(base_url, "Group", "Groups", "The organization itself, with its members.", GROUP_SCHEMA),
     ]
 
 
-def schemas(base_url: str) -> Sequence[Mapping[str, Any]]:
+def schemas(base_url: str, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
+    """`fields` are those of the organization that its directory may write."""
+    extension = _schema(base_url, FIELD_SCHEMA, "Fields", "Fields of the organization", [_field_attribute(one) for one in fields])
     return [
+        *([extension] if fields else []),
         _schema(base_url, USER_SCHEMA, "User", "A person", _USER_ATTRIBUTES),
         _schema(base_url, GROUP_SCHEMA, "Group", "The organization", _GROUP_ATTRIBUTES),
     ]
@@ -260,6 +272,17 @@ def _attribute(name: str, description: str, kind: str = "string", **changes: Any
     if kind == "string":
         described |= {"caseExact": False, "uniqueness": "none"}
     return {**described, **changes}
+
+
+_FIELD_TYPES: Final = {FieldKind.NUMBER: "decimal", FieldKind.BOOLEAN: "boolean"}
+
+
+def _field_attribute(field: ProfileField) -> Mapping[str, Any]:
+    chosen: dict[str, Any] = {"canonicalValues": list(field.rule.choices)} if field.rule.choices else {}
+    exact: dict[str, Any] = {} if field.kind in _FIELD_TYPES else {"caseExact": True}
+    return _attribute(
+        field.key, field.label, _FIELD_TYPES.get(field.kind, "string"), multiValued=field.kind is FieldKind.LIST, **exact, **chosen
+    )
 
 
 _USER_ATTRIBUTES: Final = (

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 from core.domain.email import Email
@@ -24,6 +25,8 @@ from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
 
 USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
+FIELD_SCHEMA: Final = "urn:ietf:params:scim:schemas:extension:postern:User"
+"""The extension with the organization's fields that its directory may write. The name has no dot, which would begin a part of it."""
 WORK: Final = "work"
 _LONGEST_EMAIL: Final = 254
 # The limit of addresses in one request. Only one of them is stored.
@@ -34,6 +37,9 @@ _MOST_CHANGES: Final = 1000
 ADDITIONS: Final = RateLimit("scim_additions", burst=20_000, seconds_per_request=2)
 # The provider in the event of an account that a directory made. A registered account has its way to sign in there.
 THROUGH_SCIM: Final = "scim"
+
+
+NO_FIELDS: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
 class ScimProfile(Frozen, kw_only=True):
@@ -47,6 +53,8 @@ class ScimProfile(Frozen, kw_only=True):
     family_name: str | None = None
     display_name: str | None = None
     active: bool = True
+    fields: Mapping[str, Json] = NO_FIELDS
+    """The values of the organization's fields that the directory may write, by key. In a change, None empties a field."""
 
     @property
     def email(self) -> str:
@@ -153,6 +161,8 @@ class Stated(Frozen, kw_only=True):
     family_name: str | None = None
     display_name: str | None = None
     active: bool | None = None
+    fields: Mapping[str, Json] | None = None
+    """None when the directory sends no extension at all: then the fields stay as they are, since it may not know the extension."""
 
 
 def stated_profile(stated: Stated, before: ScimProfile | None = None) -> ScimProfile:
@@ -172,7 +182,15 @@ def stated_profile(stated: Stated, before: ScimProfile | None = None) -> ScimPro
         family_name=text_of("name.familyName", stated.family_name),
         display_name=text_of("displayName", stated.display_name),
         active=active,
+        fields=_stated_fields(stated.fields, NO_FIELDS if before is None else before.fields),
     )
+
+
+def _stated_fields(stated: Mapping[str, Json] | None, before: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Fields that the extension leaves out are emptied."""
+    if stated is None:
+        return before
+    return {**dict.fromkeys(before), **{key.lower(): value for key, value in stated.items()}}
 
 
 _TEXTS: Final[Mapping[tuple[str, str | None], tuple[str, str]]] = {
@@ -201,13 +219,18 @@ class _Draft:
 
     def apply(self, operation: PatchOperation) -> None:
         verb = operation.verb
-        if operation.path:
+        if operation.path and _is_of_fields(operation.path):
+            self._change_fields(verb, operation.path, operation.value)
+        elif operation.path:
             self._change(verb, parse_path(operation.path, USER_SCHEMA), operation.value)
         elif verb is Verb.REMOVE:
             raise NoTarget("path: a remove operation needs a path")
         else:
             for name, value in fields_of(operation.value).items():
-                self._change(verb, parse_path(name, USER_SCHEMA), value)
+                if _is_of_fields(name):
+                    self._change_fields(verb, name, value)
+                else:
+                    self._change(verb, parse_path(name, USER_SCHEMA), value)
 
     def profile(self) -> ScimProfile:
         """The new profile. If only one of the two addresses is stated, both get it, unless the two differed before."""
@@ -249,6 +272,21 @@ class _Draft:
             self._require_same(path.attribute, value)
         else:
             raise InvalidPath(f"path: {path.attribute}{'.' + path.part if path.part else ''} is not kept here")
+
+    def _change_fields(self, verb: Verb, path: str, value: Any) -> None:
+        """The path names the extension, whose value has the fields, or one field of it."""
+        self._count()
+        key = path[len(FIELD_SCHEMA) + 1 :].strip().lower()
+        if not key and verb is Verb.REMOVE:
+            changes: Mapping[str, Any] = dict.fromkeys(self._now.fields)
+        else:
+            changes = {key: None if verb is Verb.REMOVE else value} if key else fields_of(value)
+        after = dict(self._now.fields)
+        for name, given in changes.items():
+            known = after.get(name.lower())
+            adds = verb is Verb.ADD and isinstance(known, list) and isinstance(given, list)
+            after[name.lower()] = [*known, *(one for one in given if one not in known)] if adds and isinstance(known, list) else given
+        self._now = replace(self._now, fields=after)
 
     def _count(self) -> None:
         self._changes += 1
@@ -293,6 +331,11 @@ class _Draft:
         if attribute == "schemas" and isinstance(value, Sequence) and USER_SCHEMA in value:
             return
         raise Mutability(f"{attribute}: cannot be changed")
+
+
+def _is_of_fields(path: str) -> bool:
+    name = path.strip().lower()
+    return name == FIELD_SCHEMA.lower() or name.startswith(f"{FIELD_SCHEMA.lower()}:")
 
 
 def _require_stated(verb: Verb, name: str) -> None:

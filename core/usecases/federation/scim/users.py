@@ -1,18 +1,19 @@
 """The people of an organization as its directory manages them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
-from core.domain.federation.scim.errors import InvalidValue
+from core.domain.federation.scim.errors import InvalidPath, InvalidValue
 from core.domain.federation.scim.filters import Filter, pins
 from core.domain.federation.scim.patches import PatchOperation
 from core.domain.federation.scim.resources import require_version, user_version
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import (
     ADDITIONS,
+    NO_FIELDS,
     HeldUser,
     ProvisionedFate,
     ProvisionedUser,
@@ -35,15 +36,18 @@ from core.domain.identity.accounts import Account, unverified_account
 from core.domain.identity.links import Links
 from core.domain.identity.privacy import forget_job
 from core.domain.jobs import CAN_WAIT, NewJob
+from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
+from core.domain.tenancy.profile_fields import FieldWriter
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment, require_place, require_room
 from core.usecases.identity.account_access import leave_to_another
 from core.usecases.identity.accounts import Accounts
+from core.usecases.tenancy.profile_values import ProfileValues
 from ports.clock import Clock
 from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserStore
 from ports.identity.accounts import EmailSyntax
@@ -81,6 +85,7 @@ class ScimUsers(Frozen):
     turns: Turns
     templates: MailTemplates
     links: Links
+    values: ProfileValues
     clock: Clock
     ids: Ids
 
@@ -132,7 +137,7 @@ class ScimUsers(Frozen):
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = stated_profile(stated, held.user.profile)
-            return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile)
+            return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile, whole=True)
 
     async def patch(
         self, holder: ScimHolder, user: UserId, operations: Sequence[PatchOperation], version: str | None, actor: Actor
@@ -191,9 +196,10 @@ class ScimUsers(Frozen):
                 events.append(user_listed(account.id, holder, actor))
         await users.save(holder.organization, account.id, profile, now)
         await uow.record_all(events)
+        fields = await self._write(enrolment, account.id, profile.fields, whole=True) if profile.fields else NO_FIELDS
         await uow.commit()
         # An existing account keeps the spelling of its address.
-        shown = replace(profile, user_name=account.email.address)
+        shown = replace(profile, user_name=account.email.address, fields=fields)
         return ProvisionedUser(id=account.id, profile=shown, created_at=now, updated_at=now)
 
     async def _welcome(self, enrolment: Enrolment, newcomer: Newcomer, account: Account) -> None:
@@ -221,8 +227,12 @@ class ScimUsers(Frozen):
         require_version(version, user_version(found[1].user.profile))
         return found
 
-    async def _change(self, enrolment: Enrolment, capacity: Capacity, held: HeldUser, after: ScimProfile) -> ProvisionedUser:
-        """Saves all differences at once."""
+    async def _change(
+        self, enrolment: Enrolment, capacity: Capacity, held: HeldUser, after: ScimProfile, *, whole: bool = False
+    ) -> ProvisionedUser:
+        """Saves all differences at once. `whole`: the directory has sent the whole resource, in which fields that do not exist are ignored,
+        as other attributes are.
+        """
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         user, before = held.user.id, held.user.profile
         email = self._email(after.user_name) if after.user_name != before.user_name else held.account.email
@@ -245,8 +255,26 @@ class ScimUsers(Frozen):
             events.append(profile_changed(user, before, after, holder, actor))
         await uow.provisioned_users.save(holder.organization, user, after, now)
         await uow.record_all(events)
+        if after.fields != before.fields:
+            after = replace(after, fields=await self._write(enrolment, user, after.fields, whole=whole))
         await uow.commit()
         return replace(held.user, profile=after, updated_at=now)
+
+    async def _write(self, enrolment: Enrolment, user: UserId, given: Mapping[str, Json], *, whole: bool) -> Mapping[str, Json]:
+        """Writes the organization's fields. Returns those that the directory may write. Raises `InvalidValue`, `InvalidPath`."""
+        kept = await enrolment.uow.profile_values.hold(user, enrolment.holder.organization)
+        if kept is None:
+            raise NotFound(UNKNOWN)
+        own = {field.key for field in kept.kept.written_by(FieldWriter.DIRECTORY)}
+        foreign = sorted(set(given) - own)
+        if foreign and not whole:
+            raise InvalidPath(f"path: {foreign[0][:80]} is no field that the directory may write")
+        known = {key: value for key, value in given.items() if key in own}
+        try:
+            after = await self.values.written(enrolment.uow, kept, known, FieldWriter.DIRECTORY, enrolment.actor)
+        except BadRequest as refusal:
+            raise InvalidValue(refusal.message) from None
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in after.by_key.items() if key in own}
 
     async def _move(self, enrolment: Enrolment, held: HeldUser, email: Email) -> Sequence[Event]:
         """Moves the account to another address. The holder of the earlier address gets a mail and loses the account with its password. The

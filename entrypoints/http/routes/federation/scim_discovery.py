@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere
 from core.domain.federation.scim.resources import list_response, resource_types, schemas, service_provider_config
 from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.tenancy.profile_fields import FieldWriter, ProfileField
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NoBody
 from entrypoints.http.machinery.calls import Call
@@ -110,7 +111,7 @@ class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     schema: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The schema of its resources."""
     schema_extensions: Annotated[Sequence[dict[str, Any]], example([])]
-    """Always empty."""
+    """The extension with the organization's own fields, if its directory may write any."""
     meta: Annotated[ScimDocumentMeta, example({"resourceType": "ResourceType", "location": f"{_BASE}/ResourceTypes/User"})]
     """About this document."""
 
@@ -118,7 +119,7 @@ class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 class _Attribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: Annotated[str, example("userName")]
     """The name of the attribute."""
-    type: Literal["string", "boolean", "complex", "reference"]
+    type: Literal["string", "boolean", "decimal", "complex", "reference"]
     """The type of its value."""
     multi_valued: Annotated[bool, example(False)]
     """Whether the attribute is a list of such values."""
@@ -159,7 +160,7 @@ class ScimSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The name of the schema."""
     name: Annotated[str, example("User")]
-    """`User` or `Group`."""
+    """`User`, `Group`, or `Fields` for the organization's own."""
     description: Annotated[str, example("A person")]
     """A description of the resources that have this schema."""
     attributes: Sequence[ScimAttribute]
@@ -212,30 +213,30 @@ def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], post
 
 
 @endpoint.get("/scim/v2/ResourceTypes", **declared(Forbidden))
-def list_scim_resource_types(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimResourceTypeList | bytes:
+async def list_scim_resource_types(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimResourceTypeList | bytes:
     """List the types of resources"""
-    return _all(call.query, resource_types(postern.foundation.public_url))
+    return _all(call.query, resource_types(postern.foundation.public_url, await _fields(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/ResourceTypes/{name}", **declared(NotFound))
-def scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimResourceType | bytes:
+async def scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimResourceType | bytes:
     """Get a type of resources"""
-    return _one(call.path.name, resource_types(postern.foundation.public_url))
+    return _one(call.path.name, resource_types(postern.foundation.public_url, await _fields(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/Schemas", **declared(Forbidden))
-def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimSchemaList | bytes:
+async def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimSchemaList | bytes:
     """List the schemas
 
     The schemas name every attribute that we keep.
     """
-    return _all(call.query, schemas(postern.foundation.public_url))
+    return _all(call.query, schemas(postern.foundation.public_url, await _fields(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/Schemas/{urn}", **declared(NotFound))
-def scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimSchema | bytes:
+async def scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimSchema | bytes:
     """Get a schema"""
-    return _one(call.path.urn, schemas(postern.foundation.public_url))
+    return _one(call.path.urn, schemas(postern.foundation.public_url, await _fields(call.caller, postern)))
 
 
 @endpoint.post("/scim/v2/Bulk", **declared(NotImplementedHere))
@@ -245,6 +246,11 @@ def scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> N
     This is not offered, as `ServiceProviderConfig` says.
     """
     raise NotImplementedHere("Bulk operations are not offered: send them one by one")
+
+
+async def _fields(holder: ScimHolder, postern: Postern) -> Sequence[ProfileField]:
+    """The organization's fields that its directory may write."""
+    return await postern.tenancy.profile_fields.written_by(holder.organization, FieldWriter.DIRECTORY)
 
 
 def _all(asked: DiscoveryQuery, documents: Sequence[Mapping[str, Any]]) -> bytes:

@@ -1,7 +1,7 @@
 """The people whom a directory manages by SCIM (RFC 7644)."""
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -20,7 +20,7 @@ from core.domain.federation.scim.resources import (
     user_version,
 )
 from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.federation.scim.users import USER_SCHEMA, ProvisionedUser, Stated
+from core.domain.federation.scim.users import FIELD_SCHEMA, USER_SCHEMA, ProvisionedUser, Stated
 from core.domain.identifiers import UserId
 from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
@@ -102,6 +102,8 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The work address, if it differs from the `userName`."""
     active: Annotated[bool, example(True)] | None = None
     """Whether the person is a member of the organization. A new user becomes a member by default."""
+    fields: Annotated[Mapping[str, Any], example({"department": "Sales"})] | None = msgspec.field(name=FIELD_SCHEMA, default=None)
+    """The organization's own fields that its directory may write, by key. Without this extension they stay as they are."""
 
     def stated(self) -> Stated:
         require_schema(self.schemas, USER_SCHEMA)
@@ -116,6 +118,7 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             family_name=name.family_name,
             display_name=self.display_name,
             active=self.active,
+            fields=self.fields,
         )
 
 
@@ -140,6 +143,8 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The work address."""
     active: Annotated[bool, example(True)] | UnsetType = UNSET
     """Whether the person is a member of the organization."""
+    fields: Annotated[Mapping[str, Any], example({"department": "Sales"})] | UnsetType = msgspec.field(name=FIELD_SCHEMA, default=UNSET)
+    """The organization's own fields that its directory may write, by key; absent if none is set."""
 
 
 class ScimUserList(ScimList, frozen=True, kw_only=True, rename="camel"):
