@@ -1535,6 +1535,7 @@ create table upstream_providers (
     enabled              boolean     not null,
     created_at           timestamptz not null,
     updated_at           timestamptz not null,
+    profile_mapping      jsonb       not null default '{}', -- the organization's fields by the provider's claims
     constraint upstream_providers_name unique (org_id, name)
 );
 

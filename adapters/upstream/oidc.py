@@ -10,11 +10,11 @@ from adapters.upstream.keys import ProviderKeys
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import PublishedAnswers
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.claims import Asserted, NotVouched, of_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_openid, require_claims, with_userinfo
 from core.domain.identity.upstream.providers import ProviderEndpoints, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 
 SCOPES: Final = ("openid", "email", "profile")
@@ -58,11 +58,13 @@ class OpenId:
         endpoint = found.endpoints.token_url
         tokens, answer = await redeemed(self._calls, endpoint, upstream.client, code, asked, basic=found.basic)
         claims = await self._verified(answer, upstream, found.endpoints, asked)
-        if "email" not in claims and found.endpoints.userinfo_url:
+        wanted = upstream.profile_mapping.keys()
+        if ("email" not in claims or not wanted <= claims.keys()) and found.endpoints.userinfo_url:
             bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
             userinfo = await self._calls.get(found.endpoints.userinfo_url, bearer)
-            claims = with_userinfo(claims, userinfo if isinstance(userinfo, dict) else {})
-        return self.asserted(claims), tokens
+            claims = with_userinfo(claims, userinfo if isinstance(userinfo, dict) else {}, wanted)
+        asserted = self.asserted(claims)
+        return (replace(asserted, fields=mapped(claims, upstream.profile_mapping)) if wanted else asserted), tokens
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         found = await self._found(upstream)

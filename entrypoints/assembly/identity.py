@@ -28,6 +28,7 @@ from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTo
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
+from adapters.postgres.tenancy.profile_values import ProfileValueRows
 from adapters.time_zones import is_time_zone
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
@@ -71,6 +72,7 @@ from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
 from core.usecases.tenancy.join_requests import JoinByDomain
+from core.usecases.tenancy.profile_values import ProfileValues, ProviderValues
 from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, password_hasher, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
@@ -221,6 +223,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             login_events=login_events,
             realms=realms,
             joining=joining,
+            provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)),
             familiar=familiar,
             clock=clock,
             ids=ids,

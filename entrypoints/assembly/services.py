@@ -17,6 +17,7 @@ from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import PostgresServiceRegister, ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
+from adapters.postgres.tenancy.profile_values import ProfileValueRows
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
 from core.frozen import Frozen
@@ -37,6 +38,7 @@ from core.usecases.services.service_roles import ServiceRoles
 from core.usecases.services.service_users import ServiceUsers
 from core.usecases.services.services import OrganizationServices, RegisteredServices
 from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.configured import payment_provider, receiving
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
@@ -113,6 +115,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
             ServiceUserRows(statements),
             buckets=foundation.shared_buckets,
             templates=foundation.mail_templates,
+            values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
             clock=clock,
             ids=ids,
         ),

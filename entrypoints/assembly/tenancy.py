@@ -48,7 +48,7 @@ from core.usecases.tenancy.members import Members
 from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
 from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.profile_fields import ProfileFields
-from core.usecases.tenancy.profile_values import ProfileValues, ProviderValues
+from core.usecases.tenancy.profile_values import ProfileValues
 from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
@@ -71,7 +71,6 @@ class Tenancy(Frozen, kw_only=True):
     invitations: Invitations
     profile_fields: ProfileFields
     profile_values: ProfileValues
-    provider_values: ProviderValues
     roles: Roles
     sign_in_rules: OrganizationSignInRules
     access: AccessExplainer
@@ -133,7 +132,6 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         ),
         profile_fields=ProfileFields(new_unit_of_work, ProfileFieldRows(statements), clock, ids),
         profile_values=profile_values,
-        provider_values=ProviderValues(new_unit_of_work, profile_values),
         roles=Roles(new_unit_of_work, RoleRows(statements), clock, ids),
         sign_in_rules=OrganizationSignInRules(new_unit_of_work, SignInRulesRows(statements), foundation.email_syntax, clock),
         access=AccessExplainer(PostgresRelations(pool)),

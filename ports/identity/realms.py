@@ -1,11 +1,13 @@
 """Look-ups of the organization that decides on a mail domain, and how a sign-in may end in a membership."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.realms import Realm, RealmProvider
+from core.domain.json import Json
 
 
 class RealmLookup(Protocol):
@@ -34,6 +36,15 @@ class ProviderOutageStore(Protocol):
         """The provider could not be reached, or answered that it is down (5xx). An answer about a sign-in is no failure."""
 
     async def worked(self, provider: str) -> None: ...
+
+
+class ProvidedFields(Protocol):
+    """A use case of tenancy implements it: identity stands below tenancy and does not import it."""
+
+    async def keep(self, user: UserId, organization: OrganizationId, provider: str, given: Mapping[str, Json]) -> None:
+        """Writes what the organization's own provider has told of its fields. Wrong values are ignored. Never raises a refusal. Outside any
+        unit of work.
+        """
 
 
 class Joining(Protocol):

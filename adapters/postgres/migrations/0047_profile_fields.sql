@@ -78,3 +78,6 @@ create or replace view services as
            backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata
       from all_services
      where deleted_at is null;
+
+-- Which claims of an organization's own provider go into which of its fields, at each sign-in through the provider.
+alter table upstream_providers add column profile_mapping jsonb not null default '{}';

@@ -1,10 +1,12 @@
 """Users of a service in PostgreSQL."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
 from psycopg.errors import UniqueViolation
+from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.privacy.forgetting import HOLDS
@@ -13,13 +15,16 @@ from adapters.postgres.identity.privacy.privacy import REMEMBER
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
+from adapters.postgres.storable import storable
 from adapters.postgres.ties import has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
+from core.domain.json import Json
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser
+from core.domain.tenancy.metadata import Metadata
 from core.frozen import Frozen
 
 
@@ -71,6 +76,10 @@ class _Held(AccountRow):
         )
 
 
+class _Metadata(Frozen):
+    metadata: Mapping[str, Json]
+
+
 # The first look may wait for another request. The second look then sees the other request's commit.
 _LOOKS: Final = 2
 
@@ -89,6 +98,13 @@ class ServiceUserRows:
     async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None:
         rows = await self._statements.ask(_User, GET, {"service": service, "user": user})
         return rows[0].user() if rows else None
+
+    async def metadata(self, service: ServiceId, user: UserId) -> Metadata | None:
+        rows = await self._statements.ask(_Metadata, _METADATA, {"service": service, "user": user})
+        return rows[0].metadata if rows else None
+
+    async def save_metadata(self, service: ServiceId, user: UserId, metadata: Metadata) -> None:
+        await self._statements.tell(_SAVE_METADATA, {"service": service, "user": user, "metadata": Jsonb(storable(metadata))})
 
     async def join(self, service: ServiceId, email: Email, at: datetime) -> tuple[ServiceUser, bool] | None:
         for _ in range(_LOOKS):
@@ -135,6 +151,9 @@ GET: Final[LiteralString] = f"""
       join users on users.id = service_users.user_id
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s
 """
+
+_METADATA: Final = "select metadata from service_users where service_id = %(service)s and user_id = %(user)s"
+_SAVE_METADATA: Final = "update service_users set metadata = %(metadata)s where service_id = %(service)s and user_id = %(user)s"
 
 # The statement jumps to the last mark before the page, and skips at most two thousand users from there. `offset 0` is needed because the
 # planner assumes that an unknown limit takes a tenth of the table, and would read everybody's address.

@@ -1,16 +1,18 @@
 """Organizations' own upstream providers in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import Statements
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
-from core.domain.tenancy.upstream_providers import UpstreamProvider
+from core.domain.tenancy.upstream_providers import NO_MAPPING, UpstreamProvider
 from core.frozen import Frozen
 
 
@@ -22,6 +24,7 @@ class _Provider(Frozen):
     client_id: str
     scopes: list[str]
     enabled: bool
+    profile_mapping: Mapping[str, str]
     created_at: datetime
     updated_at: datetime
 
@@ -34,6 +37,7 @@ class _Provider(Frozen):
             client_id=self.client_id,
             scopes=tuple(self.scopes),
             enabled=self.enabled,
+            profile_mapping=self.profile_mapping or NO_MAPPING,
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
@@ -80,19 +84,21 @@ def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict
         "sealed_secret": sealed_secret,
         "scopes": list(provider.scopes),
         "enabled": provider.enabled,
+        "mapping": Jsonb(storable(provider.profile_mapping)),
         "created_at": provider.created_at,
         "updated_at": provider.updated_at,
     }
 
 
-_COLUMNS: Final = "id, org_id, name, issuer, client_id, scopes, enabled, created_at, updated_at"
+_COLUMNS: Final = "id, org_id, name, issuer, client_id, scopes, enabled, profile_mapping, created_at, updated_at"
 
 _COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
 
 _ADD: Final = """
-    insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at, updated_at)
+    insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, profile_mapping, created_at,
+                                    updated_at)
     values (%(id)s, %(organization)s, %(name)s, %(issuer)s, %(client_id)s, %(sealed_secret)s, %(scopes)s::text[], %(enabled)s,
-            %(created_at)s, %(updated_at)s)
+            %(mapping)s, %(created_at)s, %(updated_at)s)
         on conflict (org_id, name) do nothing
  returning id
 """
@@ -109,7 +115,8 @@ _IS_NAMED: Final = "select exists (select from domain_routes where own_provider 
 _SAVE: Final = """
     update upstream_providers
        set name = %(name)s, client_id = %(client_id)s, sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret),
-           scopes = %(scopes)s::text[], enabled = %(enabled)s, updated_at = %(updated_at)s
+           scopes = %(scopes)s::text[], enabled = %(enabled)s, profile_mapping = %(mapping)s,
+           updated_at = %(updated_at)s
      where id = %(id)s
        and not exists (
                select

@@ -124,6 +124,7 @@ _FURTHER: Final = (
         ("user.consent.given", "Access of an application allowed"),
         ("user.consent.revoked", "Access of an application taken back"),
         ("user.fields.updated", "Fields of a user changed"),
+        ("user.metadata.updated", "Metadata of a user of a service changed"),
     ),
     *_types(
         "User management",

@@ -14,6 +14,8 @@ from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.api_keys import KeyHolder
+from core.domain.tenancy.metadata import Metadata
+from core.domain.tenancy.profile_fields import KeptValues
 from core.frozen import Frozen
 
 # For each key. An import of many users goes on at this pace, and a caller who tries addresses does not get far.
@@ -32,6 +34,14 @@ class ServiceUser(Frozen):
     created_at: datetime
     name: str | None = None
     """None for people who never came to the service by themselves."""
+
+
+class ServiceUserDetail(Frozen):
+    """A user with what the service keeps of them, and what its organization keeps by fields."""
+
+    user: ServiceUser
+    metadata: Metadata
+    kept: KeptValues
 
 
 class AccountFate(StrEnum):
@@ -98,6 +108,10 @@ def user_joined(user: UserId, holder: KeyHolder, actor: Actor) -> Event:
 
 def email_changed(user: UserId, holder: KeyHolder, actor: Actor) -> Event:
     return _event("user.email.changed", user, holder, actor, {})
+
+
+def metadata_changed(user: UserId, holder: KeyHolder, actor: Actor) -> Event:
+    return _event("user.metadata.updated", user, holder, actor, {})
 
 
 def user_deleted(user: UserId, fate: AccountFate, holder: KeyHolder, actor: Actor) -> Event:

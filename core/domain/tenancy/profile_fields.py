@@ -144,9 +144,13 @@ class KeptValues(Frozen):
         return [field for field in self.fields if field.is_written_by(writer)]
 
 
+def is_field_key(text: str) -> bool:
+    return _KEY.fullmatch(text) is not None
+
+
 def checked_field(field: ProfileField) -> ProfileField:
     """The field, with its texts tidied. Raises `BadRequest` for rules that contradict each other, and for what only others may have."""
-    if not _KEY.fullmatch(field.key):
+    if not is_field_key(field.key):
         raise BadRequest(f"key: 1 to {LONGEST_KEY} of a-z, 0-9 and _, beginning with a letter")
     label = typed_line("label", field.label)
     if not 1 <= len(label) <= LONGEST_LABEL:

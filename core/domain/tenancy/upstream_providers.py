@@ -5,6 +5,7 @@ organization's client there.
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 from core.domain.errors import BadRequest
@@ -13,6 +14,7 @@ from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.profile_fields import is_field_key
 from core.frozen import Frozen
 
 # Each provider is a button on the organization's sign-in page.
@@ -21,8 +23,13 @@ LONGEST_NAME: Final = 100
 LONGEST_ISSUER: Final = 500
 MOST_SCOPES: Final = 20
 LONGEST_SCOPE: Final = 200
+MOST_MAPPED: Final = 50
+LONGEST_CLAIM: Final = 200
 # RFC 6749 section 3.3.
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+
+
+NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class UpstreamProvider(Frozen, kw_only=True):
@@ -36,6 +43,8 @@ class UpstreamProvider(Frozen, kw_only=True):
     scopes: tuple[str, ...]
     """Scopes to ask for, besides those that identify a person."""
     enabled: bool
+    profile_mapping: Mapping[str, str] = NO_MAPPING
+    """The keys of the organization's fields, by the provider's claims that are written into them at each sign-in."""
     created_at: datetime
     updated_at: datetime
 
@@ -66,6 +75,19 @@ def scopes(texts: Sequence[str]) -> tuple[str, ...]:
     if len(texts) > MOST_SCOPES or not all(len(one) <= LONGEST_SCOPE and _SCOPE.fullmatch(one) for one in texts):
         raise BadRequest(f"scopes: at most {MOST_SCOPES}, of at most {LONGEST_SCOPE} visible characters each, without quotes")
     return tuple(dict.fromkeys(texts))
+
+
+def profile_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
+    """Raises `BadRequest`. A field that does not exist, or that providers may not write, is ignored at the sign-in: it may come later."""
+    if len(given) > MOST_MAPPED:
+        raise BadRequest(f"profile_mapping: at most {MOST_MAPPED} claims")
+    if not all(1 <= len(claim) <= LONGEST_CLAIM and claim.isprintable() for claim in given):
+        raise BadRequest(f"profile_mapping: the name of a claim has 1 to {LONGEST_CLAIM} visible characters")
+    if not all(is_field_key(key) for key in given.values()):
+        raise BadRequest("profile_mapping: each claim is mapped to the key of a field")
+    if len(set(given.values())) < len(given):
+        raise BadRequest("profile_mapping: each field only once")
+    return dict(given)
 
 
 def require_room(count: int) -> None:
@@ -100,6 +122,7 @@ def _told(provider: UpstreamProvider) -> Mapping[str, Json]:
         "client_id": provider.client_id,
         "scopes": list(provider.scopes),
         "enabled": provider.enabled,
+        "profile_mapping": dict(provider.profile_mapping),
     }
 
 

@@ -1,5 +1,6 @@
 """The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from core.domain.email import Email
@@ -7,6 +8,7 @@ from core.domain.errors import NotFound, RateLimited, Unavailable
 from core.domain.identifiers import PrivacyRequestId, UserId
 from core.domain.identity.accounts import unverified_account
 from core.domain.identity.privacy import forget_job
+from core.domain.json import Json
 from core.domain.pages import Listed
 from core.domain.record.events import Actor
 from core.domain.services.api_keys import KeyHolder
@@ -15,13 +17,18 @@ from core.domain.services.service_users import (
     AccountFate,
     HeldServiceUser,
     ServiceUser,
+    ServiceUserDetail,
     email_changed,
+    metadata_changed,
     user_created,
     user_deleted,
     user_joined,
 )
+from core.domain.tenancy.metadata import Metadata, checked_metadata
+from core.domain.tenancy.profile_fields import FieldWriter
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, leave_to_another
+from core.usecases.tenancy.profile_values import ProfileValues
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
@@ -35,6 +42,7 @@ class ServiceUsers(Frozen):
     lookup: ServiceUserStore
     buckets: SharedBuckets
     templates: MailTemplates
+    values: ProfileValues
     clock: Clock
     ids: Ids
 
@@ -48,6 +56,31 @@ class ServiceUsers(Frozen):
         if found is None:
             raise NotFound(_UNKNOWN)
         return found
+
+    async def detail(self, holder: KeyHolder, user: UserId) -> ServiceUserDetail:
+        """The user with what the service and its organization keep of them. Raises `NotFound`."""
+        found = await self.get(holder, user)
+        metadata = await self.lookup.metadata(holder.service, user)
+        return ServiceUserDetail(found, metadata or {}, await self.values.lookup.read(user, holder.organization))
+
+    async def change_kept(
+        self, holder: KeyHolder, user: UserId, actor: Actor, *, metadata: Metadata | None, profile: Mapping[str, Json] | None
+    ) -> None:
+        """Replaces the service's metadata of the user, and writes those fields of the organization that services may write. Raises
+        `NotFound`, `BadRequest`.
+        """
+        wanted = None if metadata is None else checked_metadata(metadata)
+        async with self.unit_of_work() as uow:
+            _found(await uow.service_users.hold(holder.service, user))
+            if wanted is not None and wanted != await uow.service_users.metadata(holder.service, user):
+                await uow.service_users.save_metadata(holder.service, user, wanted)
+                await uow.record(metadata_changed(user, holder, actor))
+            if profile is not None:
+                held = await uow.profile_values.hold(user, holder.organization)
+                if held is None:
+                    raise NotFound(_UNKNOWN)
+                await self.values.written(uow, held, profile, FieldWriter.SERVICE, actor)
+            await uow.commit()
 
     async def add(self, holder: KeyHolder, email: Email, actor: Actor) -> ServiceUser:
         """Make the account with this address a user of the service. If no account has the address, a new account is created, without a

@@ -152,7 +152,7 @@ class ProfileValues(Frozen):
 
 
 class ProviderValues(Frozen):
-    """The claims of an organization's own provider, written into the fields that the provider's mapping names."""
+    """Implements `ports.identity.realms.ProvidedFields`."""
 
     unit_of_work: UnitOfWorkFactory
     values: ProfileValues

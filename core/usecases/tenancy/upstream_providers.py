@@ -1,6 +1,6 @@
 """Organizations' own upstream providers: members who may manage the settings create, change and delete them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
@@ -12,6 +12,7 @@ from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
     issuer,
+    profile_mapping,
     provider_created,
     provider_deleted,
     provider_name,
@@ -52,6 +53,7 @@ class OrganizationUpstreamProviders(Frozen):
         secret: str,
         asked: Sequence[str],
         enabled: bool,
+        mapping: Mapping[str, str],
     ) -> UpstreamProvider:
         """Create a provider. Raises `BadRequest`, also when the issuer does not answer as an OpenID Connect provider."""
         now = self.clock.now()
@@ -63,6 +65,7 @@ class OrganizationUpstreamProviders(Frozen):
             client_id=client_id(client),
             scopes=scopes(asked),
             enabled=enabled,
+            profile_mapping=profile_mapping(mapping),
             created_at=now,
             updated_at=now,
         )
@@ -89,13 +92,15 @@ class OrganizationUpstreamProviders(Frozen):
         secret: str | None,
         asked: Sequence[str] | None,
         enabled: bool | None,
+        mapping: Mapping[str, str] | None = None,
     ) -> UpstreamProvider:
         """Fields that are None keep their values. Raises `BadRequest`, also for another issuer, and `NotFound`."""
-        if all(one is None for one in (name, issued_by, client, secret, asked, enabled)):
-            raise BadRequest("Send at least one of name, client_id, client_secret, scopes and enabled")
+        if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)):
+            raise BadRequest("Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping")
         wanted_name = None if name is None else provider_name(name)
         wanted_client = None if client is None else client_id(client)
         wanted_scopes = None if asked is None else scopes(asked)
+        wanted_mapping = None if mapping is None else profile_mapping(mapping)
         sealed = None if secret is None else self._sealed(provider, secret)
         async with self.unit_of_work() as uow:
             before = await _held(uow, member, provider)
@@ -108,6 +113,7 @@ class OrganizationUpstreamProviders(Frozen):
                 client_id=before.client_id if wanted_client is None else wanted_client,
                 scopes=before.scopes if wanted_scopes is None else wanted_scopes,
                 enabled=before.enabled if enabled is None else enabled,
+                profile_mapping=before.profile_mapping if wanted_mapping is None else wanted_mapping,
             )
             if after == before and sealed is None:
                 return before

@@ -6,6 +6,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
+from core.domain.secrets import Token
+from core.domain.services.api_keys import Permission
 from core.domain.tenancy.profile_fields import MOST_FIELDS, purge_job
 from core.domain.tenancy.roles import Capability
 from core.usecases.purge import Purge
@@ -14,6 +16,7 @@ from tests.conftest import CapturedLog
 from tests.http.cast import Shops, all_at_once
 from tests.http.client import Client, Received, refused
 from tests.http.people import People, Person
+from tests.http.tenants import UsedService
 
 FIELDS: Final = "/api/organizations/acme/profile-fields"
 OWN: Final = "/api/user/profile"
@@ -40,6 +43,20 @@ class FieldScene(Shops):
 
     async def kept(self, person: Person, *, at: str = "acme", by: Person | None = None) -> Received:
         return await self.request("GET", f"/api/organizations/{at}/users/{person.user}/profile", by=by)
+
+    def key(self, service: UsedService) -> str:
+        text = self.postern.foundation.secrets.key("sk").reveal()
+        self.people.change(
+            "insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)"
+            " values (%s, %s, 'key', %s, %s, %s, %s, now())",
+            self.postern.foundation.ids.new(),
+            service.id,
+            text[:9],
+            Token(text).digest(),
+            [str(permission) for permission in Permission],
+            self.owner.user,
+        )
+        return text
 
     async def own(self, person: Person) -> dict[str | None, Any]:
         answer = await self.request("GET", OWN, by=person)
@@ -301,3 +318,43 @@ async def test_an_export_has_what_each_may_see_and_forgetting_leaves_nothing(hou
     answer = await house.request("DELETE", f"/api/privacy/forget/{house.cid.user}", by=house.platform)
     assert answer.status == 200, answer.body
     assert house.people.rows("select user_id from profile_values") == []
+
+
+async def test_a_service_reads_its_organizations_fields_writes_its_own_and_keeps_metadata(house: FieldScene) -> None:
+    (await house.declare("department")).ok(201)
+    (await house.declare("score", "number", written_by=["service"])).ok(201)
+    (
+        await house.declare(
+            "score", "number", written_by=["service"], where="/api/organizations/globex/profile-fields", by=house.other_owner
+        )
+    ).ok(201)
+    (await house.keep(house.cid, {"department": "Sales"})).ok()
+    key, theirs = house.key(house.shop), house.key(house.theirs)
+    path = f"/api/service/users/{house.cid.user}"
+
+    async def ask(method: str, body: Any = None, *, by: str = key, at: str = path) -> Received:
+        return await house.client.request(method, at, body=body, headers=[("x-api-key", by)])
+
+    assert {name: (await ask("GET")).ok()[name] for name in ("metadata", "profile")} == {"metadata": {}, "profile": {"department": "Sales"}}
+    changed = (await ask("PATCH", {"profile": {"score": 7}, "metadata": {"crm": {"id": [1, None]}}})).ok()
+    assert (changed["profile"], changed["metadata"]) == ({"department": "Sales", "score": 7}, {"crm": {"id": [1, None]}})
+    # The other organization's service sees and writes its own.
+    assert {name: (await ask("GET", by=theirs)).ok()[name] for name in ("metadata", "profile")} == {"metadata": {}, "profile": {}}
+    assert (await ask("PATCH", {"profile": {"score": 1}}, by=theirs)).ok()["profile"] == {"score": 1}
+    assert (await ask("GET")).ok()["profile"]["score"] == 7
+    deep: Any = {}
+    for _ in range(6):
+        deep = {"a": deep}
+    for wrong in (
+        {"profile": {"department": "x"}},
+        {"profile": {"score": "x"}},
+        {"metadata": {"a": "x" * 4096}},
+        {"metadata": deep},
+        {"email": "new@example.org", "metadata": {}},
+    ):
+        assert refused(await ask("PATCH", wrong)) == BAD_REQUEST, wrong
+    assert (await ask("GET")).ok() == changed
+    stranger = f"/api/service/users/{house.ada.user}"
+    assert refused(await ask("PATCH", {"metadata": {}}, at=stranger)) == NOT_FOUND
+    (event,) = [one for one in house.told() if one["name"] == "user.metadata.updated"]
+    assert "crm" not in str(event["details"])

@@ -10,7 +10,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from core.domain.identifiers import OrganizationId, ServiceId
-from core.domain.identity.upstream.providers import is_one_of_three
+from core.domain.identity.upstream.providers import NOTHING_MAPPED, is_one_of_three
 from core.domain.identity.upstream.sign_in import ConfiguredProvider, SealedClient, WayThrough
 from core.frozen import Frozen
 
@@ -38,6 +38,7 @@ class WayRow(Frozen, kw_only=True):
     provider_client: str | None = None
     provider_secret: bytes | None = None
     provider_scopes: list[str] | None = None
+    provider_mapping: Mapping[str, str] | None = None
 
     def way(self) -> WayThrough:
         return WayThrough(
@@ -63,6 +64,7 @@ class WayRow(Frozen, kw_only=True):
             issuer=self.issuer,
             client=client,
             scopes=tuple(self.provider_scopes or ()),
+            profile_mapping=self.provider_mapping or NOTHING_MAPPED,
         )
 
 
@@ -129,7 +131,7 @@ _TO_ONE_OF_THREE: Final[LiteralString] = f"""{_PLACE},
 _TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_routes.own_provider = providers.id) as falls_back,
            providers.id as provider_id, providers.org_id as provider_organization, providers.name as provider_name, providers.issuer,
            providers.client_id as provider_client, providers.sealed_client_secret as provider_secret,
-           providers.scopes as provider_scopes"""
+           providers.scopes as provider_scopes, providers.profile_mapping as provider_mapping"""
 
 
 def _places_of_three(home: LiteralString, service: LiteralString, realm: LiteralString) -> LiteralString:

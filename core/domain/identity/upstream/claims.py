@@ -4,12 +4,14 @@ each has a rule of its own.
 
 import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from core.domain.identity.profile.profiles import NOTHING_TOLD, ToldProfile, told_profile
 from core.domain.identity.upstream.providers import TENANT
+from core.domain.json import Json
 from core.frozen import Frozen, replace
 
 LEEWAY: Final = timedelta(seconds=60)
@@ -20,11 +22,15 @@ _LONGEST_EMAIL: Final = 320
 _WEBSUITE_DOMAINS: Final = frozenset({"gmail.com", "googlemail.com"})
 # The tenant of personal accounts of the office suite. The owners of these accounts have confirmed their addresses.
 _CONSUMERS: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
+_ADDRESS: Final = ("email", "email_verified")
 _TENANT: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class NotVouched(Exception):
     """The provider's answer identifies nobody. The message is for the log."""
+
+
+NO_FIELDS: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
 class Asserted(Frozen):
@@ -37,6 +43,9 @@ class Asserted(Frozen):
     email_is_verified: bool = False
     told: ToldProfile = NOTHING_TOLD
     """The person's names and language, from one of the installation's three providers."""
+    fields: Mapping[str, Json] = NO_FIELDS
+    """The values of the claims that the organization's mapping names, by the keys of its fields. They say nothing about who the person is.
+    """
 
     @property
     def domain(self) -> str:
@@ -124,11 +133,20 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
     return Asserted(issuer, str(number), told=told_names)
 
 
-def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Adds the address that the ID token left out. Both answers must be about the same person (OpenID Connect Core, section 5.3.2)."""
+def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any], wanted: Collection[str] = ()) -> Mapping[str, Any]:
+    """Adds the address that the ID token left out, and the claims that are wanted besides. Both answers must be about the same person
+    (OpenID Connect Core, section 5.3.2).
+    """
     if userinfo.get("sub") != claims.get("sub"):
         raise NotVouched("the user info is somebody else's")
-    return {**claims, **{name: userinfo[name] for name in ("email", "email_verified") if name in userinfo}}
+    missing = {name for name in wanted if name not in claims and name not in _ADDRESS}
+    names = missing if "email" in claims else missing | set(_ADDRESS)
+    return {**claims, **{name: userinfo[name] for name in names if name in userinfo}}
+
+
+def mapped(claims: Mapping[str, Any], mapping: Mapping[str, str]) -> Mapping[str, Json]:
+    """The values of the mapped claims that are there, by the keys of the fields."""
+    return {key: claims[claim] for claim, key in mapping.items() if claims.get(claim) is not None}
 
 
 def _asserted(claims: Mapping[str, Any], subject: str, verified: bool) -> Asserted:  # noqa: FBT001 - the last word of each rule

@@ -5,6 +5,7 @@ by its public protocol. Organizations can have more of their own, which speak Op
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from core.domain.errors import BadRequest
@@ -79,6 +80,9 @@ class Installed(Frozen):
     client: ClientAtProvider | None
 
 
+NOTHING_MAPPED: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class Upstream(Frozen, kw_only=True):
     """A provider, as one sign-in uses it."""
 
@@ -92,6 +96,8 @@ class Upstream(Frozen, kw_only=True):
     """Scopes to ask for, besides those that identify a person."""
     organization: OrganizationId | None = None
     """The organization that owns the provider. None for a shared provider."""
+    profile_mapping: Mapping[str, str] = NOTHING_MAPPED
+    """The keys of the organization's fields, by the claims that go into them."""
 
     @property
     def kind(self) -> Provider | None:

@@ -12,6 +12,7 @@ from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId
 from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.providers import (
     NAMES,
+    NOTHING_MAPPED,
     ClientAtProvider,
     Installed,
     Provider,
@@ -79,6 +80,7 @@ class ConfiguredProvider(Frozen, kw_only=True):
     issuer: str
     client: SealedClient
     scopes: tuple[str, ...]
+    profile_mapping: Mapping[str, str] = NOTHING_MAPPED
 
 
 class WayThrough(Frozen, kw_only=True):
@@ -251,6 +253,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
             client=ClientAtProvider(configured.client.client_id, opened),
             scopes=configured.scopes,
             organization=configured.organization,
+            profile_mapping=configured.profile_mapping,
         )
     one = Provider(provider)
     ours = installed[one]

@@ -19,7 +19,7 @@ from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken, last_look
 from ports.clock import Clock
-from ports.identity.realms import Joining
+from ports.identity.realms import Joining, ProvidedFields
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -71,6 +71,7 @@ class Admission(Frozen):
     login_events: LoginEvents
     realms: HomeRealms
     joining: Joining
+    provided: ProvidedFields
     familiar: FamiliarAddresses
     clock: Clock
     ids: Ids
@@ -86,7 +87,9 @@ class Admission(Frozen):
         await self._welcome(arrival)
         proof, service = arrival.proof, arrival.context.service
         if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
-            return await self._await_second_factor(arrival, sighting, landing)
+            awaiting = await self._await_second_factor(arrival, sighting, landing)
+            await self._keep_told(arrival)
+            return awaiting
         async with self.unit_of_work() as uow:
             device = None if insists else sighting.device
             confirmed = await arrival.last_look(uow, service=service, device=device, flow=landing.flow)
@@ -108,6 +111,7 @@ class Admission(Frozen):
             )
             admitted = await self.let_in(uow, arrived, landing)
             await uow.commit()
+        await self._keep_told(arrival)
         self.familiar.add(sighting.approach.client.address)
         return admitted
 
@@ -188,6 +192,12 @@ class Admission(Frozen):
             # This write comes last, because simultaneous newcomers to one service wait here for each other.
             await uow.sign_ins.enter(account.id, context.service, self.clock.now())
         return Admitted(kept, remembered)
+
+    async def _keep_told(self, arrival: Arrival) -> None:
+        """The provider's word about its organization's fields. It comes after the sign-in, since a sign-in may make the membership."""
+        told = arrival.proof.told
+        if told is not None:
+            await self.provided.keep(arrival.named.account.id, told.organization, told.provider, told.values)
 
     async def _checked(self, uow: UnitOfWork, user: UserId, answer: str | UsedPasskey, client: Client) -> MfaMethod | None:
         if isinstance(answer, str):

@@ -7,7 +7,7 @@ import msgspec
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import UserId
 from core.domain.services.api_keys import KeyHolder, Permission
-from core.domain.services.service_users import ServiceUser
+from core.domain.services.service_users import ServiceUser, ServiceUserDetail
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import key
@@ -22,9 +22,11 @@ from entrypoints.http.machinery.fields import (
     Total,
     UserUuid,
     email_field,
+    given,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import OffsetPaging
+from entrypoints.http.routes.tenancy.profile_values import MetadataObject, Values
 
 _TAGS = ("service-interface",)
 _USERS = "/api/service/users"
@@ -46,7 +48,11 @@ class ServiceUserPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a user. A field that you leave out stays as it is."""
 
     email: EmailText | msgspec.UnsetType = msgspec.UNSET
-    """The new address."""
+    """The new address. Send it alone, since it may be refused for reasons of its own."""
+    metadata: MetadataObject | msgspec.UnsetType = msgspec.UNSET
+    """What your service keeps of the user, in place of the old metadata: at most 4096 bytes of JSON, nested 5 deep."""
+    profile: Values | msgspec.UnsetType = msgspec.UNSET
+    """Values of the organization's fields, by key, as far as `service` is in `written_by`; null removes a value."""
 
 
 class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +63,15 @@ class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: PersonName | None
     created_at: CreatedAt
     """When the account was created. Before the user's first sign-in to the service: when the account became a user of the service."""
+
+
+class ServiceUserWhole(ServiceUserRecord, frozen=True, kw_only=True):
+    """A user of the service, with what the service and its organization keep of the user."""
+
+    metadata: MetadataObject
+    """What your service keeps of the user. Nobody else sees it but those who manage the organization's end users."""
+    profile: Values
+    """The values of the organization's fields, by key."""
 
 
 class ServiceUserList(msgspec.Struct, frozen=True):
@@ -91,21 +106,29 @@ async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder],
 
 
 @endpoint.get(_USER, caller=key(Permission.READ_USERS), tags=_TAGS)
-async def service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRecord:
+async def service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserWhole:
     """Get a user of the service"""
-    return _record(await postern.services.service_users.get(call.caller, UserId(call.path.user_id)))
+    return _whole(await postern.services.service_users.detail(call.caller, UserId(call.path.user_id)))
 
 
 @endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
-async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRecord:
-    """Change a user's e-mail address
+async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserWhole:
+    """Change what is kept of a user, or the user's e-mail address
 
-    Only possible if this service created the account, and if the account belongs to no organization, no other service and no platform
-    owner. The new address counts as unverified, and all of the user's sessions and mailed links end. We tell the old address by mail.
+    A change of the address is only possible if this service created the account, and if the account belongs to no organization, no other
+    service and no platform owner. The new address counts as unverified, and all of the user's sessions and mailed links end. We tell the
+    old address by mail.
     """
-    given = call.body.email
-    email = None if isinstance(given, msgspec.UnsetType) else email_field(given, postern.foundation.email_syntax)
-    return _record(await postern.services.service_users.change_email(call.caller, UserId(call.path.user_id), email, call.actor))
+    body, users, user = call.body, postern.services.service_users, UserId(call.path.user_id)
+    email = None if isinstance(body.email, msgspec.UnsetType) else email_field(body.email, postern.foundation.email_syntax)
+    metadata, profile = given(body.metadata), given(body.profile)
+    if metadata is None and profile is None:
+        await users.change_email(call.caller, user, email, call.actor)
+    elif email is None:
+        await users.change_kept(call.caller, user, call.actor, metadata=metadata, profile=profile)
+    else:
+        raise BadRequest("email: send it alone, without metadata and profile")
+    return _whole(await users.detail(call.caller, user))
 
 
 @endpoint.delete(_USER, caller=key(Permission.DELETE_USERS), limit=UNLIMITED, status=204, tags=_TAGS)
@@ -118,6 +141,13 @@ async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder]
     """
     await postern.services.service_users.delete(call.caller, UserId(call.path.user_id), call.actor)
     return NO_BODY
+
+
+def _whole(found: ServiceUserDetail) -> ServiceUserWhole:
+    user = found.user
+    return ServiceUserWhole(
+        id=user.id, email=user.email.address, created_at=user.created_at, metadata=found.metadata, profile=found.kept.by_key
+    )
 
 
 def _record(user: ServiceUser) -> ServiceUserRecord:

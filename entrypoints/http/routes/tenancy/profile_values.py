@@ -25,6 +25,9 @@ _OWN = "/api/user/profile"
 Values = Annotated[Mapping[str, Any], example({"department": "Sales", "started_on": "2026-03-01"})]
 
 
+MetadataObject = Annotated[Mapping[str, Any], example({"crm_id": "4711"})]
+
+
 class KeptOfPath(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
     user_id: UserUuid

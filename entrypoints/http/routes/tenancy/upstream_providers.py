@@ -1,6 +1,6 @@
 """Upstream providers of an organization's own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -49,6 +49,9 @@ class UpstreamProviderPath(msgspec.Struct, frozen=True):
     """The provider's id."""
 
 
+_Mapped = Annotated[Mapping[str, str], example({"https://idp.example.org/department": "department"})]
+
+
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """An OpenID Connect provider of yours."""
 
@@ -64,6 +67,10 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """Further scopes to ask for, beside `openid email profile`."""
     enabled: _Enabled = True
     """Whether people can sign in through the provider."""
+    profile_mapping: _Mapped = msgspec.field(default_factory=dict)
+    """The keys of fields of your organization, by the claims of the provider that go into them at each sign-in: at most 50. The fields need
+    `provider` in `written_by`. Wrong values are ignored.
+    """
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +90,8 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Further scopes to ask for, beside `openid email profile`. The list replaces the old one."""
     enabled: _Enabled | msgspec.UnsetType = msgspec.UNSET
     """Whether people can sign in through the provider."""
+    profile_mapping: _Mapped | msgspec.UnsetType = msgspec.UNSET
+    """The keys of fields of your organization, by the claims that go into them. The mapping replaces the old one."""
 
 
 class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +110,8 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The further scopes, beside `openid email profile`."""
     enabled: _Enabled
     """Whether people can sign in through the provider."""
+    profile_mapping: _Mapped
+    """The keys of fields of your organization, by the claims that go into them at each sign-in."""
     callback_url: Annotated[str, example("https://id.example.org/auth/0199d3a0-0000-7000-8000-000000000009/callback")]
     """The redirect URI that you must allow for your client at the provider."""
     created_at: CreatedAt
@@ -144,6 +155,7 @@ async def create_upstream_provider(
         secret=body.client_secret,
         asked=body.scopes,
         enabled=body.enabled,
+        mapping=body.profile_mapping,
     )
     return _record(postern, created)
 
@@ -176,6 +188,7 @@ async def change_upstream_provider(
         secret=given(body.client_secret),
         asked=given(body.scopes),
         enabled=given(body.enabled),
+        mapping=given(body.profile_mapping),
     )
     return _record(postern, changed)
 
@@ -202,6 +215,7 @@ def _record(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderRec
         has_secret=True,
         scopes=provider.scopes,
         enabled=provider.enabled,
+        profile_mapping=provider.profile_mapping,
         callback_url=postern.identity.journeys.callback(str(provider.id)),
         created_at=provider.created_at,
         updated_at=provider.updated_at,

@@ -21,7 +21,8 @@ class FieldDirectory(Directory):
 
     async def kept(self, user: str) -> dict[str, Any]:
         path = f"/api/organizations/{self.tenant.slug}/users/{user}/profile"
-        return (await self.client.get(path, token=await self.people.token(self.owner))).ok()["values"]
+        values: dict[str, Any] = (await self.client.get(path, token=await self.people.token(self.owner))).ok()["values"]
+        return values
 
 
 @pytest.fixture

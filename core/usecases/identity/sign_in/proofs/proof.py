@@ -1,17 +1,18 @@
 """Proofs: each way to sign in makes a proof, and `Admission` does everything that follows."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Final
 
 from core.domain.errors import Refusal, Unauthorized
-from core.domain.identifiers import DeviceId, FlowId, IdentityId, ServiceId
+from core.domain.identifiers import DeviceId, FlowId, IdentityId, OrganizationId, ServiceId
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.realms import OUR_OWN, Realm, Word
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
+from core.domain.json import Json
 from core.frozen import Frozen
 from ports.unit_of_work import UnitOfWork
 
@@ -35,6 +36,14 @@ class EmailNotVerified(Unauthorized):
         super().__init__(words="email_not_verified")
 
 
+class ToldFields(Frozen):
+    """Values for the fields of the organization that owns the provider."""
+
+    organization: OrganizationId
+    provider: str
+    values: Mapping[str, Json]
+
+
 class Proof(Frozen, kw_only=True):
     """Shows that a person is who they say they are."""
 
@@ -56,6 +65,8 @@ class Proof(Frozen, kw_only=True):
     """Whether no second factor is asked for."""
     word: Word = OUR_OWN
     """What the organization that owns the domain of the account's address judges the proof by."""
+    told: ToldFields | None = None
+    """What an organization's own provider tells of its fields."""
     identity: IdentityId | None = None
     """The connected identity that the provider vouched for."""
 

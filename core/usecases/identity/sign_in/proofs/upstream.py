@@ -39,7 +39,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
+from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, ToldFields
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Vouched
 from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
@@ -51,6 +51,11 @@ from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _METHODS: Final = (FEDERATED,)
+
+
+def _told(vouched: Vouched) -> ToldFields | None:
+    organization, told = vouched.upstream.organization, vouched.asserted.fields
+    return None if organization is None or not told else ToldFields(organization, vouched.upstream.key, told)
 
 
 class _Known(Frozen):
@@ -96,6 +101,7 @@ class UpstreamProofs(Frozen):
                     use=self._use(known.identity, vouched, way),
                     since=now,
                     word=self._word(vouched, way, met),
+                    told=_told(vouched),
                     identity=known.identity,
                 )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
