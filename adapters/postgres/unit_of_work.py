@@ -50,6 +50,8 @@ from adapters.postgres.signing_keys import SigningKeyRows
 from adapters.postgres.tenancy.branding import LookRows
 from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
+from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
+from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.keys.management_keys import ManagementKeyRows
@@ -57,8 +59,6 @@ from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
-from adapters.postgres.tenancy.profile_fields import ProfileFieldRows
-from adapters.postgres.tenancy.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows

@@ -28,7 +28,7 @@ from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTo
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
-from adapters.postgres.tenancy.profile_values import ProfileValueRows
+from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.time_zones import is_time_zone
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN

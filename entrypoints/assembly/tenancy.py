@@ -9,6 +9,8 @@ from adapters.postgres.tenancy.branding import LookRows
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
+from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
+from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
@@ -17,8 +19,6 @@ from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
-from adapters.postgres.tenancy.profile_fields import ProfileFieldRows
-from adapters.postgres.tenancy.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.relations import PostgresRelations
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.siem import SiemRows

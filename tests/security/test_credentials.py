@@ -93,6 +93,8 @@ everybody                         POST   /ui/reset-password
 .....   ...  -          browser   POST   /ui/choose-account
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/answers
+.....   ...  -          browser   POST   /ui/answers
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required
@@ -178,6 +180,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/passkeys/add/options
 .....   ...  -          browser   GET    /ui/password
 .....   ...  -          browser   POST   /ui/password
+.....   ...  -          browser   GET    /ui/details
+.....   ...  -          browser   POST   /ui/details
 .....   ...  -          browser   GET    /ui/profile
 .....   ...  -          browser   GET    /ui/profile/details
 .....   ...  -          browser   POST   /ui/profile/details
@@ -260,6 +264,8 @@ maogx   po.  no         -         DELETE /api/user/passkeys/{passkey_id}
 maogx   po.  no         -         PUT    /api/user/picture
 maogx   po.  no         -         DELETE /api/user/picture
 maogx   po.  no         -         POST   /api/user/passkeys/options
+maogx   po.  no         -         GET    /api/user/profile
+maogx   po.  no         -         PATCH  /api/user/profile
 maogx   po.  no         -         POST   /api/user/set-password
 
 # What applications call, as themselves or with a session that somebody opened for them
@@ -295,6 +301,10 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/members
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/members/{user_id}
 ..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/members/{user_id}/mfa
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/profile-fields
+.ao..   po.  yes        -         POST   /api/organizations/{org_slug}/profile-fields
+.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/profile-fields/{key}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/profile-fields/{key}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/roles
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles/{role_id}
@@ -305,6 +315,8 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles/{ro
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}/profile
+.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
 
 # Its settings
@@ -470,10 +482,16 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         platform-key PATCH  /api/platform/organizations/{org_id}/tier
 ...g.   po.  no         -         POST   /api/platform/owners
 ...g.   po.  no         -         DELETE /api/platform/owners/{user_id}
+...g.   po.  no         -         GET    /api/platform/profile-fields
+...g.   po.  no         -         POST   /api/platform/profile-fields
+...g.   po.  no         -         PATCH  /api/platform/profile-fields/{key}
+...g.   po.  no         -         DELETE /api/platform/profile-fields/{key}
 ...g.   po.  no         platform-key GET    /api/platform/tiers
 ...g.   po.  no         platform-key GET    /api/platform/users/search
 ...g.   po.  no         -         DELETE /api/platform/users/{user_id}/mfa
 ...g.   po.  no         platform-key GET    /api/platform/users/{user_id}/mfa/status
+...g.   po.  no         -         GET    /api/platform/users/{user_id}/profile
+...g.   po.  no         -         PATCH  /api/platform/users/{user_id}/profile
 """
 
 

@@ -21,6 +21,8 @@ from core.frozen import Frozen, replace
 
 
 class FieldKind(StrEnum):
+    """The kind of value that a field has."""
+
     TEXT = "text"
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -31,6 +33,8 @@ class FieldKind(StrEnum):
 
 
 class FieldWriter(StrEnum):
+    """Somebody who may write values of a field."""
+
     PERSON = "person"
     ADMINISTRATOR = "administrator"
     DIRECTORY = "directory"

@@ -72,6 +72,7 @@ _OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     "delete from oauth_states where user_id = %(user)s",
     # What the installation and organizations keep of the person by fields.
     "delete from profile_values where user_id = %(user)s",
+    "update service_users set metadata = '{}' where user_id = %(user)s and metadata <> '{}'",
     # A join request names the address with which the person asked to become a member.
     "delete from join_requests where user_id = %(user)s",
 )

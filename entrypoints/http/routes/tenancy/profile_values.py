@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import UserId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.profile_fields import FieldWriter, KeptValues
@@ -89,7 +89,7 @@ class OwnProfile(msgspec.Struct, frozen=True):
     """What the installation keeps, if it has fields; then your organizations that have fields, by slug, a hundred at most."""
 
 
-@endpoint.get(_PROFILE, caller=MEMBER, refuses=(Forbidden,), tags=_TAGS)
+@endpoint.get(_PROFILE, caller=MEMBER, tags=_TAGS)
 async def person_values(call: Call[None, None, KeptOfPath, Member], postern: Postern) -> KeptRecord:
     """Get what the organization keeps of a person by its fields
 
@@ -99,7 +99,7 @@ async def person_values(call: Call[None, None, KeptOfPath, Member], postern: Pos
     return kept_record(await postern.tenancy.profile_values.of_tied(call.caller, UserId(call.path.user_id)))
 
 
-@endpoint.patch(_PROFILE, caller=MEMBER, refuses=(BadRequest, Forbidden), tags=_TAGS)
+@endpoint.patch(_PROFILE, caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
 async def change_person_values(call: Call[ValuesPatch, None, KeptOfPath, Member], postern: Postern) -> KeptRecord:
     """Write values of a person
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.asked_fields import is_to_be_asked
+from adapters.postgres.identity.proofs.asked_fields import is_to_be_asked
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.tenancy.profile_fields import FieldRow, field_columns
+from adapters.postgres.tenancy.fields.profile_fields import FieldRow, field_columns
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
 from core.domain.json import Json
