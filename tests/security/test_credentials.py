@@ -315,8 +315,8 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles/{ro
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}/profile
-.ao..   po.  yes        -         PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/users/{user_id}/profile
+maog.   po.  yes        -         PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
 
 # Its settings

@@ -318,6 +318,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_organizations.logo_digest", "logos.digest", "logos.media_type", "logos.content", "domains.domain"),
         *("oauth_credentials.provider", "oauth_credentials.client_id", "oauth_states.client_id", "identity_grants.client_id"),
         *("upstream_providers.name", "upstream_providers.issuer", "upstream_providers.client_id", "upstream_providers.scopes"),
+        "upstream_providers.profile_mapping",
         *("oauth_states.led_to", "identities.issuer", "domain_routes.domain", "provider_outages.provider"),
         *("all_organizations.rejection_reason", "all_organizations.suspension_reason", "all_organizations.invitation_domains"),
         *("permissions.key", "permissions.description", "service_roles.slug", "service_roles.name", "service_roles.description"),

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, SessionId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.profile.pictures import Picture
 from core.domain.identity.profile.profiles import HeldProfile
@@ -196,6 +196,8 @@ class Export(Frozen, kw_only=True):
     service_roles: Sequence[ExportedServiceRole]
     fields: Sequence[ExportedFields]
     """What the installation, and organizations, keep of the person by fields."""
+    metadata: Mapping[ServiceId, Mapping[str, Json]]
+    """What services keep of their user."""
     identities: Sequence[ExportedIdentity]
     """An export for organizations has only identities that are used in their services, or are at their own providers."""
 

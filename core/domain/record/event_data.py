@@ -220,6 +220,13 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "user.consent.given": EventData("The application, and its present scopes; for SAML, the entity id of the service provider.", _CONSENT),
     "user.consent.revoked": EventData("The application, and its former scopes; for SAML, the entity id of the service provider.", _CONSENT),
+    "user.fields.updated": EventData(
+        "The keys of the fields whose values changed, without the values, and the kind of writer.",
+        {"keys": ["department"], "written_by": "administrator"},
+    ),
+    "user.metadata.updated": EventData(
+        "The service that keeps the metadata, and its API key.", {"service_id": _ID, "service_slug": "billing", "api_key_id": _ID}
+    ),
     "client_secret.created": EventData("The secret's beginning, and its service.", _SECRET),
     "client_secret.deleted": EventData("The secret's beginning, and its service.", _SECRET),
     "service.saml.updated": EventData(
@@ -231,6 +238,11 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "service.saml.certificate.activated": EventData("The certificate, and its service.", _SAML_CERTIFICATE),
     "organization.created": EventData("The new organization.", {"slug": "acme", "name": "Acme", "status": "active"}),
     "organization.owner.changed": EventData("The owners before and after.", {"old_owner_user_id": _ID, "new_owner_user_id": _ID}),
+    "profile_field.created": EventData("The new field.", {"key": "department", "kind": "text", "written_by": ["administrator"]}),
+    "profile_field.updated": EventData(
+        "The field, and what of it has changed.", {"key": "department", "changed": ["label"], "written_by": ["administrator"]}
+    ),
+    "profile_field.deleted": EventData("The deleted field.", {"key": "department", "kind": "text"}),
     "role.created": EventData("The new role and its permissions.", _ROLE),
     "role.updated": EventData(
         "The role, and the permissions that were granted or revoked.",

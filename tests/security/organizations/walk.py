@@ -109,9 +109,8 @@ OUTSIDE: Final = frozenset(
         "POST /scim/v2/Bulk",
         # About no organization.
         "GET /scim/v2/ServiceProviderConfig",
-        "GET /scim/v2/ResourceTypes",
+        # As the lists of both.
         "GET /scim/v2/ResourceTypes/{name}",
-        "GET /scim/v2/Schemas",
         "GET /scim/v2/Schemas/{urn}",
     )
 )
@@ -220,6 +219,11 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/deliveries/{{delivery_id}}/redeliver"),
     Step("POST", f"{ORGANIZATION}/webhooks/{{webhook_id}}/replay", {"since": "2020-01-01T00:00:00Z"}),
     Step("POST", f"{ORGANIZATION}/siem", {"name": "New", "provider_type": "generic", "endpoint_url": "https://new.example/"}),
+    Step("POST", f"{ORGANIZATION}/profile-fields", {"key": "new", "label": "New", "kind": "text"}),
+    Step("PATCH", f"{ORGANIZATION}/profile-fields/{{key}}", {"label": "Renamed"}, ids={"key": "department"}),
+    Step("PATCH", f"{ORGANIZATION}/users/{{user_id}}/profile", {"values": {"department": "Renamed"}}),
+    Step("PATCH", "/api/user/profile", {"organization": "{slug}", "values": {"department": "Mine"}}, by="bob"),
+    Step("PATCH", "/api/service/users/{user_id}", {"profile": {"department": "Served"}, "metadata": {"a": 1}}, by="key"),
     Step("POST", f"{ORGANIZATION}/roles", {"slug": "new", "name": "New", "permissions": ["services.view"]}),
     Step("PATCH", f"{ORGANIZATION}/roles/{{role_id}}", {"name": "Renamed", "permissions": ["org.members.view"]}),
     Step("POST", f"{ORGANIZATION}/select"),
@@ -319,6 +323,7 @@ CHANGES: Final = (
         touches=("users", "sessions"),
     ),
     Step("DELETE", "/scim/v2/Users/{user_id}", by="directory"),
+    Step("DELETE", f"{ORGANIZATION}/profile-fields/{{key}}", ids={"key": "department"}),
     Step("DELETE", f"{ORGANIZATION}/roles/{{role_id}}", ids={"role_id": "{unused_role}"}),
     Step("DELETE", f"{ORGANIZATION}/webhooks/{{webhook_id}}"),
     Step("DELETE", f"{ORGANIZATION}/siem"),

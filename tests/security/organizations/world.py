@@ -68,7 +68,7 @@ WHOSE: Final[Mapping[str, str]] = {
                 "scim_groups",
             ),
             *("scim_exchanges", "mail_servers", "logos", "domains", "oauth_credentials", "webhooks", "siem_configurations"),
-            *("upstream_providers", "roles", "all_services", "management_keys"),
+            *("upstream_providers", "roles", "all_services", "management_keys", "all_profile_fields", "profile_values"),
         ),
         "one.org_id",
     ),
@@ -332,6 +332,14 @@ class World:
             org,
         )
         ids["roles"] = house.clerk.id
+        ids["all_profile_fields"] = self._put(
+            "all_profile_fields",
+            org_id=org,
+            key="department",
+            label=f"Department of {house.slug}",
+            kind="text",
+            written_by=["person", "administrator", "directory", "service"],
+        )
         if house.slug != ASKED:
             # Names that only this organization does not use.
             self._tenants.role(house.tenant, "theirs", list(Capability))
@@ -362,7 +370,7 @@ class World:
                     house.ids["relations"] = assignment
 
     def _people_of(self, house: FilledOrganization) -> None:
-        org, slug = house.tenant.id, house.slug
+        org, ids, slug = house.tenant.id, house.ids, house.slug
         for person in (self.ada, self.bob, self.cleo, self.dan, house.customer):
             for service in (house.shop, house.app) if person is self.bob else (house.shop,):
                 self._tenants.uses(person, service)
@@ -391,6 +399,9 @@ class World:
                 is_member=is_member,
                 is_deactivated=is_away,
             )
+        for person in (self.ada, self.bob, self.cleo, self.dan):
+            values = Jsonb({str(ids["all_profile_fields"]): f"Secret of {slug}"})
+            self._put("profile_values", org_id=org, user_id=person.user, values=values)
         self._newcomers_of(house)
         self._identities_of(house)
 

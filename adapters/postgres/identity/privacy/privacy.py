@@ -20,7 +20,7 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.privacy import (
     MOST_AT_ONCE,
@@ -85,6 +85,7 @@ class _Exported(_Subject):
     profiles: list[Mapping[str, Any]]
     service_roles: list[Mapping[str, Any]]
     fields: list[Mapping[str, Any]]
+    metadata: list[Mapping[str, Any]]
     identities: list[Mapping[str, Any]]
     logins: list[Mapping[str, Any]]
 
@@ -104,6 +105,7 @@ class _Exported(_Subject):
                 ExportedServiceRole(OrganizationId(UUID(one["organization"])), one["service"], one["role"]) for one in self.service_roles
             ],
             fields=[_fields(one) for one in self.fields],
+            metadata={ServiceId(UUID(one["service"])): one["metadata"] for one in self.metadata},
             identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
         )
 
@@ -207,6 +209,7 @@ def _nothing(account: Account) -> Export:
         profiles=(),
         service_roles=(),
         fields=(),
+        metadata={},
         identities=(),
     )
 
@@ -507,6 +510,13 @@ EXPORT: Final[LiteralString] = f"""
                            group by profile_values.org_id
                       ) as kept
            ) as fields,
+           (
+               select coalesce(
+                          jsonb_agg(jsonb_build_object('service', service_id, 'metadata', metadata) order by service_id), '[]'
+                      )
+                 from service_users, scope
+                where user_id = %(user)s and metadata <> '{{}}' and (scope.whole or org_id = any (scope.organizations))
+           ) as metadata,
            (
                select coalesce(
                           jsonb_agg(

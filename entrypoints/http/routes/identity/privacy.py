@@ -227,6 +227,8 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """The roles that the person holds in services: assigned to the person, to a team or to a role of the organization."""
     fields: Sequence[FieldsExport]
     """Values of fields, as the installation and organizations keep them."""
+    service_metadata: Annotated[Mapping[str, Mapping[str, Any]], example({"0199d3a0-0000-7000-8000-000000000001": {"crm_id": "4711"}})]
+    """What services keep of the person, by the ids of the services."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -316,6 +318,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "directory_profiles": [_profile(one) for one in export.profiles],
         "service_roles": [ServiceRoleExport(one.organization, one.service_slug, one.role) for one in export.service_roles],
         "fields": [FieldsExport(one.organization, one.values) for one in export.fields],
+        "service_metadata": {str(service): metadata for service, metadata in export.metadata.items()},
     }
     yield _encode(head)[:-1] + b',"login_events":['
     separator = b""

@@ -215,7 +215,7 @@ def _record(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderRec
         has_secret=True,
         scopes=provider.scopes,
         enabled=provider.enabled,
-        profile_mapping=provider.profile_mapping,
+        profile_mapping=dict(provider.profile_mapping),
         callback_url=postern.identity.journeys.callback(str(provider.id)),
         created_at=provider.created_at,
         updated_at=provider.updated_at,
