@@ -376,16 +376,16 @@ def purge_job(field: UUID) -> NewJob:
 
 
 def field_created(field: ProfileField, actor: Actor) -> Event:
-    return _event("created", field, actor, {"kind": field.kind.value, "written_by": sorted(field.written_by)})
+    return _event("profile_field.created", field, actor, {"kind": field.kind.value, "written_by": sorted(field.written_by)})
 
 
 def field_updated(before: ProfileField, after: ProfileField, actor: Actor) -> Event:
     changed = [name for name in _CHANGEABLE if getattr(before, name) != getattr(after, name)]
-    return _event("updated", after, actor, {"changed": changed, "written_by": sorted(after.written_by)})
+    return _event("profile_field.updated", after, actor, {"changed": changed, "written_by": sorted(after.written_by)})
 
 
 def field_deleted(field: ProfileField, actor: Actor) -> Event:
-    return _event("deleted", field, actor, {"kind": field.kind.value})
+    return _event("profile_field.deleted", field, actor, {"kind": field.kind.value})
 
 
 _CHANGEABLE: Final = ("label", "rule", "written_by", "scope", "required", "asked_at", "position")
@@ -397,8 +397,8 @@ def values_changed(person: UserId, organization: OrganizationId | None, keys: Se
     return Event("user.fields.updated", actor, Target("user", str(person)), organization, details)
 
 
-def _event(what: str, field: ProfileField, actor: Actor, details: Mapping[str, Json]) -> Event:
-    return Event(f"profile_field.{what}", actor, Target("profile_field", str(field.id)), field.organization, {"key": field.key, **details})
+def _event(name: str, field: ProfileField, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("profile_field", str(field.id)), field.organization, {"key": field.key, **details})
 
 
 def require_known_writers(names: Collection[str]) -> frozenset[FieldWriter]:

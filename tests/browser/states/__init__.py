@@ -7,6 +7,7 @@ field, and with names that are long or written from right to left.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace as Thing
 from typing import Any, Final
 from uuid import UUID
 
@@ -84,3 +85,19 @@ def states() -> Sequence[State]:
     from tests.browser.states import authorizing, devices, leaving, mailed, own_account, signing_in  # noqa: PLC0415 - they are made from what stands here
 
     return [state for module in (signing_in, authorizing, devices, mailed, leaving, own_account) for state in module.STATES]
+
+
+def _control(number: int, label: str, kind: str = "text", value: str = "", error: str = "", **field: Any) -> Thing:
+    """One field of a form of fields."""
+    usual = {"label": label, "kind": Thing(value=kind), "required": False, "rule": Thing(choices=("Sales", "Support"))}
+    return Thing(name=f"acme/{number}", id=f"field-1-{number}", field=Thing(**{**usual, **field}), text=value, error=error)
+
+
+CONTROLS: Final = [
+    _control(1, "Department", "choice", "Support", required=True),
+    _control(2, "Grade", "number", "9", "Enter a number"),
+    _control(3, "Hired", "date", "2026-03-01"),
+    _control(4, "Likes mail", "boolean", "yes"),
+    _control(5, "Tags", "list", "one\ntwo"),
+    _control(6, LONG_ROLE, "text", LONG),
+]

@@ -1,9 +1,10 @@
 """Pages to which an application leads people: consent, the choice of an account, refusals, signing out."""
 
 from datetime import timedelta
+from types import SimpleNamespace as Thing
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
@@ -35,6 +36,19 @@ _LISTED: Final[dict[str, Any]] = {
     "listed": LISTED[:1],
     "more": "",
     "now": NOW,
+}
+_FIELDS: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/answers",
+    "errors": {},
+    "insists": False,
+    "keepers": [Thing(name="", controls=CONTROLS[3:4]), Thing(name=ACME.name, controls=[CONTROLS[0], *CONTROLS[2:3], *CONTROLS[4:]])],
+}
+_FIELDS_WRONG: Final[dict[str, Any]] = {
+    **_FIELDS,
+    "errors": {"field-1-2": Words("refusals.field_number")},
+    "insists": True,
+    "keepers": [Thing(name=FROM_THE_RIGHT.name, controls=CONTROLS)],
 }
 _LOGOUT: Final[dict[str, Any]] = {"action": "/ui/logout", "form_token": "token", "hidden": {}, "service": "", "email": "ada@example.org"}
 _LINK: Final[dict[str, Any]] = {
@@ -150,6 +164,8 @@ STATES: Final = (
     State(
         "listed by an organization, from the right", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[2:3]}, FROM_THE_RIGHT
     ),
+    State("asked for fields", "account/details/answers.html", _FIELDS, ACME),
+    State("asked for fields, required and wrong", "account/details/answers.html", _FIELDS_WRONG, FROM_THE_RIGHT),
     State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:]}),
     State(
         "listed by many organizations", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED * 5, "more": "/ui/organizations"}

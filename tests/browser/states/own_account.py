@@ -13,7 +13,7 @@ from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
-from tests.browser.states import ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
+from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
 _SECTIONS: Final = [
     (address, Words(f"{name}.page"))
@@ -711,6 +711,18 @@ STATES: Final = (
         "/ui/second-factor",
         **_TWO_STEP,
         summary=_summary(second_factor_since=None, passkeys=1),
+    ),
+    _account("account, nothing kept", "details/details.html", "/ui/details", action="/ui/details", keepers=[]),
+    _account(
+        "account, fields",
+        "details/details.html",
+        "/ui/details",
+        action="/ui/details",
+        errors={"field-1-2": Words("refusals.field_number")},
+        keepers=[
+            Thing(name="", controls=[], others=[("Motto", "Count"), ("Grade", "")]),
+            Thing(name=ENDLESS.name, controls=CONTROLS, others=[(LONG_ROLE, LONG)]),
+        ],
     ),
     _account(
         "account, prove by code, wrong",
