@@ -62,6 +62,7 @@ from ports.tenancy.profile_values import ProfileValueStore
 from ports.tenancy.roles import RoleStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
+from ports.tenancy.teams import TeamStore
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
 from ports.tenancy.webhooks import WebhookStore
@@ -125,6 +126,8 @@ class UnitOfWork(Protocol):
     def profile_values(self) -> ProfileValueStore: ...
     @property
     def roles(self) -> RoleStore: ...
+    @property
+    def teams(self) -> TeamStore: ...
     @property
     def mail_servers(self) -> MailServerStore: ...
     @property

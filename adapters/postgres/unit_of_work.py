@@ -62,6 +62,7 @@ from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
+from adapters.postgres.tenancy.teams import TeamRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows
@@ -121,6 +122,7 @@ class PostgresUnitOfWork:
     profile_fields = _Made(ProfileFieldRows)
     profile_values = _Made(ProfileValueRows)
     roles = _Made(RoleRows)
+    teams = _Made(TeamRows)
     sign_in_rules = _Made(SignInRulesRows)
     mail_servers = _Made(MailServerRows)
     management_keys = _Made(ManagementKeyRows)

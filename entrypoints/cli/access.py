@@ -50,15 +50,17 @@ def lines(seen: Accessor, capability: Capability | None = None) -> list[str]:
 
 
 def _relation(one: Related, seen: Accessor) -> str:
+    subject = f"members of team {one.by_team} are" if one.by_team else f"user {seen.email} is"
     if not one.by_role:
-        return f"user {seen.email} is {one.relation} of organization {seen.organization_slug}"
+        return f"{subject} {one.relation} of organization {seen.organization_slug}"
     if one.relation == HOLDER:
-        return f"user {seen.email} is {HOLDER} of role {one.by_role}"
+        return f"{subject} {HOLDER} of role {one.by_role}"
     return f"holders of role {one.by_role} have {one.relation} in organization {seen.organization_slug}"
 
 
 def _reason(one: Related) -> str:
-    return f"as holder of {one.by_role}" if one.by_role else f"as {one.relation}"
+    reason = f"as holder of {one.by_role}" if one.by_role else f"as {one.relation}"
+    return f"{reason} by team {one.by_team}" if one.by_team else reason
 
 
 def _capability(text: str) -> Capability:

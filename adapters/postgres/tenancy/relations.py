@@ -7,26 +7,44 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.teams import teams_of
 from core.domain.email import Email
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.frozen import Frozen
 
 # A part of statements that read `users` and an organization as `wanted`. The part finds all relations of the person to the organization:
-# the person's own relations, and the relations that a role gives the person (`by_role`). The relation `holder` to a role permits nothing by
-# itself; the role's own relations say what its holders may do. Finding all of them takes two look-ups in an index, whatever the number of
-# organizations or members.
-RELATED: Final = """
-               select held.relation, case held.object_type when 'role' then held.object_id end as by_role
-                 from relations as held
-                where held.user_id = users.id and held.organization_id = wanted.id
-                  and (held.object_id = wanted.id or held.object_type = 'role')
-                union all
-               select given.relation, given.role_id
-                 from relations as held
-                 join relations as given on given.role_id = held.object_id and given.object_id = wanted.id
-                where held.user_id = users.id and held.organization_id = wanted.id
-                  and held.object_type = 'role' and held.relation = 'holder'
+# the person's own relations, those of the person's teams (`by_team`), and the relations that a role gives the person (`by_role`). The
+# relation `holder` to a role permits nothing by itself; the role's own relations say what its holders may do. Finding all of them takes
+# three look-ups in an index, whatever the number of organizations, members or teams, and one more for each team of the person.
+RELATED: Final[LiteralString] = f"""
+               select related.relation, related.by_role, held.by_team
+                 from (
+                          select relation, object_type, object_id, null::uuid as by_team
+                            from relations
+                           where user_id = users.id and organization_id = wanted.id
+                             and (object_id = wanted.id or object_type = 'role')
+                           union all
+                          select relations.relation, relations.object_type, relations.object_id, relations.team_id
+                            from ({teams_of("users.id", "wanted.id")}) as joined
+                            join relations on relations.team_id = joined.team_id and relations.organization_id = wanted.id
+                             and (relations.object_id = wanted.id or relations.object_type = 'role')
+                      ) as held
+                cross join lateral (
+                          select held.relation, case held.object_type when 'role' then held.object_id end as by_role
+                           union all
+                          select given.relation, given.role_id
+                            from relations as given
+                           where given.role_id = held.object_id and given.object_id = wanted.id
+                             and held.object_type = 'role' and held.relation = 'holder'
+                      ) as related
+"""
+
+# `RELATED` without the relations that the organization's directory gives by its teams.
+RELATED_BESIDES_DIRECTORY: Final[LiteralString] = f"""
+               select related.relation, related.by_role, related.by_team
+                 from ({RELATED}) as related
+                where not exists (select from teams where teams.id = related.by_team and teams.source = 'directory')
 """
 
 # The names of the relations that `RELATED` finds, as an array.
@@ -41,6 +59,7 @@ class _Standing(Frozen):
     role: str | None
     relation: str | None
     by_role: str | None
+    by_team: str | None
     second_factor_due: datetime | None
     owes_second_factor: bool
 
@@ -56,7 +75,7 @@ class PostgresRelations:
         if not rows:
             return None
         first = rows[0]
-        related = [Related(row.relation, row.by_role or "") for row in rows if row.relation is not None]
+        related = [Related(row.relation, row.by_role or "", row.by_team or "") for row in rows if row.relation is not None]
         return Accessor(
             Email(first.email),
             first.deactivated_at is None,
@@ -71,13 +90,14 @@ class PostgresRelations:
 
 _EXPLAIN: Final[LiteralString] = f"""
     select users.email, users.deactivated_at, wanted.slug, wanted.status, memberships.role, related.relation, roles.slug as by_role,
-           rule.due as second_factor_due, {grace_is_over("rule.due")} as owes_second_factor
+           teams.slug as by_team, rule.due as second_factor_due, {grace_is_over("rule.due")} as owes_second_factor
       from users
       join organizations as wanted on wanted.slug = %(slug)s
       left join memberships on memberships.org_id = wanted.id and memberships.user_id = users.id
       left join lateral ({RELATED}) as related on true
       left join roles on roles.id = related.by_role
+      left join teams on teams.id = related.by_team
       left join lateral (select {second_factor_due_in("wanted.id", "users.id")} as due) as rule on true
      where users.email_key = %(email_key)s
-     order by roles.slug nulls first, related.relation <> 'holder', related.relation
+     order by teams.slug nulls first, roles.slug nulls first, related.relation <> 'holder', related.relation
 """

@@ -269,6 +269,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
         *("flows.purpose", "devices.risk_factors", "passkeys.transports"),
+        *("teams.source", "former_slugs.noun", "scim_groups.groups"),
         *(
             "rate_limit_buckets.limit_name",
             "relations.object_type",
@@ -327,6 +328,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_profile_fields.written_by", "all_profile_fields.scope", "all_profile_fields.asked_at"),
         *("all_organizations.metadata", "all_services.metadata"),
         *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
+        *("teams.slug", "teams.name", "teams.external_id", "teams.role", "former_slugs.slug"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),
         *(

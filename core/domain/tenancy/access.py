@@ -10,10 +10,13 @@ from core.frozen import Frozen
 
 
 class Related(Frozen):
-    """One relation between a person and an organization. The person has it directly, or through the role with this slug."""
+    """One relation between a person and an organization. The person has it directly, or through the role with this slug, or through the
+    team with this slug, or through a role that the team carries.
+    """
 
     relation: str
     by_role: str = ""
+    by_team: str = ""
 
 
 class Accessor(Frozen):

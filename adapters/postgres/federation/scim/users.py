@@ -17,7 +17,7 @@ from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.relations import RELATED, RELATIONS_OF_MEMBER
+from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
@@ -473,7 +473,7 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
 # The people who shall enter the group and are not in the group, and the people who shall leave. A replacement of the whole group does not
-# remove people who may do more than a plain member.
+# remove people who may do more than a plain member, unless the directory itself gives them these rights by its teams.
 _TOUCHED: Final[LiteralString] = f"""
         select asked.user_id
           from unnest(%(plus)s::uuid[]) as asked (user_id)
@@ -487,7 +487,7 @@ _TOUCHED: Final[LiteralString] = f"""
           join organizations as wanted on wanted.id = %(organization)s
          where %(replaced)s
            and here.user_id <> all (%(plus)s::uuid[])
-           and not exists (select from ({RELATED}) as related where related.relation = any(%(beyond)s))
+           and not exists (select from ({RELATED_BESIDES_DIRECTORY}) as related where related.relation = any(%(beyond)s))
 """
 
 _HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED}) and {_KNOWN_AMONG} order by id for update"
@@ -497,7 +497,12 @@ _CAPACITY: Final = "organizations.member_count, organizations.max_users, tiers.d
 _HELD: Final[LiteralString] = f"""
            {ACCOUNT_AND_WHO_DEACTIVATED}, {_PROFILE}, {_CAPACITY},
            memberships.role, provisioned.is_deactivated, provisioned.in_group,
-           (select {RELATIONS_OF_MEMBER} from organizations as wanted where wanted.id = %(organization)s) as relations,
+           array(
+               select related.relation
+                 from organizations as wanted
+                cross join lateral ({RELATED_BESIDES_DIRECTORY}) as related
+                where wanted.id = %(organization)s
+           ) as relations,
            (
                users.origin_org_id is not distinct from %(organization)s
            and (users.deactivated_at is null or users.deactivated_by is not distinct from %(organization)s)

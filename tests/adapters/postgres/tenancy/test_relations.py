@@ -1,5 +1,6 @@
 """Relations: a person's rights in an organization and their sources, as read by every request's check and by `postern access`."""
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from adapters.postgres.arrays import array, array_of_texts
@@ -7,12 +8,15 @@ from adapters.postgres.tenancy import callers
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.relations import PostgresRelations
 from core.domain.email import Email
+from core.domain.identifiers import OrganizationId, RoleId, TeamId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
 from core.domain.tenancy.access import Related
 from core.domain.tenancy.members import OrganizationStanding
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import Capability, capabilities_of
+from core.domain.tenancy.teams import Team
+from core.frozen import replace
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import StoredTenants
 
@@ -90,6 +94,76 @@ async def test_a_row_that_mixes_two_organizations_permits_nothing_in_either(stor
         found = await standing(store, ada, session, slug)
         assert found is not None
         assert capabilities_of(found.relations) == frozenset()
+
+
+async def add_team(tenants: StoredTenants, organization: OrganizationId, slug: str, role: str = "", role_id: RoleId | None = None) -> Team:
+    now = datetime.now(UTC)
+    team = Team(
+        id=TeamId(tenants.store.ids.new()),
+        organization=organization,
+        slug=slug,
+        name=slug.title(),
+        role=role,
+        role_id=role_id,
+        created_at=now,
+        updated_at=now,
+    )
+    async with tenants.store.unit_of_work() as uow:
+        assert await uow.teams.add(team)
+        await uow.commit()
+    return team
+
+
+async def test_a_team_brings_its_members_what_it_carries(store: Store) -> None:
+    tenants = StoredTenants(store)
+    acme, (ada, session) = await tenants.add(), await store.sign_up()
+    auditor = await tenants.add_role(acme, permissions=[Capability.SERVICES_VIEW, Capability.AUDIT_LOGS_VIEW])
+    await tenants.join(acme, ada, "member")
+    watch = await add_team(tenants, acme, "watch", "auditor", auditor.id)
+    chiefs, idle = await add_team(tenants, acme, "chiefs", "admin"), await add_team(tenants, acme, "idle")
+    assert await related(store) == [Related("member")]
+    async with store.unit_of_work() as uow:
+        for team in (watch, chiefs, idle):
+            assert await uow.teams.add_members(team, [ada.id], team.created_at) == [ada.id]
+            assert await uow.teams.add_members(team, [ada.id], team.created_at) == []
+        assert await uow.teams.slugs_of(acme, ada.id, 2) == ["chiefs", "idle"]
+        await uow.commit()
+    found = await standing(store, ada, session)
+    assert found is not None
+    assert found.relations == frozenset({"member", "admin", "holder", "audit_logs.view", "services.view"})
+    assert await related(store) == [
+        Related("member"),
+        Related("admin", by_team="chiefs"),
+        *(Related(one, "auditor", "watch") for one in ("holder", "audit_logs.view", "services.view")),
+    ]
+    async with store.unit_of_work() as uow:
+        await uow.teams.save(replace(chiefs, role="member"))
+        assert await uow.teams.remove_members(watch, [ada.id], watch.created_at) == [ada.id]
+        await uow.teams.delete(idle.id)
+        await uow.commit()
+    assert await related(store) == [Related("member"), Related("member", by_team="chiefs")]
+    async with store.unit_of_work() as uow:
+        assert await uow.members.remove(acme, ada.id)
+        await uow.commit()
+    assert await related(store) == []
+    assert await store.query("select team_id from team_members") == []
+
+
+async def test_a_team_of_another_organization_counts_for_nothing_here(store: Store) -> None:
+    tenants = StoredTenants(store)
+    acme, globex, (ada, _) = await tenants.add(), await tenants.add("globex"), await store.sign_up()
+    await tenants.join(acme, ada, "member")
+    await tenants.join(globex, ada, "member")
+    chiefs = await add_team(tenants, globex, "chiefs", "admin")
+    async with store.unit_of_work() as uow:
+        assert await uow.teams.add_members(chiefs, [ada.id], chiefs.created_at) == [ada.id]
+        await uow.commit()
+    assert await related(store) == [Related("member")]
+    # No statement of ours writes such a row.
+    slip = "update relations set organization_id = %(acme)s, object_id = %(acme)s where team_id is not null"
+    await store.query(slip, {"acme": acme})
+    assert await related(store) == [Related("member")]
+    assert await related(store, "globex") == [Related("member")]
 
 
 async def test_the_answer_names_the_person_and_the_organization_as_they_are(store: Store) -> None:
