@@ -12,6 +12,7 @@ from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
 from ports.federation.saml.configurations import SamlStore
+from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.tokens import ScimTokenStore
 from ports.federation.scim.users import ProvisionedUserStore
 from ports.identity.account_passwords import AccountPasswordStore
@@ -184,6 +185,8 @@ class UnitOfWork(Protocol):
     def scim_tokens(self) -> ScimTokenStore: ...
     @property
     def provisioned_users(self) -> ProvisionedUserStore: ...
+    @property
+    def directory_teams(self) -> DirectoryTeamStore: ...
     @property
     def saml(self) -> SamlStore: ...
     @property

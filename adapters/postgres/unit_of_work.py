@@ -11,6 +11,7 @@ from adapters.postgres.federation.authorization_codes import AuthorizationCodeRo
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.federation.saml.configurations import SamlRows
+from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
 from adapters.postgres.federation.scim.users import ProvisionedUserRows
 from adapters.postgres.identity.accounts import AccountRows
@@ -152,6 +153,7 @@ class PostgresUnitOfWork:
     consents = _Made(ConsentRows)
     scim_tokens = _Made(ScimTokenRows)
     provisioned_users = _Made(ProvisionedUserRows)
+    directory_teams = _Made(DirectoryTeamRows)
     saml = _Made(SamlRows)
     signing_keys = _Made(SigningKeyRows)
 

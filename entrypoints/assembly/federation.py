@@ -13,6 +13,7 @@ from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
+from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
 from adapters.postgres.federation.scim.users import ProvisionedUserRows
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
@@ -47,6 +48,7 @@ from core.usecases.federation.saml.sign_in import SamlSignIn
 from core.usecases.federation.scim.changes import Changes as ScimChanges
 from core.usecases.federation.scim.exchanges import ScimExchanges
 from core.usecases.federation.scim.groups import ScimGroups
+from core.usecases.federation.scim.teams import ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
 from core.usecases.record.deliveries import Deliveries
@@ -75,6 +77,8 @@ class Federation(Frozen, kw_only=True):
     scim_token_presence: PresenceWriter[ScimTokenId]
     scim_users: ScimUsers
     scim_groups: ScimGroups
+    scim_teams: ScimTeams
+    scim_settings: ScimSettings
     scim_exchanges: ScimExchanges
     scim_recorder: ScimExchangeWriter
     saml: Saml
@@ -111,6 +115,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         secrets=secrets,
     )
     provisioned_users, scim_exchanges = ProvisionedUserRows(statements), PostgresScimExchanges(pool)
+    directory_teams = DirectoryTeamRows(statements)
     # A directory may send many changes at once, and each change is short.
     scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
     scim_token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
@@ -191,6 +196,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             ids=ids,
         ),
         scim_groups=ScimGroups(scim_changes, provisioned_users, members_address=users_address(settings.public_url), clock=clock, ids=ids),
+        scim_teams=ScimTeams(scim_changes, directory_teams, members_address=users_address(settings.public_url), clock=clock, ids=ids),
+        scim_settings=ScimSettings(new_unit_of_work, directory_teams, clock),
         scim_exchanges=ScimExchanges(scim_exchanges),
         scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=secrets.spread),
         saml=Saml(

@@ -24,6 +24,7 @@ from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
+from adapters.postgres.tenancy.teams import TeamRows
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
@@ -53,6 +54,7 @@ from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
+from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
@@ -72,6 +74,7 @@ class Tenancy(Frozen, kw_only=True):
     profile_fields: ProfileFields
     profile_values: ProfileValues
     roles: Roles
+    teams: Teams
     sign_in_rules: OrganizationSignInRules
     access: AccessExplainer
     mail_servers: MailServers
@@ -133,6 +136,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         profile_fields=ProfileFields(new_unit_of_work, ProfileFieldRows(statements), clock, ids),
         profile_values=profile_values,
         roles=Roles(new_unit_of_work, RoleRows(statements), clock, ids),
+        teams=Teams(new_unit_of_work, TeamRows(statements), clock, ids),
         sign_in_rules=OrganizationSignInRules(new_unit_of_work, SignInRulesRows(statements), foundation.email_syntax, clock),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(

@@ -37,4 +37,4 @@ class RoleStore(Protocol):
         """Saves name, description and permissions. After `hold`."""
 
     async def delete(self, role: RoleId) -> bool:
-        """False when a member has the role, or a pending invitation offers it. After `hold`."""
+        """False when a member or a team has the role, or a pending invitation offers it. After `hold`."""

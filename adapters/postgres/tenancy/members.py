@@ -14,6 +14,7 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -402,7 +403,8 @@ _TRANSFER: Final = """
    where id = %(organization)s
 """
 
-_REMOVE: Final = """
+# The foreign key takes the person out of the teams.
+_REMOVE: Final[LiteralString] = f"""
     with removed as (
              delete from memberships where org_id = %(organization)s and user_id = %(user)s returning id
          ),
@@ -413,6 +415,9 @@ _REMOVE: Final = """
              update provisioned_users
                 set is_member = false, is_deactivated = false, in_group = false, updated_at = now()
               where org_id = %(organization)s and user_id = %(user)s and is_member
+         ),
+         touched as (
+             update teams set updated_at = now() where id in ({teams_of("%(user)s", "%(organization)s")})
          )
   select id from removed
 """

@@ -154,6 +154,7 @@ _DELETE: Final = """
     delete from roles
      where id = %(id)s
        and not exists (select from memberships where role_id = %(id)s)
+       and not exists (select from teams where role_id = %(id)s)
        and not exists (select from invitations where role_id = %(id)s and status = 'pending')
  returning id
 """

@@ -125,11 +125,9 @@ class TeamRows:
 
 
 def _columns(team: Team) -> Mapping[str, Any]:
-    relation, object_type, carried = None, "organization", team.organization
+    carried: Mapping[str, Any] = {"relation": team.role or None, "object_type": "organization", "object": team.organization}
     if team.role_id is not None:
-        relation, object_type, carried = HOLDER, "role", team.role_id
-    elif team.role:
-        relation = team.role
+        carried = {"relation": HOLDER, "object_type": "role", "object": team.role_id}
     return {
         "id": team.id,
         "organization": team.organization,
@@ -141,9 +139,7 @@ def _columns(team: Team) -> Mapping[str, Any]:
         "role_id": team.role_id,
         "created_at": team.created_at,
         "updated_at": team.updated_at,
-        "relation": relation,
-        "object_type": object_type,
-        "object": carried,
+        **carried,
     }
 
 

@@ -57,6 +57,10 @@ class StepUp(Enum):
     """
 
 
+class FreshProofNeeded(Exception):
+    """A use case learned under its locks that this change needs a fresh proof. It is never shown to a caller."""
+
+
 def missing_proof(standing: Standing, asked: StepUp, now: datetime, window: timedelta) -> ProofMethod | None:
     """The proof that is not fresh enough; the first of them when two are needed. None when nothing is missing."""
 

@@ -67,6 +67,8 @@ _SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
     "valid_until": _WHEN,
 }
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
+_TEAM: Final[Mapping[str, Json]] = {"team_slug": "support", "name": "Support", "source": "own", "role": "member"}
+_TEAM_MEMBER: Final[Mapping[str, Json]] = {"team_id": _ID, "team_slug": "support", "role": "member"}
 _CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"], "saml_entity_id": None}
 _PERMISSION: Final[Mapping[str, Json]] = {"service_slug": "billing", "permission": "invoices:write", "description": "Write invoices"}
 _SERVICE_ROLE: Final[Mapping[str, Json]] = {"service_slug": "billing", "role_slug": "editor", "name": "Editor"}
@@ -193,6 +195,9 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "scim_token.created": EventData("The token, without its secret.", _SCIM_TOKEN),
     "scim_token.deleted": EventData("The deleted token.", _SCIM_TOKEN),
+    "scim_settings.updated": EventData(
+        "What the groups of the directory were and are.", {"old_groups": "organization", "new_groups": "teams"}
+    ),
     "domain.set": EventData("The domain.", _DOMAIN),
     "domain.verified": EventData("The domain.", _DOMAIN),
     "domain.deleted": EventData("The domain.", _DOMAIN),
@@ -249,6 +254,13 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {"role_slug": "support", "granted": ["end_users.manage"], "revoked": []},
     ),
     "role.deleted": EventData("The deleted role.", _ROLE),
+    "team.created": EventData("The new team, the one who fills it, and the role that it carries.", _TEAM),
+    "team.updated": EventData(
+        "The team, and each changed field before and after.", {"team_slug": "support", "old_role": None, "new_role": "member"}
+    ),
+    "team.deleted": EventData("The deleted team.", _TEAM),
+    "team.member.added": EventData("The team, and the role that it carries.", _TEAM_MEMBER),
+    "team.member.removed": EventData("The team, and the role that it carries.", _TEAM_MEMBER),
     "webhook.created": EventData("The new webhook, without its URL and secret.", _WEBHOOK),
     "webhook.updated": EventData("Each changed field before and after.", {"name": "CRM", "old_is_active": True, "new_is_active": False}),
     "webhook.deleted": EventData("The deleted webhook.", _WEBHOOK),

@@ -143,6 +143,7 @@ _FURTHER: Final = (
         "Directories",
         ("scim_token.created", "SCIM token created"),
         ("scim_token.deleted", "SCIM token deleted"),
+        ("scim_settings.updated", "Settings of the directory changed"),
     ),
     *_types(
         "Service management",
@@ -210,6 +211,14 @@ _FURTHER: Final = (
         ("role.created", "Role created"),
         ("role.updated", "Role updated"),
         ("role.deleted", "Role deleted"),
+    ),
+    *_types(
+        "Teams",
+        ("team.created", "Team created"),
+        ("team.updated", "Team updated"),
+        ("team.deleted", "Team deleted"),
+        ("team.member.added", "Member added to a team"),
+        ("team.member.removed", "Member removed from a team"),
     ),
     *_types(
         "Webhooks",

@@ -4,12 +4,14 @@ from collections.abc import Collection, Sequence
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import RoleId
+from core.domain.identity.proofs import FreshProofNeeded
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import (
     MOST_ROLES,
     Capability,
     Role,
+    capabilities_of,
     permissions_of,
     require_grantable,
     require_no_more,
@@ -21,7 +23,8 @@ from core.domain.tenancy.roles import (
     role_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_owner
+from core.usecases.tenancy.teams import require_fit_for_directory
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.tenancy.roles import RoleStore
@@ -78,9 +81,11 @@ class Roles(Frozen):
         name: str | None = None,
         description: str | None = None,
         permissions: Collection[str] | None = None,
+        proved: bool = False,
     ) -> Role:
         """Fields that are None keep their values. Members with the role may do what it permits from their next request on. Raises
-        `BadRequest`, `NotFound`, and `Forbidden` when the role has, before or after the change, a capability that the caller lacks.
+        `BadRequest`, `NotFound`, and `Forbidden` when the role has, before or after the change, a capability that the caller lacks. A role
+        that a directory's team carries gets further capabilities from an owner alone: `Forbidden`, `FreshProofNeeded`.
         """
         if name is None and description is None and permissions is None:
             raise BadRequest("Send at least one of name, description and permissions")
@@ -88,7 +93,9 @@ class Roles(Frozen):
         wanted_description = None if description is None else role_description(description)
         wanted_permissions = None if permissions is None else permissions_of(permissions)
         async with self.unit_of_work() as uow:
-            held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
+            acting, _ = await hold_members(uow, caller)
+            require_capability(acting, Capability.ROLES_MANAGE)
+            held = acting.capabilities
             before = _found(await uow.roles.hold(caller.organization, role))
             require_no_more(before.permissions, held)
             after = replace(
@@ -100,6 +107,11 @@ class Roles(Frozen):
             require_grantable(after.permissions, held)
             if after == before:
                 return before
+            if after.permissions - before.permissions and await uow.teams.directory_carries(role):
+                require_owner(acting)
+                require_fit_for_directory(capabilities_of(after.permissions))
+                if not proved:
+                    raise FreshProofNeeded
             after = replace(after, updated_at=self.clock.now())
             await uow.roles.save(after)
             await uow.record(role_updated(before, after, actor))
@@ -107,15 +119,15 @@ class Roles(Frozen):
         return after
 
     async def delete(self, caller: Member, role: RoleId, actor: Actor) -> None:
-        """Raises `NotFound`, `Forbidden` when the role has a capability that the caller lacks, and `Conflict` while a member has the role
-        or an invitation offers it.
+        """Raises `NotFound`, `Forbidden` when the role has a capability that the caller lacks, and `Conflict` while a member or a team has
+        the role, or an invitation offers it.
         """
         async with self.unit_of_work() as uow:
             held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
             found = _found(await uow.roles.hold(caller.organization, role))
             require_no_more(found.permissions, held)
             if not await uow.roles.delete(role):
-                raise Conflict("This role is in use: a member has it, or a pending invitation offers it")
+                raise Conflict("This role is in use: a member or a team has it, or a pending invitation offers it")
             await uow.record(role_deleted(found, actor))
             await uow.commit()
 

@@ -45,6 +45,7 @@ TAGS: Final[Mapping[str, str]] = {
     "members": "The people of an organization, and its owner.",
     "fields": "What an organization, or the installation, keeps of people besides the address: fields and their values.",
     "roles": "Roles that an organization adds to the built-in owner, admin and member.",
+    "teams": "Teams of an organization's members. A team may carry a role of the organization, and roles of its services.",
     "invitations": "Invite people to become members, and answer an invitation.",
     "webhooks": "Receive the events of an organization by webhooks, and see the deliveries of each event.",
     "siem": "Send the audit log and the sign-ins to your SIEM, the system that watches for attacks.",

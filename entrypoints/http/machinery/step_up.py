@@ -3,12 +3,26 @@
 An endpoint declares `step_up` beside its caller rule. An endpoint that needs a proof only in some cases calls this module itself.
 """
 
-from core.domain.identity.proofs import StepUp
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from core.domain.identity.proofs import FreshProofNeeded, StepUp
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
+
+Changed = TypeVar("Changed")
 
 
 async def require_fresh_proof(request: Request, postern: Postern, asked: StepUp) -> None:
     """Check the session that the caller rule has admitted. Raises `ReauthenticationRequired`."""
     assert request.caller is not None  # noqa: S101 - for the type checker: a rule that admits sessions sets the caller
     await postern.identity.reauthentication.require(request.caller, asked)
+
+
+async def with_proof_if_needed(request: Request, postern: Postern, change: Callable[[bool], Awaitable[Changed]]) -> Changed:
+    """Runs `change` without a fresh proof, and again with one if it raises `FreshProofNeeded`. Raises `ReauthenticationRequired`."""
+    try:
+        return await change(False)
+    except FreshProofNeeded:
+        await require_fresh_proof(request, postern, StepUp.ACCOUNT)
+        return await change(True)

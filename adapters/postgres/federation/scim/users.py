@@ -142,7 +142,7 @@ _GROUP_COLUMNS: Final = ("group_id", "group_name", "group_external_id", "group_s
 
 def _group(columns: Mapping[str, Any]) -> Group:
     return Group(
-        organization=OrganizationId(columns["group_id"]),
+        id=columns["group_id"],
         name=columns["group_name"],
         external_id=columns["group_external_id"],
         state=columns["group_state"],
@@ -594,6 +594,7 @@ _ENTER: Final = """
          set is_member = true, is_deactivated = false, in_group = true, updated_at = %(at)s
 """
 
+# The foreign key takes the people out of the teams.
 _LEAVE: Final = """
     with leaving as (
              select unnest(%(users)s::uuid[]) as user_id
@@ -604,6 +605,16 @@ _LEAVE: Final = """
          ),
          unrelated as (
              delete from relations using leaving where organization_id = %(organization)s and relations.user_id = leaving.user_id
+         ),
+         touched as (
+             update teams
+                set updated_at = %(at)s
+              where id in (
+                        select team_id
+                          from team_members
+                          join leaving on leaving.user_id = team_members.user_id
+                         where org_id = %(organization)s
+                    )
          )
   insert into provisioned_users (org_id, user_id, is_member, is_deactivated, in_group, created_at, updated_at)
   select %(organization)s, leaving.user_id, false, %(deactivated)s, %(deactivated)s, coalesce(removed.created_at, %(at)s), %(at)s

@@ -1,15 +1,17 @@
-"""The one group of a directory: the organization. Requests that change the group's members."""
+"""The groups of a directory: the organization, and the teams that the directory fills. Requests that change a group's members."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
 from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import NotImplementedHere
 from core.domain.federation.scim.errors import InvalidPath, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim.filters import FilterComparison
 from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of
 from core.domain.federation.scim.users import HeldUser
 from core.domain.identifiers import OrganizationId, UserId
@@ -25,10 +27,18 @@ _MEMBER: Final = re.compile(r"\s*value\s+eq\s+(?:\"([^\"]*)\"|([^\s\"]+))\s*", r
 _OR: Final = re.compile(r"\s+or\s+", re.IGNORECASE)
 
 
-class Group(Frozen, kw_only=True):
-    """A group. `state` changes with everything that the group shows."""
+class ScimGrouping(StrEnum):
+    """What the groups of an organization's directory are, besides the organization's own group."""
 
-    organization: OrganizationId
+    ORGANIZATION = "organization"
+    """Nothing: the one group is the organization."""
+    TEAMS = "teams"
+
+
+class Group(Frozen, kw_only=True):
+    """A group. `state` changes with everything that the group shows. Its id is the organization's, or a team's."""
+
+    id: UUID
     name: str
     external_id: str | None
     state: str
@@ -133,7 +143,7 @@ def _member(one: Any) -> UserId:
     by_name = {name.lower(): inner for name, inner in one.items()}
     kind = by_name.get("type")
     if kind is not None and (not isinstance(kind, str) or kind.lower() not in {"user", ""}):
-        raise InvalidValue("members: only users can be in the group")
+        raise InvalidValue("members: only users can be in a group")
     return user_id(by_name.get("value"))
 
 
@@ -143,6 +153,14 @@ def user_id(value: Any) -> UserId:
         return UserId(UUID(value))
     except (ValueError, TypeError, AttributeError):
         raise InvalidValue("members: the value is not the id of a user here") from None
+
+
+def compared_member(one: FilterComparison) -> UserId | None:
+    """The user that a filter compares members with. None for a text that is no user's id."""
+    try:
+        return user_id(one.value)
+    except InvalidValue:
+        return None
 
 
 def _change(change: GroupChange, verb: Verb, path: Path, value: Any) -> None:
@@ -186,11 +204,37 @@ def require_same(change: GroupChange, group: Group) -> None:
     for attribute, value in change.told:
         if attribute == "displayname" and value == group.name:
             continue
-        if attribute == "id" and value == str(group.organization):
+        if attribute == "id" and value == str(group.id):
             continue
         if attribute == "schemas" and isinstance(value, Sequence) and GROUP_SCHEMA in value:
             continue
         raise Mutability(f"{attribute}: the group is the organization, whose name and id a directory cannot change")
+
+
+def name_in(change: GroupChange, team: UUID) -> str | Unchanged:
+    """The name that a change gives a team. Checks the read-only attributes. Raises `InvalidValue`, `Mutability`."""
+    name: str | Unchanged = UNCHANGED
+    for attribute, value in change.told:
+        if attribute == "displayname":
+            name = group_name(value)
+        elif not (attribute == "id" and value == str(team)) and not (
+            attribute == "schemas" and isinstance(value, Sequence) and GROUP_SCHEMA in value
+        ):
+            raise Mutability(f"{attribute}: a directory cannot change it")
+    return name
+
+
+def group_name(value: Any) -> str:
+    """Raises `InvalidValue`."""
+    name = (text_of("displayName", value) or "").strip()
+    if not name:
+        raise InvalidValue("displayName: a group needs a name")
+    return name
+
+
+def grouping_changed(organization: OrganizationId, before: ScimGrouping, after: ScimGrouping, actor: Actor) -> Event:
+    details: dict[str, Json] = {"old_groups": before.value, "new_groups": after.value}
+    return Event("scim_settings.updated", actor, Target("organization", str(organization)), organization, details)
 
 
 def group_external_id_changed(organization: OrganizationId, actor: Actor) -> Event:
@@ -199,4 +243,7 @@ def group_external_id_changed(organization: OrganizationId, actor: Actor) -> Eve
 
 
 def refuse_creation() -> NotImplementedHere:
-    return NotImplementedHere("The organization is the only group: assign people to it, or create another organization through the API")
+    return NotImplementedHere(
+        "The organization is the only group: assign people to it, create another organization through the API, or let the owner switch the"
+        " directory's groups to teams"
+    )

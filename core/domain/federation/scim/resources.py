@@ -1,4 +1,4 @@
-"""The JSON of people and of the group. It has the attributes that the request asks for, and a version that changes with every attribute."""
+"""The JSON of people and of groups. It has the attributes that the request asks for, and a version that changes with every attribute."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from core.domain.errors import PreconditionFailed
 from core.domain.federation.scim.errors import InvalidValue
-from core.domain.federation.scim.groups import GROUP_SCHEMA, Group
+from core.domain.federation.scim.groups import GROUP_SCHEMA, Group, ScimGrouping
 from core.domain.federation.scim.users import FIELD_SCHEMA, USER_SCHEMA, WORK, ProvisionedUser, ScimProfile
 from core.domain.json import timestamp
 from core.domain.tenancy.profile_fields import FieldKind, ProfileField
@@ -110,7 +110,7 @@ def group_resource(group: Group, base_url: str, members: Any) -> Resource:
     """`members` is in the form of the JSON. None leaves them out."""
     resource: Resource = {
         "schemas": [GROUP_SCHEMA],
-        "id": str(group.organization),
+        "id": str(group.id),
         "meta": _meta("Group", group.created_at, group.updated_at, group_location(group, base_url), group_version(group)),
         "displayName": group.name,
     }
@@ -130,7 +130,7 @@ def user_location(user: ProvisionedUser, base_url: str) -> str:
 
 
 def group_location(group: Group, base_url: str) -> str:
-    return f"{base_url}{BASE_PATH}/Groups/{group.organization}"
+    return f"{base_url}{BASE_PATH}/Groups/{group.id}"
 
 
 def user_version(profile: ScimProfile) -> str:
@@ -215,23 +215,23 @@ def service_provider_config(base_url: str) -> Mapping[str, Any]:
     }
 
 
-def resource_types(base_url: str, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
+def resource_types(base_url: str, grouping: ScimGrouping, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
     """`fields` are those of the organization that its directory may write."""
     extensions = [{"schema": FIELD_SCHEMA, "required": False}] if fields else []
     person = _resource_type(base_url, "User", "Users", "A person whom the directory manages in the organization.", USER_SCHEMA)
     return [
         {**person, "schemaExtensions": extensions},
-        _resource_type(base_url, "Group", "Groups", "The organization itself, with its members.", GROUP_SCHEMA),
+        _resource_type(base_url, "Group", "Groups", _GROUPS_ARE[grouping], GROUP_SCHEMA),
     ]
 
 
-def schemas(base_url: str, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
+def schemas(base_url: str, grouping: ScimGrouping, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
     """`fields` are those of the organization that its directory may write."""
     extension = _schema(base_url, FIELD_SCHEMA, "Fields", "Fields of the organization", [_field_attribute(one) for one in fields])
     return [
         *([extension] if fields else []),
         _schema(base_url, USER_SCHEMA, "User", "A person", _USER_ATTRIBUTES),
-        _schema(base_url, GROUP_SCHEMA, "Group", "The organization", _GROUP_ATTRIBUTES),
+        _schema(base_url, GROUP_SCHEMA, "Group", _GROUP_IS[grouping], (*_NAME_OF_GROUP[grouping], *_GROUP_ATTRIBUTES)),
     ]
 
 
@@ -318,11 +318,19 @@ _USER_ATTRIBUTES: Final = (
     ),
 )
 
+_GROUPS_ARE: Final = {
+    ScimGrouping.ORGANIZATION: "The organization itself, with its members.",
+    ScimGrouping.TEAMS: "The organization itself, with its members, and the teams that the directory fills.",
+}
+_GROUP_IS: Final = {ScimGrouping.ORGANIZATION: "The organization", ScimGrouping.TEAMS: "The organization, or a team"}
+_NAME_OF_GROUP: Final = {
+    ScimGrouping.ORGANIZATION: (_attribute("displayName", "The name of the organization.", mutability="readOnly"),),
+    ScimGrouping.TEAMS: (_attribute("displayName", "The name. The organization's own is read-only.", required=True),),
+}
 _GROUP_ATTRIBUTES: Final = (
-    _attribute("displayName", "The name of the organization.", mutability="readOnly"),
     _attribute(
         "members",
-        "The members of the organization.",
+        "The members of the group.",
         "complex",
         multiValued=True,
         subAttributes=[

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from core.domain.changes import Unchanged
 from core.domain.errors import NotFound
 from core.domain.federation.scim.errors import InvalidValue
-from core.domain.federation.scim.filters import Filter, FilterComparison, FilterField, comparisons, holds
-from core.domain.federation.scim.groups import GroupChange, group_external_id_changed, moves, require_same, user_id
+from core.domain.federation.scim.filters import Filter, FilterField, comparisons, holds
+from core.domain.federation.scim.groups import GroupChange, compared_member, group_external_id_changed, moves, require_same
 from core.domain.federation.scim.resources import group_version, require_version
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import ReasonForLeaving, listing_changed
@@ -20,7 +20,7 @@ from ports.federation.scim.users import FoundGroup, ProvisionedUserStore, Touche
 from ports.ids import Ids
 from ports.unit_of_work import UnitOfWork
 
-_UNKNOWN = "There is no such group: the one group is the organization"
+_UNKNOWN = "There is no such group"
 
 
 class ScimGroups(Frozen):
@@ -38,14 +38,14 @@ class ScimGroups(Frozen):
     async def list(self, holder: ScimHolder, wanted: Filter | None, *, with_members: bool) -> Sequence[FoundGroup]:
         """The group, unless the filter leaves it out."""
         asked = [one for one in comparisons(wanted) if one.field is FilterField.MEMBER] if wanted is not None else []
-        members = [user for one in asked if (user := _user(one)) is not None]
+        members = [user for one in asked if (user := compared_member(one)) is not None]
         found = await self._found(holder, members=members, with_members=with_members)
         if wanted is not None:
             values: Mapping[FilterField, Collection[str | bool]] = {
-                FilterField.ID: {str(found.group.organization)},
+                FilterField.ID: {str(found.group.id)},
                 FilterField.DISPLAY_NAME: {found.group.name},
                 FilterField.EXTERNAL_ID: {found.group.external_id} if found.group.external_id is not None else (),
-                FilterField.MEMBER: {one.value for one in asked if _user(one) in found.included},
+                FilterField.MEMBER: {one.value for one in asked if compared_member(one) in found.included},
             }
             if not holds(wanted, values):
                 return ()
@@ -101,11 +101,3 @@ class ScimGroups(Frozen):
 def _require_ours(holder: ScimHolder, group: OrganizationId) -> None:
     if group != holder.organization:
         raise NotFound(_UNKNOWN)
-
-
-def _user(one: FilterComparison) -> UserId | None:
-    """None for a text that is no user's id."""
-    try:
-        return user_id(one.value)
-    except InvalidValue:
-        return None

@@ -14,11 +14,12 @@ from entrypoints.http.routes.federation import (
     scim_discovery,
     scim_groups,
     scim_search,
+    scim_settings,
     scim_tokens,
     scim_users,
 )
 
 ROUTES: Final = Endpoints.of(
     *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml),
-    *(scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
+    *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere
 from core.domain.federation.scim.resources import list_response, resource_types, schemas, service_provider_config
 from core.domain.federation.scim.tokens import ScimHolder
+from core.domain.federation.scim.groups import ScimGrouping
 from core.domain.tenancy.profile_fields import FieldWriter, ProfileField
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NoBody
@@ -215,13 +216,13 @@ def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], post
 @endpoint.get("/scim/v2/ResourceTypes", **declared(Forbidden))
 async def list_scim_resource_types(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimResourceTypeList | bytes:
     """List the types of resources"""
-    return _all(call.query, resource_types(postern.foundation.public_url, await _fields(call.caller, postern)))
+    return _all(call.query, resource_types(*await _described(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/ResourceTypes/{name}", **declared(NotFound))
 async def scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimResourceType | bytes:
     """Get a type of resources"""
-    return _one(call.path.name, resource_types(postern.foundation.public_url, await _fields(call.caller, postern)))
+    return _one(call.path.name, resource_types(*await _described(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/Schemas", **declared(Forbidden))
@@ -230,13 +231,13 @@ async def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], 
 
     The schemas name every attribute that we keep.
     """
-    return _all(call.query, schemas(postern.foundation.public_url, await _fields(call.caller, postern)))
+    return _all(call.query, schemas(*await _described(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/Schemas/{urn}", **declared(NotFound))
 async def scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimSchema | bytes:
     """Get a schema"""
-    return _one(call.path.urn, schemas(postern.foundation.public_url, await _fields(call.caller, postern)))
+    return _one(call.path.urn, schemas(*await _described(call.caller, postern)))
 
 
 @endpoint.post("/scim/v2/Bulk", **declared(NotImplementedHere))
@@ -248,9 +249,10 @@ def scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> N
     raise NotImplementedHere("Bulk operations are not offered: send them one by one")
 
 
-async def _fields(holder: ScimHolder, postern: Postern) -> Sequence[ProfileField]:
-    """The organization's fields that its directory may write."""
-    return await postern.tenancy.profile_fields.written_by(holder.organization, FieldWriter.DIRECTORY)
+async def _described(holder: ScimHolder, postern: Postern) -> tuple[str, ScimGrouping, Sequence[ProfileField]]:
+    """What the documents depend on: our address, what groups are, and the organization's fields that its directory may write."""
+    fields = await postern.tenancy.profile_fields.written_by(holder.organization, FieldWriter.DIRECTORY)
+    return postern.foundation.public_url, await postern.federation.scim_teams.grouping(holder), fields
 
 
 def _all(asked: DiscoveryQuery, documents: Sequence[Mapping[str, Any]]) -> bytes:

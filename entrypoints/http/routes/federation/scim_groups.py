@@ -1,18 +1,27 @@
-"""The single group of a directory in SCIM (RFC 7644): the organization."""
+"""The groups of a directory in SCIM (RFC 7644): the organization, and teams where the owner has switched to them."""
 
 from collections.abc import Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from core.domain.errors import Forbidden, NotFound, NotImplementedHere, TeamLimitExceeded
+from core.domain.errors import Conflict, Forbidden, NotFound, NotImplementedHere, PreconditionFailed, TeamLimitExceeded
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.filters import OF_GROUPS, Filter
-from core.domain.federation.scim.groups import GROUP_SCHEMA, GroupChange, group_change, refuse_creation, whole_group
-from core.domain.federation.scim.resources import WantedAttributes, group_resource, group_version, is_known, list_response, projected
+from core.domain.federation.scim.groups import GROUP_SCHEMA, GroupChange, group_change, whole_group
+from core.domain.federation.scim.resources import (
+    WantedAttributes,
+    group_location,
+    group_resource,
+    group_version,
+    is_known,
+    list_response,
+    projected,
+)
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import OrganizationId
 from entrypoints.bootstrap import Postern
@@ -21,6 +30,7 @@ from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.headers import AnswerHeader
 from entrypoints.http.routes.federation.scim_bodies import (
     CHANGE_REFUSALS,
     ETAG,
@@ -51,6 +61,9 @@ _GROUP: Final = f"{_GROUPS}/{{group_id}}"
 _MEMBERS: Final = "members"
 _USER_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 _PIECE: Final = 64 << 10
+_CREATED: Final = AnswerHeader(
+    "Location", "The address of the group.", "https://id.example.org/scim/v2/Groups/0199d3a0-0000-7000-8000-000000000002"
+)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -70,12 +83,12 @@ class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])] = ()
     """The schema of this resource."""
-    display_name: Annotated[ScimText, example("Acme")] | None = None
-    """The name of the organization. The name is read-only: another name that you send is ignored."""
+    display_name: Annotated[ScimText, example("Support")] | None = None
+    """The name of the group. The organization's name is read-only: another name that you send is ignored."""
     external_id: Annotated[ScimText, example("b7f2")] | None = None
-    """The directory's id of the group. We keep it, but do not use it."""
+    """The directory's id of the group."""
     members: Sequence[ScimMember] | None = None
-    """All users who shall be in the group. Send the list, even if it is empty."""
+    """All users who shall be in the group. For a change of the whole group, send the list, even if it is empty."""
 
 
 class ScimGroupMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,16 +103,16 @@ class ScimGroupMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The organization. Attributes that you exclude are absent."""
+    """The organization, or a team. Attributes that you exclude are absent."""
 
     schemas: Annotated[Sequence[str], example([GROUP_SCHEMA])]
     """The schema of this resource."""
     id: UUID
-    """The organization's id."""
+    """The id of the organization or the team."""
     meta: Annotated[ScimMeta, meta_example("Group")] | UnsetType = UNSET
     """Facts about this resource."""
     display_name: Annotated[str, example("Acme")] | UnsetType = UNSET
-    """The name of the organization."""
+    """The name of the group."""
     external_id: Annotated[str, example("b7f2")] | UnsetType = UNSET
     """The directory's id of the group; absent if the directory has not sent one."""
     members: Annotated[Sequence[ScimGroupMember], example([{"value": _USER_ID, "type": "User"}])] | UnsetType = UNSET
@@ -110,19 +123,20 @@ class ScimGroupList(ScimList, frozen=True, kw_only=True, rename="camel"):
     """A page of groups."""
 
     resources: Sequence[ScimGroup] = msgspec.field(name="Resources")
-    """The group, if it is on this page."""
+    """The groups on this page."""
 
 
 class ScimGroupPath(msgspec.Struct, frozen=True):
     group_id: UUID
-    """The group's id, which is the id of the organization."""
+    """The group's id: of the organization or a team."""
 
 
 @endpoint.get(_GROUPS, **declared(*SEARCH_REFUSALS))
 async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
     """List groups
 
-    There is one group: the organization.
+    The organization comes first, then the teams that your directory fills, if the owner has switched its groups to teams. A page with
+    members may be shorter than you asked for, if the groups are large: go on with the next `startIndex`.
     """
     return await _listed(call.caller, call.query, postern)
 
@@ -136,13 +150,22 @@ async def search_scim_groups(call: Call[SearchBody, None, None, ScimHolder], pos
     return await _listed(call.caller, call.body, postern)
 
 
-@endpoint.post(_GROUPS, **declared(NotImplementedHere, status=201))
-def create_scim_group(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> ScimGroup:
+@endpoint.post(_GROUPS, **declared(*CHANGE_REFUSALS, Conflict, NotImplementedHere, status=201, sends={201: (ETAG, _CREATED)}))
+async def create_scim_group(
+    call: Call[ScimGroupBody, ShownAttributes, None, ScimHolder], postern: Postern
+) -> Answer[ScimGroup] | Answer[bytes]:
     """Create a group
 
-    This is not supported: the only group is the organization.
+    The new group is a team, if the owner has switched the directory's groups to teams. Otherwise this is not supported: the only group is
+    the organization. An organization has at most 500 teams.
     """
-    raise refuse_creation()
+    body, want = call.body, call.query.wanted
+    require_schema(body.schemas, GROUP_SCHEMA)
+    members = await beside_the_loop(partial(_whole, body.members or (), None), call.request.body)
+    created = await postern.federation.scim_teams.create(
+        call.caller, body.display_name, body.external_id, members, call.actor, with_members=want.has(_MEMBERS)
+    )
+    return await _answer(created, want, postern, status=201)
 
 
 @endpoint.get(_GROUP, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
@@ -154,68 +177,86 @@ async def scim_group(
     The answer has all members, unless you exclude them.
     """
     want = call.query.wanted
-    found = await postern.federation.scim_groups.get(call.caller, OrganizationId(call.path.group_id), with_members=want.has(_MEMBERS))
+    group, with_members = call.path.group_id, want.has(_MEMBERS)
+    if group == call.caller.organization:
+        found = await postern.federation.scim_groups.get(call.caller, OrganizationId(group), with_members=with_members)
+    else:
+        found = await postern.federation.scim_teams.get(call.caller, group, with_members=with_members)
     version = group_version(found.group)
     if is_known(known_version(call.request), version):
         return Answer(NO_BODY, 304, ((b"etag", version.encode()),))
     return await _answer(found, want, postern)
 
 
-@endpoint.put(_GROUP, **declared(*CHANGE_REFUSALS, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)}))
+@endpoint.put(_GROUP, **declared(*CHANGE_REFUSALS, Conflict, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)}))
 async def replace_scim_group(
     call: Call[ScimGroupBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
-    """Replace the members of the group
+    """Replace a group
 
-    New members get the role `member`. Members who stay keep their roles. Owners, admins and other people with more rights than a member
-    stay even if you leave them out, and the answer shows them. A name that you send is ignored, since the name belongs to the organization.
+    For the organization: new members get the role `member`. Members who stay keep their roles. Owners, admins and other people with more
+    rights than a member stay even if you leave them out, and the answer shows them. A name that you send is ignored.
+    For a team: name, external id and members are replaced, and people who are not active in the organization are left out.
     """
     body, want = call.body, call.query.wanted
     require_schema(body.schemas, GROUP_SCHEMA)
     if body.members is None:
         raise InvalidValue("members: state the list, even if it is empty")
     change = await beside_the_loop(partial(_whole, body.members, body.external_id), call.request.body)
-    return await _changed(call, change, want, postern)
+    if call.path.group_id == call.caller.organization:
+        return await _changed(call, change, want, postern)
+    change.told.append(("displayname", body.display_name))
+    return await _changed_team(call, change, want, postern)
 
 
-@endpoint.patch(_GROUP, **declared(*CHANGE_REFUSALS, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)}))
+@endpoint.patch(
+    _GROUP, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)})
+)
 async def change_scim_group(
     call: Call[PatchBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
     """Add and remove members
 
-    Either all operations are carried out, or none. A removed person is no longer a member of the organization, but stays a user of the
-    directory. Owners, admins and other people with more rights than a member cannot be removed: 403.
+    Either all operations are carried out, or none. For the organization: a removed person is no longer a member, but stays a user of the
+    directory; owners, admins and other people with more rights than a member cannot be removed: 403. For a team: people who are not active
+    in the organization are left out, and the name can change, too.
     """
     want = call.query.wanted
     change = await beside_the_loop(partial(group_change, call.body.listed()), call.request.body)
-    return await _changed(call, change, want, postern)
+    if call.path.group_id == call.caller.organization:
+        return await _changed(call, change, want, postern)
+    return await _changed_team(call, change, want, postern)
 
 
-@endpoint.delete(_GROUP, **declared(Forbidden, status=204))
-def delete_scim_group(_call: Call[None, None, ScimGroupPath, ScimHolder], _postern: Postern) -> NoBody:
-    """Delete the group
+@endpoint.delete(_GROUP, **declared(Forbidden, NotFound, PreconditionFailed, status=204, reads=(IF_MATCH,)))
+async def delete_scim_group(call: Call[None, None, ScimGroupPath, ScimHolder], postern: Postern) -> NoBody:
+    """Delete a group
 
-    This is refused: a directory cannot delete the organization.
+    A team's members lose what they had by the team, and stay members of the organization. A directory cannot delete the organization.
     """
-    raise Forbidden("The group is the organization, and a directory cannot delete it")
+    await postern.federation.scim_teams.delete(call.caller, call.path.group_id, version_of(call.request), call.actor)
+    return NO_BODY
 
 
 async def _listed(holder: ScimHolder, asked: ScimQuery | SearchBody, postern: Postern) -> bytes:
     order_of(None, asked.sort_order)
     filtered, want, start = filter_of(asked.filter, OF_GROUPS), asked.wanted, start_of(asked.start_index)
-    shows = start == 1 and count_of(asked.count) > 0
-    if shows:
-        groups = await found_groups(holder, filtered, want, postern)
-        return _encode(list_response(groups, len(groups), start))
-    counted = await postern.federation.scim_groups.list(holder, filtered, with_members=False)
-    return _encode(list_response((), len(counted), start))
+    groups, total = await found_groups(holder, filtered, want, range(start, start + count_of(asked.count)), postern)
+    return _encode(list_response(groups, total, start))
 
 
-async def found_groups(holder: ScimHolder, wanted: Filter | None, want: WantedAttributes, postern: Postern) -> Sequence[dict[str, Any]]:
-    """The group, unless the filter leaves it out."""
-    found = await postern.federation.scim_groups.list(holder, wanted, with_members=want.has(_MEMBERS))
-    return [await _resource(one, want, postern) for one in found]
+async def found_groups(
+    holder: ScimHolder, wanted: Filter | None, want: WantedAttributes, places: range, postern: Postern
+) -> tuple[Sequence[dict[str, Any]], int]:
+    """The groups in these places among all that the filter finds, and the number of all. The organization comes first."""
+    federation, with_members = postern.federation, want.has(_MEMBERS)
+    begins = 1 in places
+    own = await federation.scim_groups.list(holder, wanted, with_members=begins and with_members)
+    teams = await federation.scim_teams.list(holder, wanted)
+    shown = list(own) if begins else []
+    asked = [team for place, team in enumerate(teams, len(own) + 1) if place in places]
+    shown += await federation.scim_teams.page(asked, with_members=with_members)
+    return [await _resource(one, want, postern) for one in shown], len(own) + len(teams)
 
 
 def _whole(members: Sequence[ScimMember], external_id: str | None) -> GroupChange:
@@ -236,9 +277,21 @@ async def _changed(
     return await _answer(changed, want, postern)
 
 
-async def _answer(found: FoundGroup, want: WantedAttributes, postern: Postern) -> Answer[bytes]:
+async def _changed_team(
+    call: Call[Any, ShownAttributes, ScimGroupPath, ScimHolder], change: GroupChange, want: WantedAttributes, postern: Postern
+) -> Answer[bytes]:
+    changed = await postern.federation.scim_teams.change(
+        call.caller, call.path.group_id, change, version_of(call.request), call.actor, with_members=want.has(_MEMBERS)
+    )
+    return await _answer(changed, want, postern)
+
+
+async def _answer(found: FoundGroup, want: WantedAttributes, postern: Postern, status: int = 200) -> Answer[bytes]:
     body = _encode(await _resource(found, want, postern))
-    return Answer(body, 200, ((b"etag", group_version(found.group).encode()),))
+    headers = [(b"etag", group_version(found.group).encode())]
+    if status == HTTPStatus.CREATED:
+        headers.append((b"location", group_location(found.group, postern.foundation.public_url).encode()))
+    return Answer(body, status, tuple(headers))
 
 
 async def _resource(found: FoundGroup, want: WantedAttributes, postern: Postern) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A search among everything that a directory manages (RFC 7644 section 3.4.3): people first, then the group."""
+"""A search among everything that a directory manages (RFC 7644 section 3.4.3): people first, then groups."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -29,7 +29,7 @@ class ScimResourceList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 @endpoint.post("/scim/v2/.search", **declared(*SEARCH_REFUSALS))
 async def search_scim(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimResourceList | bytes:
-    """Search users and the group
+    """Search users and groups
 
     A filter on an attribute that only one kind of resource has finds only that kind.
     """
@@ -45,10 +45,10 @@ async def search_scim(call: Call[SearchBody, None, None, ScimHolder], postern: P
         found = await postern.federation.scim_users.list(holder, Search(of_users, order, start, count))
         resources, total = await encoded_users(found.items, want, postern), found.total
     if not isinstance(of_groups, InvalidFilter):
-        groups = await found_groups(holder, of_groups, want, postern)
-        if groups and len(resources) < count and start <= total + 1:
-            resources = [*resources, *groups]
-        total += len(groups)
+        places = range(max(start - total, 1), max(start + count - total, 1))
+        groups, of_kind = await found_groups(holder, of_groups, want, places, postern)
+        resources = [*resources, *groups]
+        total += of_kind
     return _encode(list_response(resources, total, start))
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict
+from core.domain.errors import BadRequest, Conflict, ReauthenticationRequired
 from core.domain.identifiers import RoleId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability, Role
@@ -28,6 +28,7 @@ from entrypoints.http.machinery.fields import (
     given,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.step_up import with_proof_if_needed
 
 Value = TypeVar("Value")
 
@@ -126,22 +127,33 @@ async def role_detail(call: Call[None, None, RolePath, Member], postern: Postern
 
 
 @endpoint.patch(
-    _ROLE, caller=able(Capability.ROLES_MANAGE, impersonated=False), keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS
+    _ROLE,
+    caller=able(Capability.ROLES_MANAGE, impersonated=False),
+    keys=True,
+    limit=UNLIMITED,
+    refuses=(BadRequest, ReauthenticationRequired),
+    tags=_TAGS,
 )
 async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Postern) -> RoleRecord:
     """Change a role
 
     New permissions take effect with the members' next requests. You can change a role only if you have all of its permissions, the old and
-    the new ones.
+    the new ones. If a team carries the role and a directory fills the team, only the owner can give the role further permissions, with a
+    recent proof of who they are, and `org.roles.manage` is refused.
     """
     body = call.body
-    role = await postern.tenancy.roles.change(
-        call.caller,
-        RoleId(call.path.role_id),
-        call.actor,
-        name=given(body.name),
-        description=given(body.description),
-        permissions=given(body.permissions),
+    role = await with_proof_if_needed(
+        call.request,
+        postern,
+        lambda proved: postern.tenancy.roles.change(
+            call.caller,
+            RoleId(call.path.role_id),
+            call.actor,
+            name=given(body.name),
+            description=given(body.description),
+            permissions=given(body.permissions),
+            proved=proved,
+        ),
     )
     return _record(role)
 
@@ -150,7 +162,7 @@ async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Po
 async def delete_role(call: Call[None, None, RolePath, Member], postern: Postern) -> NoBody:
     """Delete a role
 
-    Not possible while a member has the role, or a pending invitation offers it.
+    Not possible while a member or a team has the role, or a pending invitation offers it.
     """
     await postern.tenancy.roles.delete(call.caller, RoleId(call.path.role_id), call.actor)
     return NO_BODY

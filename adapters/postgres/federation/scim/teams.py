@@ -1,0 +1,180 @@
+"""Teams that directories fill, in PostgreSQL, as groups of SCIM."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.rows import AnswerRow, CountRow, IdRow
+from adapters.postgres.statements import Statements
+from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.teams import TEAM, TeamRow
+from adapters.postgres.transaction import Transaction
+from core.domain.federation.scim.groups import ScimGrouping
+from core.domain.identifiers import OrganizationId, TeamId, UserId
+from core.domain.tenancy.teams import Team
+from core.frozen import Frozen
+from ports.federation.scim.teams import ShownMembers
+
+
+class _Grouping(Frozen):
+    groups: str
+
+
+class _TeamWith(TeamRow):
+    included: list[UUID]
+
+
+class _Part(Frozen):
+    """A part of a team's members. `counted` is their number so far, with the members of the teams before."""
+
+    place: int
+    members: str
+    counted: int
+
+
+class DirectoryTeamRows:
+    """Implements `ports.federation.scim.teams.DirectoryTeamStore`."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def grouping(self, organization: OrganizationId) -> ScimGrouping:
+        rows = await self._statements.ask(_Grouping, _GROUPING, {"organization": organization})
+        return ScimGrouping(rows[0].groups) if rows else ScimGrouping.ORGANIZATION
+
+    async def hold_grouping(self, organization: OrganizationId) -> ScimGrouping | None:
+        await self._statements.tell(_HOLD, {"organization": organization})
+        rows = await self._statements.ask(_Grouping, _GROUPING, {"organization": organization})
+        return ScimGrouping(rows[0].groups) if rows else None
+
+    async def save_grouping(self, organization: OrganizationId, grouping: ScimGrouping, at: datetime) -> None:
+        await self._statements.tell(_SAVE_GROUPING, {"organization": organization, "groups": grouping.value, "at": at})
+
+    async def has_any(self, organization: OrganizationId) -> bool:
+        (answer,) = await self._statements.ask(AnswerRow, _HAS_ANY, {"organization": organization})
+        return answer.yes
+
+    async def list(self, organization: OrganizationId, members: Sequence[UserId]) -> Sequence[tuple[Team, Collection[UserId]]]:
+        rows = await self._statements.ask(_TeamWith, _LIST, {"organization": organization, "members": list(members)})
+        return [(row.team(), [UserId(user) for user in row.included]) for row in rows]
+
+    async def get(self, organization: OrganizationId, team: TeamId) -> Team | None:
+        rows = await self._statements.ask(TeamRow, _GET, {"organization": organization, "team": team})
+        return rows[0].team() if rows else None
+
+    async def hold(self, organization: OrganizationId, team: TeamId) -> Team | None:
+        await self._statements.tell(_HOLD, {"organization": organization})
+        return await self.get(organization, team)
+
+    async def members(self, teams: Sequence[Team], users_address: str, most: int | None) -> ShownMembers:
+        parameters = {"teams": [team.id for team in teams], "address": users_address, "most": None if most is None else most + 1}
+        parts: dict[int, list[bytes]] = {}
+        complete = len(teams)
+        for row in await self._statements.ask_for_many(_Part, _MEMBERS, parameters, lambda row: row):
+            parts.setdefault(row.place, []).append(row.members.encode())
+            if most is not None and row.counted > most:
+                complete = min(complete, row.place - 1)
+        shown = teams[:complete]
+        return ShownMembers({team.id: b"[" + b",".join(parts.get(place, ())) + b"]" for place, team in enumerate(shown, 1)})
+
+    async def has_external_id(self, organization: OrganizationId, external_id: str, besides: TeamId | None) -> bool:
+        parameters = {"organization": organization, "external_id": storable_text(external_id), "besides": besides}
+        (answer,) = await self._statements.ask(AnswerRow, _HAS_EXTERNAL_ID, parameters)
+        return answer.yes
+
+    async def known(self, organization: OrganizationId, users: Collection[UserId]) -> int:
+        (answer,) = await self._statements.ask(CountRow, _KNOWN, {"organization": organization, "users": list(users)})
+        return answer.count
+
+    async def others(self, team: Team, users: Collection[UserId], most: int) -> Sequence[UserId]:
+        parameters = {"team": team.id, "organization": team.organization, "users": list(users), "most": most}
+        return [UserId(row.id) for row in await self._statements.ask(IdRow, _OTHERS, parameters)]
+
+
+_GROUPING: Final = """
+    select coalesce(scim_groups.groups, 'organization') as groups
+      from organizations
+      left join scim_groups on scim_groups.org_id = organizations.id
+     where organizations.id = %(organization)s
+"""
+
+# The lock is a separate statement, so that the next statement sees what others committed while this one waited.
+_HOLD: Final = "select from organizations where id = %(organization)s for no key update"
+
+_SAVE_GROUPING: Final = """
+    insert into scim_groups (org_id, groups, updated_at)
+    values (%(organization)s, %(groups)s, %(at)s)
+        on conflict (org_id) do update set groups = excluded.groups, updated_at = excluded.updated_at
+"""
+
+_HAS_ANY: Final = "select exists (select from teams where org_id = %(organization)s and source = 'directory') as yes"
+
+_LIST: Final[LiteralString] = f"""
+    select {TEAM},
+           array(
+               select user_id
+                 from team_members
+                where team_id = teams.id and team_members.org_id = teams.org_id and user_id = any(%(members)s::uuid[])
+           ) as included
+      from teams
+     where teams.org_id = %(organization)s and teams.source = 'directory'
+     order by teams.id
+"""
+
+_GET: Final[LiteralString] = f"""
+    select {TEAM}
+      from teams
+     where teams.id = %(team)s and teams.org_id = %(organization)s and teams.source = 'directory'
+"""
+
+# The members come in parts of a hundred, because a large team has megabytes of members.
+_MEMBERS: Final = """
+    with numbered as materialized (
+             select asked.place, listed.user_id,
+                    (row_number() over (partition by asked.place order by listed.user_id) - 1) / 100 as part
+               from unnest(%(teams)s::uuid[]) with ordinality as asked (team, place)
+               join teams on teams.id = asked.team
+              cross join lateral (
+                        select user_id
+                          from team_members
+                         where team_id = teams.id and org_id = teams.org_id
+                         order by user_id
+                         limit %(most)s::bigint
+                    ) as listed
+         ),
+         parts as materialized (
+             select place, part, count(*) as members_in_part,
+                    string_agg(
+                        '{"value":"' || user_id || '","$ref":"' || %(address)s::text || '/' || user_id || '","type":"User"}',
+                        ',' order by user_id
+                    ) as members
+               from numbered
+              group by place, part
+         )
+    select place, members, sum(members_in_part) over (order by place, part)::bigint as counted
+      from parts
+     order by place, part
+"""
+
+_HAS_EXTERNAL_ID: Final = """
+    select exists (
+               select
+                 from teams
+                where org_id = %(organization)s and external_id = %(external_id)s and id is distinct from %(besides)s::uuid
+           ) as yes
+"""
+
+_KNOWN: Final = """
+    select count(*) as count
+      from unnest(%(users)s::uuid[]) as asked (user_id)
+     where exists (select from memberships where org_id = %(organization)s and memberships.user_id = asked.user_id)
+        or exists (select from provisioned_users where org_id = %(organization)s and provisioned_users.user_id = asked.user_id)
+"""
+
+_OTHERS: Final = """
+    select user_id as id
+      from team_members
+     where team_id = %(team)s and org_id = %(organization)s and user_id <> all (%(users)s::uuid[])
+     limit %(most)s
+"""

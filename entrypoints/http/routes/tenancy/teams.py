@@ -1,0 +1,238 @@
+"""Teams of an organization's members."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, ReauthenticationRequired
+from core.domain.identifiers import UserId
+from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import LONGEST_SLUG, Capability
+from core.domain.tenancy.teams import Team, TeamSource
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    EmailAddress,
+    Id,
+    Name,
+    OrganizationUuid,
+    RoleSlug,
+    SlugOfOrganization,
+    UpdatedAt,
+    UserUuid,
+    example,
+    given,
+)
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.step_up import with_proof_if_needed
+
+_TAGS = ("teams",)
+_TEAMS = "/api/organizations/{org_slug}/teams"
+_TEAM = f"{_TEAMS}/{{team_slug}}"
+_MEMBERS = f"{_TEAM}/members"
+_MEMBER = f"{_MEMBERS}/{{user_id}}"
+_VIEW = able(Capability.MEMBERS_VIEW, impersonated=True)
+# What a team carries outlasts an impersonation.
+_GIVE = able(Capability.MEMBERS_MANAGE, impersonated=False)
+_TAKE = able(Capability.MEMBERS_MANAGE, impersonated=True)
+
+SlugOfTeam = Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG), example("support")]
+
+
+class TeamsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class TeamPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    team_slug: SlugOfTeam
+    """The team's slug."""
+
+
+class TeamMemberPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    team_slug: SlugOfTeam
+    """The team's slug."""
+    user_id: UserUuid
+
+
+class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
+    """A team of the organization's own."""
+
+    slug: Annotated[RoleSlug, example("support")]
+    """1 to 50 of a-z, 0-9, - and _. The slug never changes, and no other team ever gets it, even after this one is deleted."""
+    name: Annotated[Name, example("Support")]
+    """1 to 100 characters."""
+    role: Annotated[str, example("support")] | None = None
+    """The slug of the role that members have by the team, besides their own: `admin`, `member`, or one of the organization's own. You
+    cannot give a role with permissions that you do not have.
+    """
+
+
+class TeamPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a team. Fields that you leave out stay as they are."""
+
+    name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
+    """1 to 100 characters."""
+    role: Annotated[str, example("support")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The slug of the role that members have by the team; null for none."""
+
+
+class TeamRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A team."""
+
+    id: Id
+    org_id: OrganizationUuid
+    slug: Annotated[str, example("support")]
+    """The team's slug, which never changes."""
+    name: Annotated[str, example("Support")]
+    """The team's name."""
+    source: TeamSource
+    """`own` if the organization's managers fill the team, `directory` if its directory does."""
+    external_id: Annotated[str, example("b7f2")] | None
+    """The directory's id of the team; null if there is none."""
+    role: Annotated[str, example("support")] | None
+    """The slug of the role that members have by the team; null for none."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+class TeamMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of the team."""
+
+    user_id: UserUuid
+    email: EmailAddress
+    added_at: datetime
+    """When the person came into the team."""
+
+
+class TeamMembersQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The requested part of the list."""
+
+    after: UUID | None = None
+    """The `next` of the answer before, to go on after it."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    """The largest number of members in the answer. A number above the maximum is refused."""
+
+
+class TeamMemberList(msgspec.Struct, frozen=True):
+    """A part of the team's members."""
+
+    members: Sequence[TeamMemberRecord]
+    """The members, in the order of their ids."""
+    next: UUID | None
+    """The `after` of the next request; null at the end of the list."""
+
+
+@endpoint.get(_TEAMS, caller=_VIEW, tags=_TAGS)
+async def list_teams(call: Call[None, None, TeamsPath, Member], postern: Postern) -> Sequence[TeamRecord]:
+    """List the teams of the organization, by slug
+
+    You get all of them; an organization has at most 500.
+    """
+    return [_record(team) for team in await postern.tenancy.teams.list(call.caller)]
+
+
+@endpoint.post(_TEAMS, caller=_GIVE, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def create_team(call: Call[NewTeam, None, TeamsPath, Member], postern: Postern) -> TeamRecord:
+    """Add a team
+
+    Members of a team have the role that it carries besides their own role. You cannot give a role with permissions that you do not have.
+    """
+    body = call.body
+    team = await postern.tenancy.teams.create(call.caller, body.slug, call.actor, name=body.name, role=body.role or "")
+    return _record(team)
+
+
+@endpoint.get(_TEAM, caller=_VIEW, tags=_TAGS)
+async def team_detail(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
+    """Get a team"""
+    return _record(await postern.tenancy.teams.get(call.caller, call.path.team_slug))
+
+
+@endpoint.patch(_TEAM, caller=_GIVE, limit=UNLIMITED, refuses=(BadRequest, ReauthenticationRequired), tags=_TAGS)
+async def change_team(call: Call[TeamPatch, None, TeamPath, Member], postern: Postern) -> TeamRecord:
+    """Change a team
+
+    The new role takes effect with the members' next requests. You can change the role only if you have all permissions of the old and the
+    new one. If a directory fills the team, the directory names it, and only the owner can let it carry a role, with a recent proof of who
+    they are; the role cannot have `org.roles.manage`.
+    """
+    body = call.body
+    role = "" if body.role is None else given(body.role)
+    team = await with_proof_if_needed(
+        call.request,
+        postern,
+        lambda proved: postern.tenancy.teams.change(
+            call.caller, call.path.team_slug, call.actor, name=given(body.name), role=role, proved=proved
+        ),
+    )
+    return _record(team)
+
+
+@endpoint.delete(_TEAM, caller=_TAKE, status=204, tags=_TAGS)
+async def delete_team(call: Call[None, None, TeamPath, Member], postern: Postern) -> NoBody:
+    """Delete a team
+
+    From the next request on, its members no longer have the roles that they had by the team. No other team ever gets its slug. You can
+    delete a team only if you have all permissions of the role that it carries.
+    """
+    await postern.tenancy.teams.delete(call.caller, call.path.team_slug, call.actor)
+    return NO_BODY
+
+
+@endpoint.get(_MEMBERS, caller=_VIEW, tags=_TAGS)
+async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member], postern: Postern) -> TeamMemberList:
+    """List the members of a team, in the order of their ids
+
+    To get the next part, send the `next` of the answer as `after`.
+    """
+    asked = call.query
+    after = None if asked.after is None else UserId(asked.after)
+    found = await postern.tenancy.teams.members(call.caller, call.path.team_slug, after, asked.limit)
+    listed = [TeamMemberRecord(user_id=one.user, email=one.email.address, added_at=one.added_at) for one in found.members]
+    return TeamMemberList(listed, found.next)
+
+
+@endpoint.put(_MEMBER, caller=_GIVE, limit=UNLIMITED, status=204, refuses=(BadRequest,), tags=_TAGS)
+async def add_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> NoBody:
+    """Add a member to a team
+
+    From the next request on, the person has everything that the team carries. So you need all permissions of its role, and
+    `services.manage` if it carries roles of services. You may repeat this. A directory's team is filled by the directory alone.
+    """
+    await postern.tenancy.teams.add_member(call.caller, call.path.team_slug, UserId(call.path.user_id), call.actor)
+    return NO_BODY
+
+
+@endpoint.delete(_MEMBER, caller=_TAKE, status=204, refuses=(BadRequest,), tags=_TAGS)
+async def remove_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> NoBody:
+    """Remove a member from a team
+
+    From the next request on, the person no longer has what the team carries. You need all permissions of its role. You may repeat this. A
+    directory's team is filled by the directory alone.
+    """
+    await postern.tenancy.teams.remove_member(call.caller, call.path.team_slug, UserId(call.path.user_id), call.actor)
+    return NO_BODY
+
+
+def _record(team: Team) -> TeamRecord:
+    return TeamRecord(
+        id=team.id,
+        org_id=team.organization,
+        slug=team.slug,
+        name=team.name,
+        source=team.source,
+        external_id=team.external_id,
+        role=team.role or None,
+        created_at=team.created_at,
+        updated_at=team.updated_at,
+    )
