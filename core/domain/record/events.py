@@ -64,6 +64,7 @@ class TargetType(StrEnum):
     BRANDING = "branding"
     ROLE = "role"
     PROFILE_FIELD = "profile_field"
+    TEAM = "team"
     WEBHOOK = "webhook"
     SIEM = "siem"
     UPSTREAM_PROVIDER = "upstream_provider"
