@@ -32,10 +32,12 @@ def checked(scim: httpx.Client) -> tuple[list[CheckResult], int]:
     original = filling.generate_random_value
 
     def with_addresses(context: Any, path: Any, mutability: Any = None, required: Any = None) -> Any:
-        """The userName is an address, and the one e-mail address is the primary one."""
+        """The userName is an address, and the one e-mail address is the primary one. Users are active, since only these are in groups."""
         value = original(context, path, mutability, required)
         if value is not None and str(path).lower().endswith("emails"):
             value[0].primary = True
+        if value is not None and str(path).lower().endswith("active"):
+            return True
         return f"{uuid.uuid4()}@example.org" if value is not None and str(path).lower().endswith("username") else value
 
     with pytest.MonkeyPatch.context() as patch:

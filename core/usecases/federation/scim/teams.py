@@ -92,11 +92,11 @@ class ScimTeams(Frozen):
         """Raises `NotImplementedHere` where the groups are not teams, `InvalidValue`, `Conflict` for an external id that another team has,
         and `BadRequest` when there are too many teams.
         """
-        named, external = group_name(name), text_of("externalId", external_id)
         now = self.clock.now()
         async with self.changes.one(holder) as uow:
             if await uow.directory_teams.hold_grouping(holder.organization) is not ScimGrouping.TEAMS:
                 raise refuse_creation()
+            named, external = group_name(name), text_of("externalId", external_id)
             require_room(*await uow.teams.count(holder.organization))
             await self._require_free(uow, holder.organization, external, None)
             stem = slug_stem(named)

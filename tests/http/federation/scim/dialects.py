@@ -16,8 +16,8 @@ _NOBODY: Final = "7fce0092-d52e-4f76-b727-3955bd72c939"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One request. In texts, `{user}` and `{group}` are ids. `shows` are the values in a GET of the resource afterwards; `members` says
-    whether the group then has the user.
+    """One request. In texts, `{user}`, `{group}`, `{team}` and the like are ids. `shows` are the values in a GET of the resource
+    afterwards; `members` says whether the organization then has the user, and `team` who is then in the team.
     """
 
     what: str
@@ -28,6 +28,9 @@ class Shape:
     shows: Mapping[str, Any] = field(default_factory=dict)
     finds: int | None = None
     members: bool | None = None
+    team: Sequence[str] | None = None
+    creates: str = "user"
+    """The name of the id of what the request creates."""
 
 
 def _change(*operations: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +225,131 @@ OKTA: Final[Sequence[Shape]] = (
     Shape("delete the user", "DELETE", _WHO, 204),
 )
 
+
+def _user(name: str) -> Shape:
+    body = {"schemas": [_USER], "userName": f"{name}@example.org", "active": True}
+    return Shape(f"create the user {name}", "POST", "/Users", 201, body, creates=name)
+
+
+def _named(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"schemas": [_GROUP], "displayName": name, **attributes}
+
+
+_TEAM: Final = "/Groups/{team}"
+_OTHER: Final = "/Groups/{other}"
+_BY_NAME: Final = '/Groups?excludedAttributes=members&filter=displayName eq "{}"'
+
+# The directory's groups are teams.
+ENTRA_TEAMS: Final[Sequence[Shape]] = (
+    _user("ada"),
+    _user("bob"),
+    Shape("look for the group", "GET", _BY_NAME.format("Sales"), 200, finds=0),
+    Shape(
+        "create the group",
+        "POST",
+        "/Groups",
+        201,
+        {
+            "schemas": [_GROUP, "http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group"],
+            "displayName": "Sales",
+            "externalId": "s-1",
+            "meta": {"resourceType": "Group"},
+        },
+        {"displayName": "Sales", "externalId": "s-1"},
+        creates="team",
+    ),
+    Shape("create another group", "POST", "/Groups", 201, _named("Sales", externalId="s-2"), {"externalId": "s-2"}, creates="other"),
+    Shape("create a group again", "POST", "/Groups", 409, _named("Sales", externalId="s-1")),
+    Shape("find the groups by name", "GET", _BY_NAME.format("Sales"), 200, finds=2),
+    Shape("find the group by the directory's id", "GET", '/Groups?filter=externalId eq "s-2"', 200, finds=1),
+    Shape("get the group without its members", "GET", f"{_TEAM}?excludedAttributes=members", 200),
+    Shape("add a member", "PATCH", _TEAM, 200, _change(_operation("Add", "members", [{"$ref": None, "value": "{ada}"}])), team=["ada"]),
+    Shape(
+        "add members, and one again",
+        "PATCH",
+        _TEAM,
+        200,
+        _change(_operation("Add", "members", [{"value": "{bob}"}, {"value": "{ada}"}])),
+        team=["ada", "bob"],
+    ),
+    Shape(
+        "add a member to the other group", "PATCH", _OTHER, 200, _change(_operation("Add", "members", [{"value": "{bob}"}])), team=["bob"]
+    ),
+    Shape("ask whether the group has a member", "GET", '/Groups?filter=id eq "{other}" and members eq "{ada}"', 200, finds=0),
+    Shape("remove a member by path", "PATCH", _TEAM, 200, _change(_operation("Remove", 'members[value eq "{bob}"]')), team=["ada"]),
+    Shape(
+        "remove a member by value",
+        "PATCH",
+        _TEAM,
+        200,
+        _change(_operation("Remove", "members", [{"$ref": None, "value": "{ada}"}])),
+        team=[],
+    ),
+    Shape("rename the group", "PATCH", _TEAM, 200, _change(_operation("Replace", "displayName", "Selling")), {"displayName": "Selling"}),
+    Shape("disable a user", "PATCH", "/Users/{bob}", 200, _change(_operation("Replace", "active", "False"))),
+    Shape("the group without the disabled user", "GET", _OTHER, 200, team=[]),
+    Shape(
+        "add a disabled user, who is left out", "PATCH", _OTHER, 200, _change(_operation("Add", "members", [{"value": "{bob}"}])), team=[]
+    ),
+    Shape("add an unknown user", "PATCH", _OTHER, 400, _change(_operation("Add", "members", [{"value": _NOBODY}]))),
+    Shape("delete the group", "DELETE", _TEAM, 204),
+    Shape("get a deleted group", "GET", _TEAM, 404),
+    Shape("delete the organization's group", "DELETE", _ALL, 403),
+)
+
+OKTA_TEAMS: Final[Sequence[Shape]] = (
+    _user("ada"),
+    _user("bob"),
+    Shape("look for the group", "GET", '/Groups?filter=displayName eq "Sales"&startIndex=1&count=100', 200, finds=0),
+    Shape(
+        "create the group with its members",
+        "POST",
+        "/Groups",
+        201,
+        _named("Sales", members=[{"value": "{ada}", "display": "ada@example.org"}]),
+        {"displayName": "Sales"},
+        team=["ada"],
+        creates="team",
+    ),
+    Shape("create another group", "POST", "/Groups", 201, _named("Support"), {"displayName": "Support"}, team=[], creates="other"),
+    Shape("list the groups", "GET", "/Groups?startIndex=1&count=100", 200, finds=3),
+    Shape(
+        "replace and add members at once",
+        "PATCH",
+        _OTHER,
+        200,
+        _change(_operation("replace", "members", [{"value": "{ada}"}]), _operation("add", "members", [{"value": "{bob}"}])),
+        team=["ada", "bob"],
+    ),
+    Shape(
+        "the group's new name, without a path",
+        "PATCH",
+        _OTHER,
+        200,
+        _change(_operation("replace", value={"id": "{other}", "displayName": "Care"})),
+        {"displayName": "Care"},
+    ),
+    Shape("remove a member by path", "PATCH", _OTHER, 200, _change(_operation("remove", 'members[value eq "{ada}"]')), team=["bob"]),
+    Shape(
+        "replace the group",
+        "PUT",
+        _TEAM,
+        200,
+        _named("Sellers", members=[{"value": "{bob}", "display": "bob@example.org"}]),
+        {"displayName": "Sellers"},
+        team=["bob"],
+    ),
+    Shape("deactivate a user", "PATCH", "/Users/{bob}", 200, _change(_operation("replace", value={"active": False}))),
+    Shape("the group without the user", "GET", _TEAM, 200, team=[]),
+    Shape("delete the group", "DELETE", _TEAM, 204),
+    Shape("get a deleted group", "GET", _TEAM, 404),
+)
+
 CORPORA: Final[Mapping[str, Sequence[Shape]]] = {"Microsoft Entra ID": ENTRA, "Okta": OKTA}
+TEAM_CORPORA: Final[Mapping[str, Sequence[Shape]]] = {
+    "Microsoft Entra ID, with several groups": ENTRA_TEAMS,
+    "Okta, with several groups": OKTA_TEAMS,
+}
 
 _HEAD: Final = """\
 # The dialects of directories
@@ -233,13 +360,13 @@ and the resource must show the change. We wrote the requests from the directorie
 
 `tests/http/federation/scim/test_scim_dialects.py` sends the requests, and fails if this page is not current. Postern
 refuses two requests on purpose: 501 for making a group, and 403 for deleting the only group, since this group is the
-organization.
+organization. In the last two lists, the owner of the organization has switched the directory's groups to teams.
 """
 
 
 def render() -> str:
     parts = [_HEAD]
-    for directory, shapes in CORPORA.items():
+    for directory, shapes in {**CORPORA, **TEAM_CORPORA}.items():
         parts.append(f"\n## {directory}\n\n| what | request | answer |\n|---|---|---|\n")
         parts += [f"| {one.what} | {_request(one)} | {one.status} |\n" for one in shapes]
     return "".join(parts)

@@ -41,6 +41,11 @@ class Directory:
         self.token = answer.ok()["token"]
         return self
 
+    async def switch(self, groups: str = "teams") -> Received:
+        """The owner switches the directory's groups."""
+        path = f"/api/organizations/{self.tenant.slug}/scim/settings"
+        return await self.client.request("PATCH", path, body={"groups": groups}, token=await self.people.token(self.owner))
+
     async def ask(self, method: str, target: str, body: Any = None, *, headers: Pairs = (), token: str | None = None) -> Received:
         given = [*headers, ("content-type", "application/scim+json")] if body is not None else list(headers)
         answer = await self.client.request(method, target, body=body, headers=given, token=token or self.token)

@@ -11,7 +11,7 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from tests.http.client import Client
-from tests.http.federation.scim.dialects import CORPORA, Shape, render
+from tests.http.federation.scim.dialects import CORPORA, TEAM_CORPORA, Shape, render
 from tests.http.federation.scim.directories import BASE, Directory
 from tests.http.people import People
 from tests.places import ROOT
@@ -32,10 +32,14 @@ async def confirm(directory: Directory, one: Shape, answer: Any, ids: dict[str, 
     if one.finds is not None:
         assert (answer["totalResults"], len(answer["Resources"])) == (one.finds, one.finds), one.what
     if one.shows:
-        resource = "/Groups/{group}" if one.path.startswith("/Groups") else "/Users/{user}"
+        resource = one.path if "{" in one.path else f"{one.path}/{{{one.creates}}}"
         shown = (await directory.ask("GET", target(resource, ids))).ok()
         assert {name: shown.get(name) for name in one.shows} == one.shows, one.what
         assert {name: answer.get(name) for name in one.shows} == one.shows, one.what
+    if one.team is not None:
+        resource = one.path if "{" in one.path else f"{one.path}/{{{one.creates}}}"
+        for seen in (answer, (await directory.ask("GET", target(resource, ids))).ok()):
+            assert {member["value"] for member in seen["members"]} == {ids[name] for name in one.team}, one.what
     if one.members is not None:
         assert (ids["user"] in await directory.members()) is one.members, one.what
 
@@ -43,6 +47,22 @@ async def confirm(directory: Directory, one: Shape, answer: Any, ids: dict[str, 
 @pytest.mark.parametrize("shapes", CORPORA.values(), ids=CORPORA)
 async def test_a_directory_gets_what_it_asks_for(postern: Postern, client: Client, people: People, shapes: Sequence[Shape]) -> None:
     directory = await Directory(postern, client, people).connect()
+    await follow(directory, shapes)
+    passwords = people.rows("select from users where password_hash is not null")
+    assert passwords == [], "a directory sets no password"
+
+
+@pytest.mark.parametrize("shapes", TEAM_CORPORA.values(), ids=TEAM_CORPORA)
+async def test_a_directory_pushes_several_groups(postern: Postern, client: Client, people: People, shapes: Sequence[Shape]) -> None:
+    directory = await Directory(postern, client, people).connect()
+    await directory.switch()
+    await follow(directory, shapes)
+    # Whoever is in a team is a member of the organization.
+    assert people.rows("select from team_members where not exists (select from memberships where user_id = team_members.user_id)") == []
+
+
+async def follow(directory: Directory, shapes: Sequence[Shape]) -> None:
+    """Sends the requests one after the other, and looks at the answers."""
     ids = {"group": str(directory.tenant.id)}
     for one in shapes:
         body = None if one.body is None else json.loads(filled(json.dumps(one.body), ids))
@@ -50,10 +70,8 @@ async def test_a_directory_gets_what_it_asks_for(postern: Postern, client: Clien
         assert answer.status == one.status, (one.what, answer.body)
         told = answer.json() if answer.body else {}
         if one.method == "POST" and one.status == 201:
-            ids["user"] = told["id"]
+            ids[one.creates] = told["id"]
         await confirm(directory, one, told, ids)
-    passwords = people.rows("select from users where password_hash is not null")
-    assert passwords == [], "a directory sets no password"
 
 
 def test_the_page_names_each_request() -> None:
