@@ -658,6 +658,7 @@ WHO: dict[str, set[str]] = {
     },
     OWNER_IN_PERSON.name: {
         "PATCH /api/organizations/{org_slug}/members/{user_id}",
+        "PATCH /api/organizations/{org_slug}/scim/settings",
         "POST /api/organizations/{org_slug}/billing/portal",
         "POST /api/organizations/{org_slug}/management-keys/{key_id}/adopt",
         "POST /api/organizations/{org_slug}/transfer-ownership",
@@ -705,12 +706,17 @@ WHO: dict[str, set[str]] = {
     },
     Capability.MEMBERS_VIEW: {
         "GET /api/organizations/{org_slug}/members",
+        "GET /api/organizations/{org_slug}/teams",
+        "GET /api/organizations/{org_slug}/teams/{team_slug}",
+        "GET /api/organizations/{org_slug}/teams/{team_slug}/members",
     },
     Capability.MEMBERS_MANAGE: {
         "GET /api/organizations/{org_slug}/invitations",
         "GET /api/organizations/{org_slug}/join-requests",
         "POST /api/organizations/{org_slug}/invitations/{invitation_id}",
         "POST /api/organizations/{org_slug}/members/{user_id}",
+        "DELETE /api/organizations/{org_slug}/teams/{team_slug}",
+        "DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}",
     },
     f"{Capability.MEMBERS_MANAGE}_in_person": {
         "POST /api/organizations/{org_slug}/invitations",
@@ -718,6 +724,9 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/join-requests/{request_id}/approve",
         "POST /api/organizations/{org_slug}/join-requests/{request_id}/decline",
         "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa",
+        "PATCH /api/organizations/{org_slug}/teams/{team_slug}",
+        "POST /api/organizations/{org_slug}/teams",
+        "PUT /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}",
     },
     Capability.END_USERS_VIEW: {
         "GET /api/organizations/{org_slug}/users",
@@ -793,6 +802,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/scim-tokens/{token_id}",
         "GET /api/organizations/{org_slug}/scim-tokens",
         "GET /api/organizations/{org_slug}/scim/exchanges",
+        "GET /api/organizations/{org_slug}/scim/settings",
         "DELETE /api/organizations/{org_slug}/siem",
         "GET /api/organizations/{org_slug}/siem",
         "POST /api/organizations/{org_slug}/siem/test",

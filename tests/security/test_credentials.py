@@ -310,6 +310,14 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles/{role_id}
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/roles/{role_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/roles/{role_id}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/teams
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/teams
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/teams/{team_slug}
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/teams/{team_slug}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/teams/{team_slug}
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/teams/{team_slug}/members
+.ao..   po.  no         -         PUT    /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
@@ -369,6 +377,8 @@ everybody                         GET    /pictures/{picture_id}
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/scim-tokens
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/scim-tokens/{token_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/scim/exchanges
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/scim/settings
+..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/scim/settings
 
 # What a directory asks
 .....   ...  -          directory GET    /scim/v2/Users

@@ -130,6 +130,26 @@ PARTS: Final[Mapping[str, LiteralString]] = {
              gone as (delete from scim_groups using batch where scim_groups.org_id = batch.id returning 1)
         {SWEPT}""",
     "invitations": _rows_of("invitations", "org_id"),
+    # Memberships took the members of teams with them. Teams refer to roles, so they go first.
+    "teams": _rows_of("teams", "org_id"),
+    # These rows have no id, and an organization has few enough for each batch to begin at the first.
+    "former_slugs": f"""
+        with batch as (
+                 select org_id as id, noun, slug
+                   from former_slugs
+                  where org_id = {_GOING} and service_id is null and %(after)s::uuid is not null
+                  order by noun, slug
+                  limit %(limit)s
+                    for update
+             ),
+             gone as (
+                 delete from former_slugs
+                  using batch
+                  where former_slugs.org_id = batch.id and former_slugs.service_id is null
+                    and (former_slugs.noun, former_slugs.slug) = (batch.noun, batch.slug)
+              returning 1
+             )
+        {SWEPT}""",
     "roles": _rows_of("roles", "org_id"),
     "profile_values": _people_of("profile_values"),
     "profile_fields": _rows_of("all_profile_fields", "org_id"),

@@ -60,6 +60,8 @@ class Belonging(Frozen, kw_only=True):
     """The account was created through the organization."""
     knows_the_account: bool
     """The organization may know how old the account is: the person joined by themselves, came through it, or signed in there."""
+    teams: Sequence[str] = ()
+    """The slugs of the person's teams in the organization."""
 
 
 class Subject(Frozen, kw_only=True):

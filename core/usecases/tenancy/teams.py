@@ -153,6 +153,8 @@ class Teams(Frozen):
             if await uow.teams.remove_members(team, [user], self.clock.now()):
                 await uow.record(member_removed_from_team(team, user, actor))
                 await uow.commit()
+            elif await uow.members.find(caller.organization, user) is None:
+                raise NotFound("The organization has no such member")
 
     async def _hold_own(self, uow: UnitOfWork, caller: Member, slug: str) -> tuple[KnownMember, Team]:
         acting = await _hold(uow, caller)

@@ -59,6 +59,13 @@ _FILL: Final = """
     insert into provisioned_users (org_id, user_id, is_member, created_at, updated_at)
     select %(organization)s, id, true, now(), now() from users;
     insert into scim_groups (org_id, updated_at) values (%(organization)s, now());
+    insert into teams (id, org_id, slug, name, role, role_id, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, slug, 'Team', slug, id, now(), now() from roles where org_id = %(organization)s;
+    insert into relations (organization_id, team_id, relation, object_type, object_id)
+    select org_id, id, 'holder', 'role', role_id from teams where org_id = %(organization)s;
+    insert into team_members (team_id, org_id, user_id, added_at)
+    select teams.id, teams.org_id, user_id, now() from teams join memberships using (org_id) where org_id = %(organization)s;
+    insert into former_slugs (org_id, noun, slug) select %(organization)s, 'team', 'old-' || n from generate_series(1, 25) as n;
     insert into scim_exchanges (id, org_id, token_id, token_name, method, path, status, occurred_at)
     select gen_random_uuid(), %(organization)s, id, 'Token', 'GET', '/scim/v2/Users', 200, now() from users;
     update users set origin_org_id = %(organization)s, deactivated_by_org_id = %(organization)s

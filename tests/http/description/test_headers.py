@@ -26,7 +26,7 @@ from tests.fake_providers import settings_of
 from tests.http import described
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS, postern_on, with_keys
-from tests.http.federation.scim.directories import GROUP, USER, Directory
+from tests.http.federation.scim.directories import GROUP, GROUPS, USER, Directory
 from tests.http.identity.test_passkeys import owner
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
@@ -189,6 +189,9 @@ async def sign_in_in_every_way(client: Client, people: People, postern: Postern)
 
 async def ask_as_a_directory(directory: Directory) -> None:
     await directory.connect()
+    await directory.switch()
+    team = (await directory.ask("POST", GROUPS, {"schemas": [GROUP], "displayName": "Sales"})).ok(201)
+    assert (await directory.ask("DELETE", f"{GROUPS}/{team['id']}")).status == 204
     user = f"/scim/v2/Users/{(await directory.create('eve@example.org'))['id']}"
     for place in (user, directory.group):
         shown = await directory.ask("GET", place)

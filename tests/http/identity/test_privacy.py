@@ -145,6 +145,13 @@ async def test_a_person_has_all_that_is_kept_about_them(house: PrivacyScene) -> 
         bob.user,
         UUID(int=0),
     )
+    house.people.change(
+        "with team as (insert into teams (id, org_id, slug, name, created_at, updated_at)"
+        " values (gen_random_uuid(), %s, 'staff', 'Staff', now(), now()) returning id, org_id)"
+        " insert into team_members (team_id, org_id, user_id, added_at) select id, org_id, %s, now() from team",
+        house.acme.id,
+        bob.user,
+    )
     package = (await house.export(bob, by=bob)).ok()
     assert set(package) == {
         *("user_id", "email", "created_at", "memberships", "login_events_count", "login_events", "oauth_identities", "mfa_events"),
@@ -157,6 +164,7 @@ async def test_a_person_has_all_that_is_kept_about_them(house: PrivacyScene) -> 
         "organization_slug": "acme",
         "role": "member",
         "joined_at": membership["joined_at"],
+        "teams": ["staff"],
     }
     assert [one["id"] for one in package["login_events"]] == sorted((one["id"] for one in package["login_events"]), reverse=True)
     assert package["login_events"][0] == {

@@ -168,12 +168,16 @@ async def test_what_a_team_cannot_be(house: TeamScene) -> None:
     before = len(house.audited("team.%"))
     assert (await house.ask("PATCH", "/watch", {"name": "Watch", "role": "auditor"})).status == 200
     assert len(house.audited("team.%")) == before
-    for method, path, body in (
-        *(("GET", "/none", None), ("PATCH", "/none", {"name": "X"}), ("DELETE", "/none", None), ("GET", "/none/members", None)),
-        *(("PUT", f"/none/members/{house.member.user}", None), ("DELETE", f"/none/members/{house.member.user}", None)),
-        ("PUT", f"/watch/members/{uuid4()}", None),
+    assert refused(await house.ask("PATCH", "/none", {"name": "X"})) == NOT_FOUND
+    for method, path in (
+        *(("GET", "/none"), ("DELETE", "/none"), ("GET", "/none/members")),
+        *(
+            (method, f"/{team}")
+            for method in ("PUT", "DELETE")
+            for team in (f"none/members/{house.member.user}", f"watch/members/{uuid4()}")
+        ),
     ):
-        assert refused(await house.ask(method, path, body)) == NOT_FOUND, path
+        assert refused(await house.ask(method, path)) == NOT_FOUND, path
 
 
 async def test_a_slug_is_never_used_again_and_there_are_bounds(house: TeamScene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,8 +104,6 @@ OUTSIDE: Final = frozenset(
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",
         # Always refused.
-        "POST /scim/v2/Groups",
-        "DELETE /scim/v2/Groups/{group_id}",
         "POST /scim/v2/Bulk",
         # About no organization.
         "GET /scim/v2/ServiceProviderConfig",
@@ -226,6 +224,10 @@ CHANGES: Final = (
     Step("PATCH", "/api/service/users/{user_id}", {"profile": {"department": "Served"}, "metadata": {"a": 1}}, by="key"),
     Step("POST", f"{ORGANIZATION}/roles", {"slug": "new", "name": "New", "permissions": ["services.view"]}),
     Step("PATCH", f"{ORGANIZATION}/roles/{{role_id}}", {"name": "Renamed", "permissions": ["org.members.view"]}),
+    Step("POST", f"{ORGANIZATION}/teams", {"slug": "new", "name": "New", "role": "clerk"}),
+    Step("PATCH", f"{ORGANIZATION}/teams/{{team_slug}}", {"name": "Renamed", "role": "member"}),
+    Step("PUT", f"{ORGANIZATION}/teams/{{team_slug}}/members/{{user_id}}", ids={"user_id": "{quinn}"}),
+    Step("DELETE", f"{ORGANIZATION}/teams/{{team_slug}}/members/{{user_id}}"),
     Step("POST", f"{ORGANIZATION}/select"),
     Step("POST", f"{ORGANIZATION}/select", by="quinn"),
     Step("PATCH", "/api/service/info", {"name": "Renamed by key"}, by="key"),
@@ -244,6 +246,13 @@ CHANGES: Final = (
         by="directory",
     ),
     Step("PATCH", "/scim/v2/Groups/{group_id}", {"Operations": [{"op": "replace", "value": {"externalId": "another"}}]}, by="directory"),
+    Step("POST", "/scim/v2/Groups", {"displayName": "Pushed", "externalId": "p", "members": [{"value": "{bob}"}]}, by="directory"),
+    Step(
+        *("PATCH", "/scim/v2/Groups/{group_id}"),
+        {"Operations": [{"op": "replace", "value": {"displayName": "Selling", "members": [{"value": "{ada}"}]}}]},
+        by="directory",
+        ids={"group_id": "{pushed_team}"},
+    ),
     Step("POST", "/oauth/token", {"grant_type": "client_credentials"}, by="client"),
     Step(
         "POST",
@@ -322,6 +331,9 @@ CHANGES: Final = (
         by="directory",
         touches=("users", "sessions"),
     ),
+    Step("DELETE", "/scim/v2/Groups/{group_id}", by="directory", ids={"group_id": "{pushed_team}"}),
+    Step("PATCH", f"{ORGANIZATION}/scim/settings", {"groups": "organization"}, first="delete from teams where source = 'directory'"),
+    Step("DELETE", f"{ORGANIZATION}/teams/{{team_slug}}"),
     Step("DELETE", "/scim/v2/Users/{user_id}", by="directory"),
     Step("DELETE", f"{ORGANIZATION}/profile-fields/{{key}}", ids={"key": "department"}),
     Step("DELETE", f"{ORGANIZATION}/roles/{{role_id}}", ids={"role_id": "{unused_role}"}),
@@ -398,6 +410,16 @@ _WITH_FIELDS: Final = (
         if (method, name) != ("GET", "permission_key")
     ),
     Step("POST", "/api/service/check", {"user_id": "{first customer}", "permission": "read"}, by="key", refused=404),
+    *(
+        Step(method, "/scim/v2/Groups/{group_id}", body, by="directory", ids={"group_id": f"{{{team}}}"}, refused=404)
+        for team in ("first pushed_team", "first teams", "teams")
+        for method, body in (
+            ("GET", None),
+            ("PUT", {"displayName": "X", "members": []}),
+            ("PATCH", {"Operations": [{"op": "replace", "path": "displayName", "value": "X"}]}),
+            ("DELETE", None),
+        )
+    ),
     Step("GET", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
     Step("PATCH", f"{ORGANIZATION}/services/{{service_slug}}", {"name": "X"}, ids={"service_slug": "only-of-acme"}, refused=404),
     Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}", ids={"service_slug": "only-of-acme"}, refused=404),
@@ -410,6 +432,9 @@ NAMED_ALIKE: Final = (
     Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Theirs", "capabilities": ["services.view"]}),
     Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Theirs"}),
     Step("POST", f"{ORGANIZATION}/roles", {"slug": "theirs", "name": "Theirs", "permissions": ["services.view"]}),
+    Step("POST", f"{ORGANIZATION}/teams", {"slug": "team-0", "name": "Theirs"}),
+    Step("POST", f"{ORGANIZATION}/teams", {"slug": "new", "name": "Theirs"}),
+    Step("POST", "/scim/v2/Groups", {"displayName": "New", "externalId": "0"}, by="directory"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "theirs.example"}),
     Step("POST", f"{ORGANIZATION}/services", {"slug": "only-of-acme", "name": "Theirs", "service_type": "web"}),
     Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Theirs"}),
@@ -509,6 +534,7 @@ class OrganizationWalker:
             "service_slug": house.shop.slug,
             "role_slug": "editor",
             "permission_key": "read",
+            "team_slug": "staff",
             "shop": str(house.shop.id),
             "org_id": str(house.tenant.id),
             "provider": "codehost",

@@ -19,6 +19,7 @@ from core.domain.services.api_keys import Permission
 from core.domain.tenancy.domain_routes import MOST_ROUTES
 from core.domain.tenancy.keys.management_keys import MOST_KEYS
 from core.domain.tenancy.roles import MOST_ROLES, Capability
+from core.domain.tenancy.teams import MOST_TEAMS
 from core.domain.tenancy.upstream_providers import MOST_PROVIDERS
 from core.domain.tenancy.webhooks import MOST_WEBHOOKS
 from entrypoints.bootstrap import Postern
@@ -68,7 +69,7 @@ WHOSE: Final[Mapping[str, str]] = {
                 "scim_groups",
             ),
             *("scim_exchanges", "mail_servers", "logos", "domains", "oauth_credentials", "webhooks", "siem_configurations"),
-            *("upstream_providers", "roles", "teams", "team_members", "former_slugs", "all_services", "management_keys"),
+            *("upstream_providers", "team_members", "teams", "former_slugs", "roles", "all_services", "management_keys"),
             *("all_profile_fields", "profile_values"),
         ),
         "one.org_id",
@@ -301,7 +302,16 @@ class World:
         ids["scim_tokens"] = self._put(
             "scim_tokens", org_id=org, name="D", prefix=house.directory.rpartition("_")[0], digest=Token(house.directory).digest()
         )
-        self._put("scim_groups", org_id=org, external_id="group")
+        self._put("scim_groups", org_id=org, external_id="group", groups="teams")
+        ids["teams"] = self._put("teams", org_id=org, slug="staff", name="Staff", role="clerk", role_id=house.clerk.id)
+        ids["pushed_team"] = self._put("teams", org_id=org, slug="sales", name="Sales", source="directory", external_id="sales")
+        self._people.change(
+            "insert into relations (organization_id, team_id, relation, object_type, object_id) values (%s, %s, 'holder', 'role', %s)",
+            *(org, ids["teams"], house.clerk.id),
+        )
+        for team in (ids["teams"], ids["pushed_team"]):
+            self._put("team_members", team_id=team, org_id=org, user_id=self.bob.user)
+        self._put("former_slugs", org_id=org, noun="team", slug="old" if house.slug == ASKED else "new")
         self._put("scim_exchanges", org_id=org, token_name="D", method="GET", path=f"/scim/v2/{house.slug}", status=200)
         self._put("former_services", id=self._id(), org_id=org, name="Old")
         for service, key, secret in ((house.shop, house.key, house.secret), (house.app, f"sk_app_{house.slug}", f"app {house.slug}")):
@@ -603,6 +613,8 @@ class World:
                 self._put("upstream_providers", org_id=org, name=name, issuer="https://login.example", client_id="c", enabled=True)
             for number in range(MOST_ROLES):
                 self._put("roles", org_id=org, slug=f"role-{number}", name="Theirs")
+            for number in range(MOST_TEAMS):
+                self._put("teams", org_id=org, slug=f"team-{number}", name="Theirs", external_id=str(number))
             for domain in ("theirs.example", *(f"{number}.example" for number in range(MOST_ROUTES))):
                 self._put("domain_routes", org_id=org, domain=domain, login_policy="password_allowed", join_policy="off")
 

@@ -88,6 +88,7 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     "delete from provisioned_users where user_id = %(user)s",
     # The roles of services that are assigned to the person.
     "delete from relations where user_id = %(user)s and service_id is not null",
+    "delete from team_members where user_id = %(user)s",
     *_FROM_WHERE,
 )
 

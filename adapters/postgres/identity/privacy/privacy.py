@@ -266,6 +266,7 @@ def _belonging(one: Mapping[str, Any]) -> Belonging:
         is_own=one["is_own"],
         made_the_account=one["made_the_account"],
         knows_the_account=one["is_own"] or one["made_the_account"] or one["has_been_there"],
+        teams=one["teams"],
     )
 
 
@@ -343,7 +344,14 @@ _SUBJECT_COLUMNS: Final[LiteralString] = f"""
                           jsonb_agg(
                               jsonb_build_object(
                                   'organization', belonging.id, 'slug', slug, 'role', role, 'joined_at', joined_at, 'is_own', is_own,
-                                  'is_the_askers', is_the_askers, 'made_the_account', made_the_account, 'has_been_there', has_been_there
+                                  'is_the_askers', is_the_askers, 'made_the_account', made_the_account, 'has_been_there', has_been_there,
+                                  'teams', array(
+                                      select teams.slug
+                                        from team_members
+                                        join teams on teams.id = team_members.team_id
+                                       where team_members.user_id = %(user)s and team_members.org_id = belonging.id
+                                       order by teams.slug
+                                  )
                               )
                               order by joined_at, belonging.id
                           ),

@@ -52,6 +52,8 @@ class ExportedMembership(msgspec.Struct, frozen=True):
     role: SlugOfRole
     joined_at: datetime
     """When the person became a member."""
+    teams: Annotated[Sequence[str], example(["support"])]
+    """The slugs of the person's teams there."""
 
 
 class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,7 +331,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
 
 
 def _membership(one: Belonging) -> ExportedMembership:
-    return ExportedMembership(one.organization, one.organization_slug, one.role, one.joined_at)
+    return ExportedMembership(one.organization, one.organization_slug, one.role, one.joined_at, one.teams)
 
 
 def _management_key(one: privacy.ExportedManagementKey) -> ManagementKeyExport:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict, ReauthenticationRequired
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import RoleId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability, Role
@@ -131,7 +131,7 @@ async def role_detail(call: Call[None, None, RolePath, Member], postern: Postern
     caller=able(Capability.ROLES_MANAGE, impersonated=False),
     keys=True,
     limit=UNLIMITED,
-    refuses=(BadRequest, ReauthenticationRequired),
+    refuses=(BadRequest,),
     tags=_TAGS,
 )
 async def change_role(call: Call[RolePatch, None, RolePath, Member], postern: Postern) -> RoleRecord:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict, ReauthenticationRequired
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import UserId
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.tenancy.members import Member
@@ -71,7 +71,7 @@ class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
     """1 to 50 of a-z, 0-9, - and _. The slug never changes, and no other team ever gets it, even after this one is deleted."""
     name: Annotated[Name, example("Support")]
     """1 to 100 characters."""
-    role: Annotated[str, example("support")] | None = None
+    role: Annotated[RoleSlug, example("support")] | None = None
     """The slug of the role that members have by the team, besides their own: `admin`, `member`, or one of the organization's own. You
     cannot give a role with permissions that you do not have.
     """
@@ -82,7 +82,7 @@ class TeamPatch(msgspec.Struct, frozen=True, kw_only=True):
 
     name: Annotated[Name, example("Support")] | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
-    role: Annotated[str, example("support")] | msgspec.UnsetType | None = msgspec.UNSET
+    role: Annotated[RoleSlug, example("support")] | msgspec.UnsetType | None = msgspec.UNSET
     """The slug of the role that members have by the team; null for none."""
 
 
@@ -158,7 +158,7 @@ async def team_detail(call: Call[None, None, TeamPath, Member], postern: Postern
     return _record(await postern.tenancy.teams.get(call.caller, call.path.team_slug))
 
 
-@endpoint.patch(_TEAM, caller=_GIVE, limit=UNLIMITED, refuses=(BadRequest, ReauthenticationRequired), tags=_TAGS)
+@endpoint.patch(_TEAM, caller=_GIVE, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_team(call: Call[TeamPatch, None, TeamPath, Member], postern: Postern) -> TeamRecord:
     """Change a team
 
