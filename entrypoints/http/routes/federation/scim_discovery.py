@@ -7,9 +7,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere
+from core.domain.federation.scim.groups import ScimGrouping
 from core.domain.federation.scim.resources import list_response, resource_types, schemas, service_provider_config
 from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.federation.scim.groups import ScimGrouping
 from core.domain.tenancy.profile_fields import FieldWriter, ProfileField
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NoBody
