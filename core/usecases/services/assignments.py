@@ -14,7 +14,7 @@ from core.domain.services.assignments import (
     require_may_assign,
 )
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import BuiltInRole, Capability
+from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_members, require_capability
@@ -67,7 +67,7 @@ class Assignments(Frozen):
             acting, _ = await hold_members(uow, member, *([] if wanted.user is None else [wanted.user]))
             require_capability(acting, Capability.SERVICES_MANAGE)
             to = await _assignee(uow, member.organization, wanted)
-            require_may_assign(to, is_owner=acting.membership.role == BuiltInRole.OWNER, is_proved=is_proved)
+            require_may_assign(to, is_owner=acting.is_owner, is_proved=is_proved)
             service = found(await uow.services.hold(member.organization, service_slug))
             role = await uow.service_roles.get(service.id, role_slug)
             if role is None:

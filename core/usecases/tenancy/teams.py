@@ -23,10 +23,9 @@ from core.domain.tenancy.teams import (
     team_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
+from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
-from ports.tenancy.members import KnownMember
 from ports.tenancy.teams import TeamStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -134,7 +133,7 @@ class Teams(Frozen):
         async with self.unit_of_work() as uow:
             acting, team = await self._hold_own(uow, caller, slug)
             role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
-            require_grantable(() if role is None else role.capabilities, acting.capabilities)
+            require_grantable(() if role is None else role.capabilities, acting.grantable)
             if await uow.teams.gives_service_roles(team.id):
                 require_grantable({Capability.SERVICES_MANAGE}, acting.capabilities)
             if await uow.teams.add_members(team, [user], self.clock.now()):
@@ -156,7 +155,7 @@ class Teams(Frozen):
             elif await uow.members.find(caller.organization, user) is None:
                 raise NotFound("The organization has no such member")
 
-    async def _hold_own(self, uow: UnitOfWork, caller: Member, slug: str) -> tuple[KnownMember, Team]:
+    async def _hold_own(self, uow: UnitOfWork, caller: Member, slug: str) -> tuple[Acting, Team]:
         acting = await _hold(uow, caller)
         team = _found(await uow.teams.get(caller.organization, slug))
         if team.is_directorys:
@@ -177,13 +176,13 @@ def require_fit_for_directory(carried: Collection[Capability]) -> None:
         raise BadRequest(f"role: a team that a directory fills cannot carry {Capability.ROLES_MANAGE.value}")
 
 
-async def _hold(uow: UnitOfWork, caller: Member) -> KnownMember:
+async def _hold(uow: UnitOfWork, caller: Member) -> Acting:
     acting, _ = await hold_members(uow, caller)
     require_capability(acting, Capability.MEMBERS_MANAGE)
     return acting
 
 
-async def _assignable(uow: UnitOfWork, caller: Member, acting: KnownMember, slug: str) -> Assignable | None:
+async def _assignable(uow: UnitOfWork, caller: Member, acting: Acting, slug: str) -> Assignable | None:
     """The role with this slug, if the caller may give it; None for no role."""
     if not slug:
         return None
@@ -192,11 +191,11 @@ async def _assignable(uow: UnitOfWork, caller: Member, acting: KnownMember, slug
     role = await uow.roles.assignable(caller.organization, slug)
     if role is None:
         raise BadRequest("role: there is no such role")
-    require_grantable(role.capabilities, acting.capabilities)
+    require_grantable(role.capabilities, acting.grantable)
     return role
 
 
-async def _require_carried(uow: UnitOfWork, caller: Member, acting: KnownMember, team: Team) -> None:
+async def _require_carried(uow: UnitOfWork, caller: Member, acting: Acting, team: Team) -> None:
     """Raises `Forbidden` when the team carries capabilities that the caller lacks."""
     role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
     if role is not None:

@@ -208,7 +208,7 @@ def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
         case None:
             return None
         case ActingKey():
-            key = AuditActorKey(actor.name, actor.prefix)
-            return AuditActor(id=actor.id, email=None, is_platform_owner=False, **{actor.kind.value: key})
+            keys: dict[str, Any] = {actor.kind.value: AuditActorKey(actor.name, actor.prefix)}
+            return AuditActor(id=actor.id, email=None, is_platform_owner=False, **keys)
         case Person():
             return AuditActor(id=actor.id, email=actor.email, name=actor.name, is_platform_owner=actor.is_platform_owner)

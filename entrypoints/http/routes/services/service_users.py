@@ -146,7 +146,12 @@ async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder]
 def _whole(found: ServiceUserDetail) -> ServiceUserWhole:
     user = found.user
     return ServiceUserWhole(
-        id=user.id, email=user.email.address, created_at=user.created_at, metadata=found.metadata, profile=found.kept.by_key
+        id=user.id,
+        email=user.email.address,
+        name=user.name,
+        created_at=user.created_at,
+        metadata=found.metadata,
+        profile=found.kept.by_key,
     )
 
 
