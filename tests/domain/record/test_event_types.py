@@ -32,7 +32,7 @@ FIXED: Final = (
 NOUNS: Final = {one.name.partition(".")[0] for one in EVENT_TYPES}
 LIKE_AN_EVENT: Final = re.compile(r"([a-z_]+)(\.[a-z_]+)+")
 # Words of that form which are something else.
-OTHERS: Final = {"organization.purge", "service.purge"}
+OTHERS: Final = {"organization.purge", "profile_field.purge", "service.purge"}
 ACME: Final = OrganizationId(UUID(int=1))
 
 
