@@ -204,7 +204,7 @@ def _form(call: AnyCall, postern: Postern, email: str = "", refusal: Refusal | N
 
 
 def _details(call: AnyCall, postern: Postern, given: DetailsForm, errors: Mapping[str, Refusal] = NO_ERRORS) -> bytes:
-    return show(call, postern, "details.html", PROFILE, errors=errors, given=given, action=_DETAILS, back=PROFILE, longest=LONGEST_NAME)
+    return show(call, postern, "names.html", PROFILE, errors=errors, given=given, action=_DETAILS, back=PROFILE, longest=LONGEST_NAME)
 
 
 def _picture(call: AnyCall, postern: Postern, errors: Mapping[str, Refusal] = NO_ERRORS) -> bytes:
