@@ -44,6 +44,7 @@ from ports.services.end_users import EndUserStore
 from ports.services.permissions import ServicePermissionStore
 from ports.services.plans import PlanStore
 from ports.services.service_roles import ServiceRoleStore
+from ports.services.service_claims import ServiceClaimStore
 from ports.services.service_users import ServiceUserStore
 from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
@@ -165,6 +166,8 @@ class UnitOfWork(Protocol):
     def plans(self) -> PlanStore: ...
     @property
     def service_roles(self) -> ServiceRoleStore: ...
+
+    def service_claims(self) -> ServiceClaimStore: ...
     @property
     def service_users(self) -> ServiceUserStore: ...
     @property

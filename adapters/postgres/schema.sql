@@ -609,14 +609,15 @@ create index service_roles_in_organization on service_roles (org_id);
 -- Claims that a service's tokens and assertions have besides the standard ones.
 
 create table service_claims (
+    id         uuid        primary key,
     service_id uuid        not null references all_services on delete cascade,
     name       text        not null,
     source     text        not null check (source in ('person_field', 'organization_field', 'roles', 'permissions', 'teams', 'organization',
                                                       'plan', 'features', 'constant')),
-    argument   jsonb,                                    -- the key of the field, or the constant
+    argument   jsonb,                                    -- the key of the field, the part of the organization, or the constant
     told_in    text[]      not null check (told_in <@ array['id_token', 'userinfo', 'access_token', 'saml']),
     created_at timestamptz not null,
-    primary key (service_id, name)
+    unique (service_id, name)
 );
 
 create table client_secrets (
@@ -1064,6 +1065,7 @@ create table consents (
     scopes         text[],                              -- null: nothing by OpenID Connect
     granted_at     timestamptz not null,                -- the last time that the person said yes
     saml_entity_id text,                                -- the service provider that may learn who they are; null: none
+    saml_scopes    text[],                              -- what it may learn; null: the consent is older, and covers address and role
     unique (user_id, service_id)
 );
 create index consents_of_service on consents (service_id, id);

@@ -44,6 +44,7 @@ from adapters.postgres.services.end_users import EndUserRows
 from adapters.postgres.services.permissions import ServicePermissionRows
 from adapters.postgres.services.plans import PlanRows
 from adapters.postgres.services.service_roles import ServiceRoleRows
+from adapters.postgres.services.service_claims import ServiceClaimRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
@@ -143,6 +144,7 @@ class PostgresUnitOfWork:
     permissions = _Made(ServicePermissionRows)
     plans = _Made(PlanRows)
     service_roles = _Made(ServiceRoleRows)
+    service_claims = _Made(ServiceClaimRows)
     service_users = _Made(ServiceUserRows)
     services = _Made(ServiceRows)
     subscriptions = _Made(SubscriptionRows)

@@ -9,6 +9,7 @@ from adapters.postgres.federation.client_origins import PostgresClientOrigins
 from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
 from adapters.postgres.federation.saml.lookup import PostgresSaml
@@ -16,6 +17,7 @@ from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
 from adapters.postgres.federation.scim.users import ProvisionedUserRows
+from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
@@ -51,6 +53,8 @@ from core.usecases.federation.scim.groups import ScimGroups
 from core.usecases.federation.scim.teams import ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
+from core.usecases.federation.token_preview import TokenPreviews
+from core.usecases.federation.userinfo import Userinfo
 from core.usecases.record.deliveries import Deliveries
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.foundation import Foundation
@@ -81,6 +85,8 @@ class Federation(Frozen, kw_only=True):
     scim_settings: ScimSettings
     scim_exchanges: ScimExchanges
     scim_recorder: ScimExchangeWriter
+    token_previews: TokenPreviews
+    userinfo: Userinfo
     saml: Saml
     saml_sign_in: SamlSignIn
     saml_logouts: SamlLogouts
@@ -102,7 +108,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
     authorization_codes = AuthorizationCodes(
         new_unit_of_work, AuthorizationCodeRows(statements), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets
     )
-    encounters = PostgresEncounters(pool)
+    encounters, facts = PostgresEncounters(pool), PostgresFacts(pool)
     authorizations = Authorizations(
         new_unit_of_work,
         encounters,
@@ -200,6 +206,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         scim_settings=ScimSettings(new_unit_of_work, directory_teams, clock),
         scim_exchanges=ScimExchanges(scim_exchanges),
         scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=secrets.spread),
+        token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
+        userinfo=Userinfo(facts, settings.public_url),
         saml=Saml(
             new_unit_of_work,
             saml_lookup,
@@ -218,6 +226,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             saml_lookup,
             documents,
             saml_messages,
+            facts=facts,
             flows=identity.flows,
             server_secrets=foundation.server_secrets,
             presence=identity.presence,

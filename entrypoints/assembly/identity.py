@@ -10,6 +10,7 @@ from adapters.crypto.authenticators import Fido2Authenticators
 from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.totp import PyotpTotp
+from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
 from adapters.postgres.identity.factors.devices import DeviceRows
 from adapters.postgres.identity.factors.mfa import MfaRows
@@ -128,9 +129,11 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         closing.callback(passwords.close)
         common_passwords = ShippedCommonPasswords()
         rules = PasswordRules(common_passwords)
+        facts = PostgresFacts(pool)
         sessions = Sessions(
             new_unit_of_work,
             PostgresRefreshTokens(pool),
+            facts,
             foundation.token_signer,
             foundation.server_secrets,
             foundation.metrics,

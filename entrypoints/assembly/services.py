@@ -13,6 +13,7 @@ from adapters.postgres.services.plans import PlanRows
 from adapters.postgres.services.rights import RightsRows
 from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
 from adapters.postgres.services.service_roles import ServiceRoleRows
+from adapters.postgres.services.service_claims import ServiceClaimRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import PostgresServiceRegister, ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
@@ -33,6 +34,7 @@ from core.usecases.services.permissions import ServicePermissions
 from core.usecases.services.plans import Plans
 from core.usecases.services.rights import PeoplesRights
 from core.usecases.services.service_analytics import ServiceAnalysis
+from core.usecases.services.service_claims import ServiceClaims
 from core.usecases.services.service_info import ServiceInfo
 from core.usecases.services.service_roles import ServiceRoles
 from core.usecases.services.service_users import ServiceUsers
@@ -56,6 +58,7 @@ class Services(Frozen, kw_only=True):
     api_keys: ApiKeys
     key_presence: PresenceWriter[ApiKeyId]
     made_by_keys: MadeByKeys
+    service_claims: ServiceClaims
     plans: Plans
     subscriptions: Subscriptions
     payment_provider: PaymentProvider | None
@@ -101,6 +104,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
         key_presence=key_presence,
         made_by_keys=MadeByKeys(new_unit_of_work),
+        service_claims=ServiceClaims(new_unit_of_work, ServiceClaimRows(statements), clock, ids),
         plans=Plans(new_unit_of_work, PlanRows(statements), clock, ids),
         subscriptions=Subscriptions(new_unit_of_work, SubscriptionRows(statements), clock, ids),
         payment_provider=provider,

@@ -1,9 +1,12 @@
-"""`postern access`: what a person may do in an organization, and why."""
+"""`postern access`: what a person may do in an organization, and why; and what a service would learn of the person."""
 
 import argparse
+import json
 
 import trio
 
+from core.domain.claims import ToldClaim
+from core.domain.federation.token_preview import TokenPreview, missing_in, told_in
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import HOLDER, Capability
@@ -18,6 +21,13 @@ class _NoSuchCapability(StartFailed):
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     capability = None if arguments.capability is None else _capability(arguments.capability)
+    if arguments.service is not None:
+        if capability is not None:
+            raise _NoSuchCapability("--can asks about the organization: leave out --service")
+        preview = trio.run(_preview, arguments, settings)
+        for line in preview_lines(preview):
+            print(line)
+        return OK if preview.verdict.may_sign_in else FAILURE
     seen = trio.run(_explain, arguments, settings)
     for line in lines(seen, capability):
         print(line)
@@ -49,6 +59,24 @@ def lines(seen: Accessor, capability: Capability | None = None) -> list[str]:
     return said
 
 
+def preview_lines(preview: TokenPreview) -> list[str]:
+    """The claims that the service would get, each with its source, and the missing ones with the reasons."""
+    verdict = preview.verdict
+    said = [
+        f"sign-in     {'yes' if verdict.may_sign_in else 'no'}: {verdict.because}",
+        f"consent     {preview.consent}",
+        f"scopes      {' '.join(preview.scopes)}",
+    ]
+    for place, claims in preview.places.items():
+        said += [f"{place:<12}{one.name} = {json.dumps(one.value, ensure_ascii=False)} ({_origin(one)})" for one in told_in(claims)]
+        said += [f"{place:<12}{one.name} is missing: {one.reason}" for one in missing_in(claims)]
+    return said
+
+
+def _origin(one: ToldClaim) -> str:
+    return one.source if one.about is None else f"{one.source} {one.about}"
+
+
 def _relation(one: Related, seen: Accessor) -> str:
     subject = f"members of team {one.by_team} are" if one.by_team else f"user {seen.email} is"
     if not one.by_role:
@@ -68,6 +96,12 @@ def _capability(text: str) -> Capability:
         return Capability(text)
     except ValueError:
         raise _NoSuchCapability(f"There is no capability {text!r}; the capabilities are {', '.join(Capability)}") from None
+
+
+async def _preview(arguments: argparse.Namespace, settings: Settings) -> TokenPreview:
+    async with opened_postern(settings) as postern:
+        email = postern.foundation.email_syntax.parse(arguments.user)
+        return await postern.federation.token_previews.explain(email, arguments.organization, arguments.service)
 
 
 async def _explain(arguments: argparse.Namespace, settings: Settings) -> Accessor:

@@ -169,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     access = _command(commands, "access", "access", "explain what a person may do in an organization, and why")
     access.add_argument("--user", required=True, help="the person's e-mail")
     access.add_argument("--organization", required=True, help="the organization's slug")
+    access.add_argument("--service", default=None, help="the slug of a service: show what it would learn of the person, and why")
     access.add_argument("--can", dest="capability", default=None, help=_CAN)
 
     _add_mail_commands(_group(commands, "mail", "read mail that went into files (POSTERN_MAIL=file:…)"))

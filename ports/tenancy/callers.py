@@ -20,6 +20,9 @@ class CallerLookup(Protocol):
     async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
         """As `find`, for a session in a service; and whether its organization requires a second factor that the person lacks."""
 
+    async def find_for_userinfo(self, session: SessionId, user: UserId) -> Caller | None:
+        """As `find_in_service`, with the profile if the scopes tell it, and whether the service may learn more."""
+
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         """As `find`, and how the caller stands to the organization with this slug. The standing is None when there is no such organization.
         A person who is not a member stands in no relation to the organization.

@@ -9,6 +9,7 @@ from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.sessions.told import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
@@ -60,6 +61,8 @@ class _Presented(NamedTuple):
     is_platform_owner: bool | None
     role: str | None
     subscription: Mapping[str, Any] | None
+    profile: Mapping[str, Any] | None
+    tells_more: bool
 
     def found(self, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
         if self.redeemed and self.expires_at is not None and self.ends_at is not None and self.email is not None:
@@ -85,6 +88,8 @@ class _Presented(NamedTuple):
                 nonce=self.nonce,
                 role=self.role or "",
                 subscription=subscription_state(self.subscription),
+                profile=profile(self.profile),
+                tells_more=self.tells_more,
             )
         if self.redeemed_at is not None and self.redeemed_with is not None and self.session_id is not None:
             return EarlierUse(
@@ -217,7 +222,7 @@ _REDEEMING: Final[LiteralString] = f"""
                 and redeemed_at is null
          ),
          account as materialized (
-             select id, email, email_verified_at is not null as email_is_verified, is_platform_owner
+             select id, email, email_verified_at is not null as email_is_verified, is_platform_owner, {PROFILE_COLUMNS}
                from users
               where id = (select user_id from code) and deactivated_at is null
                 for no key update
@@ -300,7 +305,9 @@ _PRESENTED: Final[LiteralString] = f"""
          redeemed.id is null and parent.id is not null and services.id is not null as contended,
          opened.expires_at, opened.ends_at, opened.parent_id, opened.device_id, opened.second_factor_at,
          users.email, users.email_is_verified, users.is_platform_owner, services.role,
-         {SUBSCRIPTION_STATE} as subscription
+         {SUBSCRIPTION_STATE} as subscription,
+         case when 'profile' = any (codes.scopes) then {PROFILE} end as profile,
+         {tells_more("services.id", "services.org_id", "users.id")} as tells_more
 """
 _WHAT_BECAME_OF_IT: Final = """
     left join redeemed on true

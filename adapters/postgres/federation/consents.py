@@ -58,6 +58,7 @@ class ConsentRows:
             "service": consent.service,
             "scopes": None if consent.saml_entity_id is not None else list(consent.scopes),
             "saml_entity_id": None if consent.saml_entity_id is None else storable_text(consent.saml_entity_id),
+            "saml_scopes": None if consent.saml_entity_id is None else list(consent.saml_scopes),
             "granted_at": consent.granted_at,
         }
         rows = await self._statements.ask(IdRow, _GIVE, parameters)
@@ -81,8 +82,9 @@ class ConsentRows:
 # neither protocol changes the other's consent.
 _GIVE: Final = """
     with given as (
-             insert into consents (id, user_id, service_id, scopes, granted_at, saml_entity_id)
-             select %(id)s, users.id, services.id, %(scopes)s::text[], %(granted_at)s, %(saml_entity_id)s::text
+             insert into consents (id, user_id, service_id, scopes, granted_at, saml_entity_id, saml_scopes)
+             select %(id)s, users.id, services.id, %(scopes)s::text[], %(granted_at)s, %(saml_entity_id)s::text,
+                    %(saml_scopes)s::text[]
                from services
               cross join users
               where services.id = %(service)s and users.id = %(user)s and users.deactivated_at is null
@@ -91,7 +93,8 @@ _GIVE: Final = """
                         select scope from unnest(excluded.scopes) as scope where scope <> all (coalesce(consents.scopes, '{}'))
                     ) end,
                     granted_at = excluded.granted_at,
-                    saml_entity_id = coalesce(excluded.saml_entity_id, consents.saml_entity_id)
+                    saml_entity_id = coalesce(excluded.saml_entity_id, consents.saml_entity_id),
+                    saml_scopes = coalesce(excluded.saml_scopes, consents.saml_scopes)
          )
   select org_id as id from services where id = %(service)s
 """

@@ -1,11 +1,13 @@
 """Device codes in PostgreSQL: their request, polls, decision, and single exchange."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
+from adapters.postgres.identity.sessions.told import PROFILE, profile
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_address, storable_text
@@ -99,6 +101,7 @@ class _Approval(Frozen):
     second_factor_at: datetime | None
     authenticated_by: list[str]
     role: str | None
+    profile: Mapping[str, Any] | None
 
     def approval(self) -> DeviceApproval:
         return DeviceApproval(
@@ -106,6 +109,7 @@ class _Approval(Frozen):
             proved=Proved(self.proved_at, self.second_factor_at),
             authenticated_by=tuple(self.authenticated_by),
             role=self.role or "",
+            profile=profile(self.profile),
         )
 
 
@@ -286,7 +290,7 @@ _DENY: Final = """
 """
 
 # The person's proof must still be younger than the organization's `session_hours`: the device's session outlives the browser's session.
-_CONSUME: Final = """
+_CONSUME: Final[LiteralString] = f"""
     update device_codes
        set state = 'consumed'
      where id = %(id)s and state = 'approved' and expires_at > %(at)s
@@ -304,5 +308,6 @@ _CONSUME: Final = """
                  from memberships
                  join all_services on all_services.org_id = memberships.org_id
                 where all_services.id = device_codes.service_id and memberships.user_id = device_codes.user_id
-           ) as role
+           ) as role,
+           (select {PROFILE} from users where users.id = device_codes.user_id) as profile
 """

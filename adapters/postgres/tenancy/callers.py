@@ -11,12 +11,13 @@ from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, s
 from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
+from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.ties import is_listed
 from core.domain.email import Email
-from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.languages import Language
@@ -115,6 +116,10 @@ def _in_service(*columns: Any) -> tuple[_Caller, bool]:
     return _Caller(*columns[:-1]), columns[-1]
 
 
+def _for_userinfo(*columns: Any) -> tuple[_Caller, bool, Mapping[str, Any] | None, ServiceId | None]:
+    return _Caller(*columns[:-3]), *columns[-3:]
+
+
 def _browser(*columns: Any) -> tuple[_Caller, _Browser]:
     return _Caller(*columns[: len(_Caller._fields)]), _Browser(*columns[len(_Caller._fields) :])
 
@@ -130,6 +135,7 @@ class PostgresCallers:
         self._pool = pool
         self._callers = SharedLookups(self._find)
         self._in_services = SharedLookups(self._find_in_services)
+        self._for_userinfo = SharedLookups(self._find_for_userinfo)
         self._members = SharedLookups(self._find_members)
         self._browsers = SharedLookups(self._find_browsers, most=_MOST_BROWSERS)
 
@@ -138,6 +144,9 @@ class PostgresCallers:
 
     async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
         return await self._in_services.find((session, user))
+
+    async def find_for_userinfo(self, session: SessionId, user: UserId) -> Caller | None:
+        return await self._for_userinfo.find((session, user))
 
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         return await self._members.find((session, user, slug))
@@ -157,6 +166,16 @@ class PostgresCallers:
         for row, owes_second_factor in await ask_in_order(self._pool, _in_service, FIND_IN_SERVICE, _presented(asked)):
             key = session, user = asked[row.place - 1]
             found[key] = replace(row.caller(session, user), owes_second_factor=owes_second_factor)
+        return found
+
+    async def _find_for_userinfo(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
+        found = {}
+        for row, owes_second_factor, profiled, facts_of in await ask_in_order(
+            self._pool, _for_userinfo, FIND_FOR_USERINFO, _presented(asked)
+        ):
+            key = session, user = asked[row.place - 1]
+            caller = row.caller(session, user)
+            found[key] = replace(caller, owes_second_factor=owes_second_factor, profile=profile(profiled), facts_of=facts_of)
         return found
 
     async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, OrganizationStanding | None]]:
@@ -249,6 +268,15 @@ FIND: Final[LiteralString] = f"""
 
 FIND_IN_SERVICE: Final[LiteralString] = f"""
     select {_CALLER}, coalesce(organizations.owes_second_factor, false)
+      from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
+           {_SESSION}{ITS_PERSON_IN_SERVICE}
+     where {IS_LIVE}
+"""
+
+FIND_FOR_USERINFO: Final[LiteralString] = f"""
+    select {_CALLER}, coalesce(organizations.owes_second_factor, false),
+           case when 'profile' = any (sessions.scopes) then {PROFILE} end,
+           case when {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} then sessions.service_id end
       from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
            {_SESSION}{ITS_PERSON_IN_SERVICE}
      where {IS_LIVE}

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
+from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, ServiceId
 from core.domain.identity.devices import Client
@@ -43,6 +44,9 @@ class PresentedRefreshToken(Frozen):
     """This organization requires a second factor of the member, and the time to set one up is over."""
     client: ClientId | None = None
     """The application that the session was given to."""
+    profile: StandardProfile = NO_PROFILE
+    tells_more: bool = False
+    """See `OpenedSession.tells_more`."""
 
 
 class Holder(Frozen):
@@ -62,6 +66,7 @@ class Continued(Frozen):
     opened: OpenedSession
     email_is_verified: bool
     role: str
+    profile: StandardProfile = NO_PROFILE
 
 
 class BeyondScopes(Exception):

@@ -5,6 +5,21 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from core.domain.claims import (
+    NO_FACTS,
+    OF_ACCOUNT,
+    OF_TOKEN,
+    ClaimPlace,
+    ClaimSource,
+    DescribedPerson,
+    Said,
+    ServiceFacts,
+    ToldClaim,
+    fitting_access_token,
+    rights_told,
+    service_told,
+    values,
+)
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
@@ -123,6 +138,9 @@ class OpenedSession(Frozen):
     subscription: SubscriptionState = NO_SUBSCRIPTION
     """The subscription to the service of the session's context, if the context has one."""
     application: Application | None = None
+    tells_more: bool = False
+    """The service has claims or roles of its own, or the person is in a team: the facts have to be read before the tokens are made."""
+    facts: ServiceFacts = NO_FACTS
 
 
 class TokenPair(Frozen):
@@ -159,6 +177,11 @@ def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: dat
     """The claims of an access token. The token never outlives its session. During an impersonation it lasts exactly as long as the session:
     both end together.
     """
+    return values(access_said(opened, issuer=issuer, token_id=token_id, now=now, lifetime=lifetime))
+
+
+def access_said(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Sequence[Said]:
+    """The claims of an access token, each with its source."""
     session = opened.session
     expires_at = session.ends_at if session.impersonated is not None else min(now + lifetime, session.ends_at)
     claims: dict[str, Json] = {
@@ -201,4 +224,37 @@ def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: dat
             "impersonation_session": str(session.impersonated.id),
             "act": {"sub": str(session.impersonated.by)},
         }
-    return claims
+    said: list[Said] = [ToldClaim(name, value, _SOURCES.get(name, OF_TOKEN), scope=_OWN.get(name)) for name, value in claims.items()]
+    if opened.facts is NO_FACTS:
+        return said
+    person = described(opened)
+    scopes = () if opened.application is None else opened.application.scopes
+    return fitting_access_token([*said, *rights_told(person), *service_told(ClaimPlace.ACCESS_TOKEN, person, scopes)])
+
+
+# The person's own values, which an access token has in any case, and the scopes by which a page says so.
+_OWN: Final[Mapping[str, str]] = {"email": "email", "is_platform_owner": "openid"}
+_SOURCES: Final[Mapping[str, str]] = {
+    "sub": OF_ACCOUNT,
+    "email": OF_ACCOUNT,
+    "is_platform_owner": OF_ACCOUNT,
+    "org": ClaimSource.ORGANIZATION,
+    "org_id": ClaimSource.ORGANIZATION,
+    "plan": ClaimSource.PLAN,
+    "features": ClaimSource.FEATURES,
+    "subscription_status": ClaimSource.PLAN,
+}
+
+
+def described(opened: OpenedSession) -> DescribedPerson:
+    """The person of a session in a service, as far as an access token tells of people."""
+    context, facts = opened.session.context, opened.facts
+    return DescribedPerson(
+        user=opened.session.user,
+        email=opened.email,
+        email_is_verified=False,
+        organization=context.organization,
+        organization_slug=context.organization_slug,
+        role=facts.role,
+        facts=facts,
+    )

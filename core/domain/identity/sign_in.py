@@ -144,6 +144,8 @@ class Confirmed(Frozen, kw_only=True):
     destination: Destination | None = None
     has_been_there: bool = False
     subscription: SubscriptionState = NO_SUBSCRIPTION
+    tells_more: bool = False
+    """See `OpenedSession.tells_more`."""
     belongs_to_several: bool = False
     """The person is a member of several organizations."""
     is_listed: bool = False

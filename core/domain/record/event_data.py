@@ -59,6 +59,14 @@ _LOGIN: Final[Mapping[str, Json]] = {
     "risk_score": 0.1,
     "risk_factors": ["new_device"],
 }
+_CLAIM: Final[Mapping[str, Json]] = {
+    "service_slug": "billing",
+    "claim_id": _ID,
+    "claim": "cost_center",
+    "source": "organization_field",
+    "argument": "cost_center",
+    "into": ["id_token", "userinfo"],
+}
 _SECRET: Final[Mapping[str, Json]] = {"service_slug": "billing", "client_secret_id": _ID, "prefix": "cs_d4e5f6"}
 _SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
     "service_slug": "billing",
@@ -124,6 +132,11 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {**_SERVICE, "changed": ["name"], "old_name": "Bills"},
     ),
     "service.deleted": EventData("The deleted service.", {**_SERVICE, "client_id": _ID}),
+    "service.claim.created": EventData("The new claim. The value of a constant is left out.", _CLAIM),
+    "service.claim.updated": EventData(
+        "The claim after the change, and what changed, as it was before.", {**_CLAIM, "old_source": "teams"}
+    ),
+    "service.claim.deleted": EventData("The deleted claim.", _CLAIM),
     "service.oauth_credentials.updated": EventData("The provider, and the organization's client there.", _CREDENTIALS),
     "service.oauth_credentials.removed": EventData("The provider, and the client there that is not used any more.", _CREDENTIALS),
     "service.permission.created": EventData("The new permission and its service.", _PERMISSION),

@@ -77,6 +77,12 @@ _OF_THE_INTERFACE: Final = (
         ("organization.smtp.removed", "Mail server removed"),
     ),
     *_types(
+        "Claims",
+        ("service.claim.created", "Claim of a service created"),
+        ("service.claim.updated", "Claim of a service changed"),
+        ("service.claim.deleted", "Claim of a service deleted"),
+    ),
+    *_types(
         "Plans",
         ("plan.created", "Plan created"),
         ("plan.updated", "Plan updated"),

@@ -114,9 +114,15 @@ class AuthorizationCodes(Frozen):
                 case Redeemed():
                     application = Application(client.registered.client, found.session.scopes or ())
                     opened = OpenedSession(
-                        found.session, found.email, found.is_platform_owner, refresh_token, found.subscription, application
+                        found.session,
+                        found.email,
+                        found.is_platform_owner,
+                        refresh_token,
+                        found.subscription,
+                        application,
+                        tells_more=found.tells_more,
                     )
-                    return Granted(opened, found.email_is_verified, found.role, found.nonce), client
+                    return Granted(opened, found.email_is_verified, found.role, found.nonce, found.profile), client
                 case EarlierUse():
                     await self._end_after(claim, client, found, sender)
                     raise InvalidGrant(detail="the code was redeemed before")

@@ -231,7 +231,7 @@ class DeviceFlow(Frozen):
             admitted = await self.admission.let_in(uow, arrived, landing)
             await uow.commit()
         self.metrics.device_flow(DeviceStep.LET_IN)
-        return Granted(admitted.kept, confirmed.account.email_verified_at is not None, approval.role)
+        return Granted(admitted.kept, confirmed.account.email_verified_at is not None, approval.role, profile=approval.profile)
 
     def _pending(self, found: EnteredCode | None) -> EnteredCode:
         if found is None:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Protocol
 
+import structlog
+
+from core.domain.claims import LONG_ID_TOKEN, largest
 from core.domain.errors import BadRequest, Forbidden, Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient
 from core.domain.federation.oauth.grants import (
@@ -21,12 +24,14 @@ from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, w
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.tokens import TokenSigner
+
+log = structlog.get_logger()
 
 
 class Grant(Protocol):
@@ -64,21 +69,26 @@ class Grants(Frozen):
 
     async def issue(self, granted: Granted, client: AuthenticatedClient) -> IssuedTokens:
         """Signs the tokens after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
-        opened = granted.opened
+        opened = await self.sessions.with_facts(granted.opened)
         pair = await self.sessions.tokens(opened)
         scopes = () if opened.application is None else opened.application.scopes
         id_token = None
         if OPENID in scopes:
             now = self.clock.now()
             claims = id_claims(
-                granted,
+                replace(granted, opened=opened),
                 client=client.registered.client,
                 access_token=pair.access_token,
                 issuer=self.issuer,
                 now=now,
                 expires_at=now + timedelta(seconds=pair.expires_in),
             )
-            id_token = Token(await self.signer.sign_id(claims, client.registered.id_token_algorithm.value))
+            text = await self.signer.sign_id(claims, client.registered.id_token_algorithm.value)
+            if len(text) > LONG_ID_TOKEN:
+                # Only names: values may be personal.
+                service = client.registered.context.service
+                log.warning("id_token_is_long", service=str(service), length=len(text), claims=largest(claims))
+            id_token = Token(text)
         return IssuedTokens(pair.access_token, pair.expires_in, " ".join(scopes) or None, pair.refresh_token, id_token)
 
     async def _of_client(self, request: TokenRequest, client: AuthenticatedClient) -> IssuedTokens:
@@ -114,7 +124,7 @@ class RefreshGrant(Frozen):
             raise InvalidScope from None
         except (Unauthorized, Forbidden) as refusal:
             raise InvalidGrant(detail=refusal.detail or refusal.message) from None
-        return Granted(continued.opened, continued.email_is_verified, continued.role)
+        return Granted(continued.opened, continued.email_is_verified, continued.role, profile=continued.profile)
 
 
 def asked_scopes(text: str | None) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ class Impersonations(Frozen):
                 context=context,
                 impersonation=impersonated,
                 subscription=found.subscription,
+                tells_more=context.service is not None,
                 parent=found.opener,
             )
             session = opened.session

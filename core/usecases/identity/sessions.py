@@ -41,8 +41,9 @@ from core.domain.identity.sessions import (
 )
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.clock import Clock
+from ports.identity.facts import FactLookup
 from ports.identity.refresh_tokens import RefreshTokens
 from ports.ids import Ids
 from ports.metrics import Metrics
@@ -63,6 +64,7 @@ class Sessions(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     refresh_tokens: RefreshTokens
+    facts: FactLookup
     signer: TokenSigner
     server_secrets: ServerSecrets
     metrics: Metrics
@@ -83,6 +85,7 @@ class Sessions(Frozen):
         context: Context = PLATFORM,
         impersonation: Impersonated | None = None,
         subscription: SubscriptionState = NO_SUBSCRIPTION,
+        tells_more: bool = False,
         parent: Parent | None = None,
         proved: Proved = UNPROVED,
         application: Application | None = None,
@@ -106,7 +109,7 @@ class Sessions(Frozen):
         )
         token = self.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
-        return OpenedSession(session, account.email, account.is_platform_owner, token, subscription, application)
+        return OpenedSession(session, account.email, account.is_platform_owner, token, subscription, application, tells_more=tells_more)
 
     async def begin(
         self,
@@ -150,10 +153,20 @@ class Sessions(Frozen):
         await uow.sessions.add(session)
         return session
 
+    async def with_facts(self, opened: OpenedSession) -> OpenedSession:
+        """The session with everything that its service may learn. Only a person or service that has more than the account costs a round
+        trip. Call it after the session's unit of work is committed.
+        """
+        if not opened.tells_more or opened.session.context.service is None:
+            return opened
+        facts = await self.facts.find(opened.session.context.service, opened.session.user)
+        return replace(opened, facts=facts, tells_more=False)
+
     async def tokens(self, opened: OpenedSession) -> TokenPair:
         """Signs the session's tokens. Call it after the session's unit of work is committed, because a token must not vouch for a session
         that does not exist.
         """
+        opened = await self.with_facts(opened)
         claims = access_claims(
             opened,
             issuer=self.issuer,
@@ -196,9 +209,10 @@ class Sessions(Frozen):
                         following,
                         presented.subscription,
                         _application(presented, holder),
+                        tells_more=presented.tells_more,
                     )
                     await self._witness(presented.session, client)
-                    return Continued(opened, presented.email_is_verified, presented.role)
+                    return Continued(opened, presented.email_is_verified, presented.role, presented.profile)
                 case RefreshOutcome.BEYOND_SCOPES:
                     raise BeyondScopes
                 case RefreshOutcome.REUSED:

@@ -41,14 +41,22 @@ class Callers(Frozen):
     presence: Presence[SessionId]
     clock: Clock
 
-    async def resolve(self, token: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None) -> Caller:
+    async def resolve(
+        self,
+        token: str,
+        participation: Participation = Participation.ACTIVE,
+        witness: Witness | None = None,
+        *,
+        for_userinfo: bool = False,
+    ) -> Caller:
         """Returns the caller. Raises `TokenExpired`; `TokenInvalid` when the value is not an access token of this installation;
         `Unauthorized` when the token's session or user has ended; `Forbidden` when the user is not a member of the token's organization;
         `OrganizationNotActive`; `SecondFactorRequired` in a service of an organization that requires a second factor which the user lacks.
         In the organization itself, the person may still set one up.
         """
         claims = await self._claims(token)
-        find = self.lookup.find_in_service if claims.service else self.lookup.find
+        in_service = self.lookup.find_for_userinfo if for_userinfo else self.lookup.find_in_service
+        find = in_service if claims.service else self.lookup.find
         caller = await find(claims.session, claims.user)
         if caller is None:
             raise Unauthorized("The session has ended", words="session_ended")

@@ -18,10 +18,14 @@ _OF_THE_FIELD: Final = ("description", "examples")
 
 
 def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
-    """Add the descriptions to the schemas of all Structs inside these types."""
+    """Add the descriptions to the schemas of all Structs inside these types. A Struct with `has_other_names` stands for an object whose
+    further names no declaration knows.
+    """
     for struct in set(_structs(shapes.multi_type_info(list(kinds)))):
         texts = _texts(struct)
         properties = components[struct.__name__].get("properties", {})
+        if getattr(struct, "has_other_names", False):
+            components[struct.__name__]["additionalProperties"] = True
         described = shapes.type_info(struct)
         assert isinstance(described, shapes.StructType)  # noqa: S101 - for the type checker: a Struct describes itself as one
         for field in described.fields:

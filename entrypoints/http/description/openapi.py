@@ -34,6 +34,7 @@ TAGS: Final[Mapping[str, str]] = {
     "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
     "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
     "management-keys": "Keys with which programs call the endpoints of an organization, or of the platform, that name a capability.",
+    "claims": "What tokens and assertions tell a service of people besides the standard claims.",
     "plans": "The plans that a service offers its users, and their prices.",
     "billing": "Buy plans on the payment provider's pages, and receive the provider's reports.",
     "rights": "The roles and permissions of a service's application, and to whom the roles are assigned.",

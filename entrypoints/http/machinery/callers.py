@@ -395,7 +395,9 @@ class _OpenId(_Session):
         return await self.resolve(bearer_token(request), request, postern)
 
     async def resolve(self, token: str, request: Request, postern: Postern) -> Caller:
-        request.caller = caller = await postern.tenancy.callers.resolve(token, self.admitted.participation, _witness(request, postern))
+        request.caller = caller = await postern.tenancy.callers.resolve(
+            token, self.admitted.participation, _witness(request, postern), for_userinfo=True
+        )
         if OPENID not in (caller.scopes or ()):
             raise InsufficientScope(OPENID)
         self.admitted.require(caller)

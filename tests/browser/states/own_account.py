@@ -340,10 +340,10 @@ STATES: Final = (
         person=LONG,
         person_name=_ENDLESS,
     ),
-    _account("account, profile, details", "details.html", "/ui/profile", **_DETAILS, given=Thing(**dict.fromkeys(_GIVEN, ""))),
+    _account("account, profile, details", "names.html", "/ui/profile", **_DETAILS, given=Thing(**dict.fromkeys(_GIVEN, ""))),
     _account(
         "account, profile, details wrong",
-        "details.html",
+        "names.html",
         "/ui/profile",
         **_DETAILS,
         given=Thing(**{**dict.fromkeys(_GIVEN, _FROM_THE_RIGHT), "username": "Ada", "zoneinfo": "Mars"}),

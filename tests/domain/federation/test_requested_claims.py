@@ -40,7 +40,7 @@ def test_a_claim_asks_for_the_scope_that_tells_it() -> None:
 def test_what_we_do_not_have_and_what_is_told_anyway_needs_nothing() -> None:
     assert requested_claims(None) == asked() == NO_CLAIMS
     anyway = dict.fromkeys(("sub", "iss", "auth_time", "amr", "acr", "sid"))
-    assert asked(userinfo={"name": {"essential": True}, "https://claims.example/role": None}, id_token=anyway, verified=[1]) == NO_CLAIMS
+    assert asked(userinfo={"birthdate": {"essential": True}, "https://c.example/role": None}, id_token=anyway, verified=[1]) == NO_CLAIMS
 
 
 @pytest.mark.parametrize(

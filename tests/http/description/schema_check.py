@@ -47,7 +47,8 @@ def _faults_of_type(value: Any, schema: Json, schemas: Mapping[str, Json], place
     elif isinstance(value, dict):
         properties = schema.get("properties", {})
         yield from (f"{place}.{name}: is missing" for name in schema.get("required", ()) if name not in value)
-        yield from (f"{place}.{name}: is unknown" for name in value if properties and name not in properties)
+        others = not properties or schema.get("additionalProperties") is True
+        yield from (f"{place}.{name}: is unknown" for name in value if not others and name not in properties)
         for name, one in properties.items():
             if name in value:
                 yield from faults(value[name], one, schemas, f"{place}.{name}")

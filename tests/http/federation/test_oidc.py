@@ -13,7 +13,9 @@ async def test_userinfo_tells_what_the_scopes_tell(relying: Relying) -> None:
     expected: dict[str, dict[str, object]] = {
         "openid": {},
         "openid email": {"email": "ada@example.org", "email_verified": True},
-        "openid profile": {"preferred_username": "ada@example.org"},
+        "openid profile": {},
+        "openid profile email": {"preferred_username": "ada@example.org", "email": "ada@example.org", "email_verified": True},
+        "openid roles": {"roles": [], "permissions": []},
         "openid organization": {"organization": {"id": str(relying.acme.id), "slug": "acme", "role": None}},
         "openid groups": {"groups": []},
     }

@@ -39,7 +39,7 @@ async def test_a_claim_is_told_once_the_person_has_allowed_it(house: Arriving, a
 
 async def test_a_claim_that_accounts_do_not_have_is_left_out(house: Arriving, ada: Person) -> None:
     house.allow(ada)
-    asked = claims(userinfo={"name": {"essential": True}}, id_token={"auth_time": {"essential": True}})
+    asked = claims(userinfo={"birthdate": {"essential": True}}, id_token={"auth_time": {"essential": True}})
     code = told(await house.signed_in(ada).request("GET", house.asking(claims=asked)))["code"]
     assert house.code(code)["scopes"] == ["openid", "email"]
 

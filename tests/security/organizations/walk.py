@@ -61,6 +61,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "token_id": "scim_tokens",
     "api_key_id": "api_keys",
     "assignment_id": "relations",
+    "claim_id": "service_claims",
     "client_secret_id": "client_secrets",
     "plan_id": "plans",
 }
@@ -92,6 +93,8 @@ QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "/scim/v2/Groups": ("filter=" + quote('displayName eq "A company"'),),
 }
+# Queries without which nothing is answered.
+NEEDED: Final[Mapping[str, str]] = {f"{SHOP}/token-preview": "user_id={bob}"}
 # Requests that are not about one organization, or that call another server, which is missing here.
 OUTSIDE: Final = frozenset(
     (
@@ -131,7 +134,8 @@ def reads() -> Iterator[Step]:
             continue
         readers = ("key",) if name == "_Key" else ("directory",) if name == "_Directory" else READERS if "org_slug" in one.path else ()
         for by in readers:
-            for query in ("", *QUERIES.get(one.path, ())) if by in {"ada", "key", "directory"} else ("",):
+            plain = NEEDED.get(one.path, "")
+            for query in (plain, *QUERIES.get(one.path, ())) if by in {"ada", "key", "directory"} else (plain,):
                 yield Step("GET", one.path, by=by, query=query)
         if one.keys is not None and one.keys.of_platform is None:
             yield Step("GET", one.path, by="robot")
@@ -171,6 +175,8 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/services", {"slug": "another", "name": "Another", "service_type": "web"}),
     Step("PATCH", SHOP, {"name": "Renamed"}),
     Step("POST", f"{SHOP}/client-secrets"),
+    Step("POST", f"{SHOP}/claims", {"name": "level", "source": "plan", "into": ["id_token"]}),
+    Step("PATCH", f"{SHOP}/claims/{{claim_id}}", {"name": "grade"}),
     Step("POST", f"{SHOP}/api-keys", {"name": "Another", "permissions": ["read:users"]}),
     Step("POST", f"{SHOP}/permissions", {"key": "new"}),
     Step("PATCH", f"{SHOP}/permissions/{{permission_key}}", {"description": "Described anew"}),
@@ -350,6 +356,7 @@ CHANGES: Final = (
     Step("DELETE", f"{SHOP}/assignments/{{assignment_id}}"),
     Step("DELETE", f"{SHOP}/permissions/{{permission_key}}"),
     Step("DELETE", f"{SHOP}/roles/{{role_slug}}"),
+    Step("DELETE", f"{SHOP}/claims/{{claim_id}}"),
     Step("DELETE", f"{SHOP}/client-secrets/{{client_secret_id}}"),
     Step("DELETE", f"{SHOP}/api-keys/{{api_key_id}}"),
     Step("DELETE", SHOP),

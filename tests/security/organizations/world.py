@@ -49,7 +49,7 @@ WHOSE: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("saml_sessions", "saml_exchanges", "saml_requests", "saml_certificates", "saml_configurations", "identity_grants"),
-            *("permissions", "service_roles"),
+            *("permissions", "service_roles", "service_claims"),
             *("client_secrets", "api_keys", "service_user_marks", "subscriptions", "plans", "billing_checkouts", "consents", "flows"),
             *("authorization_codes", "device_codes", "pushed_requests", "client_assertions", "logout_notices", "logout_receivers"),
         ),
@@ -318,6 +318,14 @@ class World:
             ids[f"client_secrets of {service.slug}"] = self._put(
                 "client_secrets", service_id=service.id, prefix=service.slug, digest=Token(secret).digest(), created_by=house.owner.user
             )
+            ids[f"service_claims of {service.slug}"] = self._put(
+                "service_claims",
+                service_id=service.id,
+                name="tenant",
+                source="constant",
+                argument=Jsonb(f"{service.slug} of {house.slug}"),
+                told_in=["id_token", "userinfo", "access_token", "saml"],
+            )
             ids[f"api_keys of {service.slug}"] = self._put(
                 "api_keys",
                 service_id=service.id,
@@ -332,6 +340,7 @@ class World:
             self._put("saml_exchanges", service_id=service.id, kind="response", binding="post", succeeded=True, reason=service.slug)
             self._put("plans", service_id=service.id, name=f"Only of {service.slug}", price_cents=7, currency="usd")
             self._put("consents", user_id=self.quinn.user, service_id=service.id, scopes=["openid"])
+        ids["service_claims"] = ids["service_claims of shop"]
         ids["client_secrets"], ids["api_keys"] = ids["client_secrets of shop"], ids["api_keys of shop"]
         self._people.change(
             """

@@ -16,6 +16,7 @@ from core.domain.identity.sessions import Session
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.usecases.identity.sessions import Sessions
+from ports.identity.facts import FactLookup
 from ports.metrics import Metrics
 from ports.tokens import TokenSigner
 from ports.unit_of_work import UnitOfWorkFactory
@@ -54,6 +55,7 @@ def sessions(house: Contended) -> Sessions:
     return Sessions(
         cast("UnitOfWorkFactory", None),
         house,
+        cast("FactLookup", None),
         cast("TokenSigner", None),
         house,
         cast("Metrics", None),

@@ -49,6 +49,9 @@ class CallerPorts:
     async def find_in_service(self, session: SessionId, user: UserId) -> Caller | None:
         return await self.find(session, user)
 
+    async def find_for_userinfo(self, session: SessionId, user: UserId) -> Caller | None:
+        return await self.find(session, user)
+
     async def find_member(self, session: SessionId, user: UserId, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         assert slug == "acme"
         caller = await self.find(session, user)

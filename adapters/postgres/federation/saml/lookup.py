@@ -10,6 +10,7 @@ from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
 from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, configuration, signer
 from adapters.postgres.identity.proofs.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
+from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text
@@ -50,7 +51,7 @@ class _Configured(Frozen, kw_only=True):
 
 def _meeting(*columns: Any) -> Meeting | None:
     """Makes a meeting of the columns of `_MEETING`."""
-    email, ends_at, role, allowed, active, upcoming, kept, *rest = columns
+    email, ends_at, role, allowed, allowed_scopes, profiled, more, active, upcoming, kept, *rest = columns
     configured = configuration(kept)
     if configured is None:
         return None
@@ -62,7 +63,17 @@ def _meeting(*columns: Any) -> Meeting | None:
         signer=signer(active),
         next_signer=signer(upcoming),
         signed_in=row.signed_in(email) if known else None,
-        subject=SamlSubject(user=UserId(row.user_id), email=email, role=role or "", allowed=allowed) if row.user_id and known else None,
+        subject=SamlSubject(
+            user=UserId(row.user_id),
+            email=email,
+            role=role or "",
+            allowed=allowed,
+            allowed_scopes=allowed_scopes or (),
+            profile=profile(profiled),
+            tells_more=more,
+        )
+        if row.user_id and known
+        else None,
         session_ends_at=ends_at,
     )
 
@@ -237,6 +248,11 @@ _MEETING: Final[LiteralString] = f"""
            (
                select consents.saml_entity_id from consents where consents.service_id = services.id and consents.user_id = users.id
            ) as allowed,
+           (
+               select consents.saml_scopes from consents where consents.service_id = services.id and consents.user_id = users.id
+           ) as allowed_scopes,
+           {PROFILE} as profile,
+           {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
            {SIGNERS},
            {CONFIGURATION},
            {ENCOUNTER}"""

@@ -14,6 +14,7 @@ from adapters.postgres.identity.proofs.asked_fields import owes_answers
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.sessions.told import tells_more
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
@@ -116,6 +117,7 @@ class _Confirmed:
         owes_answers: bool,
         has_been_there: bool,
         subscription: Mapping[str, Any] | None,
+        tells_more: bool,
         is_admitted: bool | None,
         owes_second_factor: bool,
         **columns: Any,
@@ -132,6 +134,7 @@ class _Confirmed:
             else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
             has_been_there=has_been_there,
             subscription=subscription_state(subscription),
+            tells_more=tells_more,
             belongs_to_several=belongs_to_several,
             is_listed=is_listed,
             owes_answers=owes_answers,
@@ -356,7 +359,8 @@ _LAST_LOOK: Final[LiteralString] = f"""
                   and service_users.user_id = users.id
                   and {has_come()}
            ) as has_been_there,
-           {SUBSCRIPTION_STATE} as subscription
+           {SUBSCRIPTION_STATE} as subscription,
+           {tells_more("services.id", "services.org_id", "users.id")} as tells_more
     from users
     left join destination as services on true
 """

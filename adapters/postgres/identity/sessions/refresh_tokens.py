@@ -10,6 +10,7 @@ from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
@@ -51,6 +52,8 @@ class _Presented(Frozen):
     role: str | None
     owes_second_factor: bool
     client_id: UUID | None
+    profile: Mapping[str, Any] | None
+    tells_more: bool
 
     def presented(self) -> PresentedRefreshToken:
         impersonated = None
@@ -88,6 +91,8 @@ class _Presented(Frozen):
             role=self.role or "",
             owes_second_factor=self.owes_second_factor,
             client=None if self.client_id is None else ClientId(self.client_id),
+            profile=profile(self.profile),
+            tells_more=self.tells_more,
         )
 
 
@@ -136,7 +141,9 @@ _ROTATE: Final[LiteralString] = f"""
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,
                     case when sessions.scopes is not null then services.client_id end as client_id,
-                    {SUBSCRIPTION_STATE} as subscription
+                    {SUBSCRIPTION_STATE} as subscription,
+                    case when 'profile' = any (sessions.scopes) then {PROFILE} end as profile,
+                    {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} as tells_more
                from refresh_tokens as tokens
                join sessions on sessions.id = tokens.session_id
                join users on users.id = sessions.user_id
@@ -190,7 +197,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
-         found.email_is_verified, found.role, found.owes_second_factor, found.client_id,
+         found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.profile, found.tells_more,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

@@ -9,6 +9,7 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
+from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.grants import TokenRequest
@@ -106,6 +107,9 @@ class Redeemed(Frozen, kw_only=True):
     role: str
     """The person's role in the organization of the service. Empty for a person who is no member."""
     subscription: SubscriptionState
+    profile: StandardProfile = NO_PROFILE
+    tells_more: bool = False
+    """See `OpenedSession.tells_more`."""
 
 
 class Contended:

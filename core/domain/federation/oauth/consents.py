@@ -19,6 +19,9 @@ class Consent(Frozen):
     granted_at: datetime
     saml_entity_id: str | None = None
     """The service provider's entity id. If another service provider replaces this one, the person is asked again."""
+    saml_scopes: Sequence[str] = ()
+    """What the page said that the service provider may learn. If it shall learn more of the person's own values, the person is asked again.
+    """
 
 
 class ApplicationAccess(Frozen, kw_only=True):

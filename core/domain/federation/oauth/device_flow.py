@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from core.domain.branding import POSTERN, Branding
+from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.oauth_errors import InvalidGrant
@@ -244,6 +245,7 @@ class DeviceApproval(Frozen, kw_only=True):
     authenticated_by: tuple[str, ...]
     role: str
     """The person's role in the organization of the service. Empty for a person who is no member."""
+    profile: StandardProfile = NO_PROFILE
 
 
 def read_user_code(text: str) -> Secret | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.oauth_errors import UnsupportedGrantType
@@ -37,6 +38,7 @@ class Granted(Frozen):
     role: str
     """The person's role in the organization of the service. Empty for a person who is no member."""
     nonce: str | None = None
+    profile: StandardProfile = NO_PROFILE
 
 
 class IssuedTokens(Frozen):

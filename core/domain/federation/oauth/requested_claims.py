@@ -11,19 +11,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
-from core.domain.federation.oauth.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE
+from core.domain.federation.oauth.oidc import SCOPE_OF
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.frozen import Frozen
 
 LONGEST_CLAIMS: Final = 2000
-_SCOPE_OF: Final[Mapping[str, str]] = {
-    "preferred_username": PROFILE,
-    "email": EMAIL,
-    "email_verified": EMAIL,
-    "organization": ORGANIZATION,
-    "groups": GROUPS,
-}
 _PLACES: Final = ("userinfo", "id_token")
 _Member = Mapping[str, Any]
 
@@ -47,7 +40,7 @@ def requested_claims(text: str | None) -> RequestedClaims:
         return NO_CLAIMS
     asked = list(_asked(_parsed(text)))
     return RequestedClaims(
-        scopes=frozenset(_SCOPE_OF[name] for _, name, _ in asked if name in _SCOPE_OF),
+        scopes=frozenset(SCOPE_OF[name] for _, name, _ in asked if name in SCOPE_OF),
         acr_values=_acr_values([member for place, name, member in asked if (place, name) == ("id_token", "acr")]),
         subject=_subject([member for _, name, member in asked if name == "sub"]),
     )

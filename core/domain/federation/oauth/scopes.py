@@ -10,9 +10,11 @@ OFFLINE_ACCESS: Final = "offline_access"
 """The session lives on when the person signs out in the browser."""
 ORGANIZATION: Final = "organization"
 """The organization of the service, and the person's role in it."""
+ROLES: Final = "roles"
+"""The roles that the person holds in the service, and what these roles permit there."""
 GROUPS: Final = "groups"
-"""The role once more, in the form of a group, which more applications understand."""
-SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION, GROUPS)
+"""The role in the organization in the form of a group, which more applications understand, and the person's teams there."""
+SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION, ROLES, GROUPS)
 
 LONGEST_SCOPES: Final = 1000
 

@@ -9,7 +9,24 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from core.domain.federation.groups import groups
+from core.domain.claims import (
+    NO_FACTS,
+    NO_PROFILE,
+    OF_ACCOUNT,
+    OF_MEMBERSHIP,
+    OF_PROFILE,
+    ClaimPlace,
+    ClaimSource,
+    DescribedPerson,
+    Said,
+    ServiceFacts,
+    StandardProfile,
+    ToldClaim,
+    WithheldClaim,
+    groups,
+    service_told,
+)
+from core.domain.email import Email
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
@@ -18,7 +35,7 @@ from core.domain.federation.oauth.authorizations import (
     AuthorizationRequest,
 )
 from core.domain.federation.oauth.redirects import Recipient
-from core.domain.federation.oauth.scopes import EMAIL, OPENID, ORGANIZATION
+from core.domain.federation.oauth.scopes import EMAIL, OPENID, ORGANIZATION, PROFILE, SCOPES, known
 from core.domain.federation.saml.certificates import Signer
 from core.domain.federation.saml.configurations import Configuration, NameIdFormat, Source
 from core.domain.federation.saml.messages import (
@@ -116,6 +133,13 @@ class SamlSubject(Frozen, kw_only=True):
     """The entity id of the service provider that the person has allowed to learn who they are. None when the person has allowed none of
     this service.
     """
+    allowed_scopes: Sequence[str] = ()
+    """What this consent covers of the person's own values, in the words of scopes."""
+    email_is_verified: bool = False
+    profile: StandardProfile = NO_PROFILE
+    tells_more: bool = False
+    """The service may learn more of the person than the account: `facts` have to be read."""
+    facts: ServiceFacts = NO_FACTS
 
 
 class Meeting(Frozen, kw_only=True):
@@ -194,8 +218,13 @@ def has_allowed(meeting: Meeting) -> bool:
     """
     if meeting.signed_in is None or meeting.subject is None:
         return False
+    if meeting.signed_in.is_own_member:
+        return True
     allowed = meeting.subject.allowed
-    return meeting.signed_in.is_own_member or (allowed is not None and allowed == meeting.configuration.entity_id)
+    if allowed is None or allowed != meeting.configuration.entity_id:
+        return False
+    # The organization may have added attributes since. What it knows itself needs no consent.
+    return set(told(meeting)) - {ORGANIZATION} <= {OPENID, EMAIL, *meeting.subject.allowed_scopes}
 
 
 def require_askable(request: SamlRequest, meeting: Meeting) -> None:
@@ -213,12 +242,11 @@ def told(meeting: Meeting) -> Sequence[str]:
     nothing about the person.
     """
     assert meeting.subject is not None  # noqa: S101 - for the type checker: nobody else is asked
-    said = _known(meeting.application, meeting.subject)
-    with_role = any(source in _OF_ORGANIZATION and said[source] for source in meeting.configuration.attributes)
-    return (OPENID, EMAIL, ORGANIZATION) if with_role else (OPENID, EMAIL)
-
-
-_OF_ORGANIZATION: Final = frozenset({Source.ROLE, Source.GROUPS})
+    scopes = {OPENID, EMAIL}
+    for one in saml_said(meeting.configuration, meeting.application, meeting.subject):
+        if isinstance(one, ToldClaim) and one.scope is not None and one.value:
+            scopes.add(one.scope)
+    return known(tuple(scopes))
 
 
 def declined(refusal: AuthorizationRefused, *, passive: bool) -> RequestDeclined:
@@ -318,25 +346,72 @@ def may_be_transient(name: str) -> bool:
 
 
 def attributes(configuration: Configuration, application: RequestingApplication, subject: SamlSubject) -> Mapping[str, Sequence[str]]:
-    """The attributes of the configuration's mapping. Attributes without a value are left out."""
-    known = _known(application, subject)
+    """The attributes of the assertion. Attributes without a value are left out."""
     said: dict[str, list[str]] = {}
-    for source, name in configuration.attributes.items():
-        if values := known[source]:
-            said.setdefault(name, []).extend(values)
+    for one in saml_said(configuration, application, subject):
+        if isinstance(one, ToldClaim) and (texts := _texts(one.value)):
+            said.setdefault(one.name, []).extend(texts)
     return said
 
 
-def _known(application: RequestingApplication, subject: SamlSubject) -> Mapping[str, Sequence[str]]:
-    """Accounts have no names today. An addition here also needs one in `told`."""
+def saml_said(configuration: Configuration, application: RequestingApplication, subject: SamlSubject) -> Sequence[Said]:
+    """The attributes of the configuration's mapping, and those that the service has configured as claims, each with its source. An
+    assertion is made only for a person who has allowed all of it.
+    """
+    person = DescribedPerson(
+        user=subject.user,
+        email=Email(subject.email),
+        email_is_verified=subject.email_is_verified,
+        organization=application.organization,
+        organization_slug=application.organization_slug,
+        role=subject.role,
+        profile=subject.profile,
+        facts=subject.facts,
+    )
+    known_values = _known(application, person)
+    said: list[Said] = []
+    for source, name in configuration.attributes.items():
+        value, origin, scope = known_values[source]
+        said.append(ToldClaim(name, value, origin, source, scope) if value else WithheldClaim(name, origin, _MISSING[origin]))
+    return [*said, *service_told(ClaimPlace.SAML, person, SCOPES)]
+
+
+# The source of each value, and the scope that tells the person's own values to applications of OpenID Connect.
+_Known = tuple[Json, str, str | None]
+
+
+def _known(application: RequestingApplication, person: DescribedPerson) -> Mapping[str, _Known]:
     return {
-        Source.EMAIL: [subject.email],
-        Source.ID: [str(subject.user)],
-        Source.NAME: [],
-        Source.FIRST_NAME: [],
-        Source.LAST_NAME: [],
-        Source.ORGANIZATION: [application.organization_slug],
-        Source.ORGANIZATION_NAME: [application.organization_name],
-        Source.ROLE: [subject.role] if subject.role else [],
-        Source.GROUPS: groups(application.organization_slug, subject.role),
+        Source.EMAIL: (person.email.address, OF_ACCOUNT, EMAIL),
+        Source.ID: (str(person.user), OF_ACCOUNT, None),
+        Source.NAME: (person.profile.name, OF_PROFILE, PROFILE),
+        Source.FIRST_NAME: (person.profile.given_name, OF_PROFILE, PROFILE),
+        Source.LAST_NAME: (person.profile.family_name, OF_PROFILE, PROFILE),
+        Source.ORGANIZATION: (application.organization_slug, ClaimSource.ORGANIZATION, None),
+        Source.ORGANIZATION_NAME: (application.organization_name, ClaimSource.ORGANIZATION, None),
+        Source.ROLE: (person.role, OF_MEMBERSHIP, ORGANIZATION),
+        Source.GROUPS: (groups(person.organization_slug, person.role, person.facts.teams), OF_MEMBERSHIP, ORGANIZATION),
     }
+
+
+_MISSING: Final[Mapping[str, str]] = {
+    OF_PROFILE: "The person has not set it",
+    OF_MEMBERSHIP: "The person is not a member of the organization",
+}
+
+
+def _texts(value: Json) -> Sequence[str]:
+    """A value as the texts of an attribute."""
+    match value:
+        case None | "":
+            return ()
+        case bool():
+            return ("true" if value else "false",)
+        case str():
+            return (value,)
+        case int() | float():
+            return (str(value),)
+        case Mapping():
+            return ()
+        case _:
+            return [text for inner in value for text in _texts(inner)]

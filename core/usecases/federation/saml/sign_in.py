@@ -68,6 +68,7 @@ from core.usecases.identity.flows import Flows, complete_once
 from ports.clock import Clock
 from ports.federation.saml.configurations import Entering, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
+from ports.identity.facts import FactLookup
 from ports.ids import Ids
 from ports.presence import Presence
 from ports.server_secrets import ServerSecrets
@@ -139,6 +140,7 @@ class SamlSignIn(Frozen):
     lookup: SamlLookup
     documents: SamlDocuments
     messages: SamlMessages
+    facts: FactLookup
     flows: Flows
     server_secrets: ServerSecrets
     presence: Presence[SessionId]
@@ -211,13 +213,14 @@ class SamlSignIn(Frozen):
         progress = Progress(flow.created_at, account_chosen=True, set_up_later=set_up_later, asked_membership=asked_membership)
         return await self._settled(visit, progress, client)
 
-    async def allow(self, flow: Flow, caller: Caller | None, client: Client, shown: SessionId) -> Outcome:
-        """The person of the session that the page has `shown` allows the service provider to learn about this person. Another person who
-        has signed in meanwhile is asked again. Raises the errors of `resume`.
+    async def allow(self, flow: Flow, caller: Caller | None, client: Client, shown: SessionId, scopes: Sequence[str]) -> Outcome:
+        """The person of the session that the page has `shown` allows the service provider to learn what the page has named as `scopes`.
+        Another person who has signed in meanwhile is asked again, and so is everybody if the service provider would learn more by now.
+        Raises the errors of `resume`.
         """
-        visit = await self._met_again(flow, caller)
+        visit = await self._with_facts(await self._met_again(flow, caller))
         signed_in = visit.meeting.signed_in
-        is_theirs = signed_in is not None and signed_in.session == shown
+        is_theirs = signed_in is not None and signed_in.session == shown and set(told(visit.meeting)) <= set(scopes)
         # The page shows the account, and comes after the pages that ask about the membership and about a second factor. So these steps
         # count as done. A form that is sent twice gives its consent once.
         consented = is_theirs and not flow.repeats
@@ -294,6 +297,7 @@ class SamlSignIn(Frozen):
         return _Visit(meeting, request, flow)
 
     async def _settled(self, visit: _Visit, progress: Progress, client: Client) -> Outcome:
+        visit = await self._with_facts(visit)
         request, meeting, application, signed_in = visit.request, visit.meeting, visit.application, visit.meeting.signed_in
         allowed = has_allowed(meeting)
         consents = progress.consented and not allowed
@@ -313,6 +317,14 @@ class SamlSignIn(Frozen):
         except RequestDeclined as refusal:
             return await self._declined(visit, refusal)
         return await self._entered(visit, signed_in, meeting.subject, client, consents=consents)
+
+    async def _with_facts(self, visit: _Visit) -> _Visit:
+        """Only a service or a person with more than the account costs the round trip."""
+        subject = visit.meeting.subject
+        if subject is None or not subject.tells_more:
+            return visit
+        facts = await self.facts.find(visit.application.service, subject.user)
+        return replace(visit, meeting=replace(visit.meeting, subject=replace(subject, facts=facts, tells_more=False)))
 
     async def _entered(
         self, visit: _Visit, signed_in: SignedInPerson, subject: SamlSubject, client: Client, *, consents: bool
@@ -355,7 +367,7 @@ class SamlSignIn(Frozen):
                 await uow.accounts.hold(subject.user)
                 await complete_once(uow, visit.flow, now)
             if consents:
-                consent = Consent(subject.user, application.service, (), now, configuration.entity_id)
+                consent = Consent(subject.user, application.service, (), now, configuration.entity_id, told(visit.meeting))
                 if not await give_consent(uow, ConsentId(self.ids.new()), consent, actor):
                     raise not_usable()
             entry = await uow.saml.enter(entering, taken)

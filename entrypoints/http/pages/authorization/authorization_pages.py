@@ -66,7 +66,7 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     response_type: str = ""
     """Must be `code`."""
     scope: str = ""
-    """Some of `openid profile email organization groups offline_access`, separated by spaces. Other scopes are ignored."""
+    """Some of `openid profile email organization roles groups offline_access`, separated by spaces. Other scopes are ignored."""
     state: str = ""
     """A text that the answer repeats."""
     nonce: str = ""

@@ -1,7 +1,7 @@
 """`/saml/…/sso`, and the pages between a SAML request and its assertion."""
 
 from functools import partial
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -9,6 +9,7 @@ import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, wants_second_factor
+from core.domain.federation.oauth.scopes import LONGEST_SCOPES, words
 from core.domain.federation.saml.messages import MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
@@ -110,6 +111,8 @@ class SamlConsentForm(BoundForm, frozen=True, kw_only=True):
     flow: str = ""
     session: UUID = UUID(int=0)
     """The session whose account the page showed: nobody else can allow what Ada was shown."""
+    scopes: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] = ""
+    """What the page said that the service provider may learn. The organization may have added attributes since."""
     answer: Literal["allow", "deny", "another"] = "deny"
 
 
@@ -220,7 +223,7 @@ async def answer_saml_consent(call: Call[SamlConsentForm, None, None, Caller | N
         match form.answer:
             case "allow":
                 async with EXCHANGES:
-                    outcome = await saml.allow(flow, call.presented, call.client, SessionId(form.session))
+                    outcome = await saml.allow(flow, call.presented, call.client, SessionId(form.session), words(form.scopes))
                 return _finished(call, postern, flow, outcome)
             case "deny":
                 return delivered(call, await saml.deny(flow))
@@ -356,7 +359,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
     match outcome.step:
         case AuthorizationStep.CONSENT:
             assert outcome.signed_in is not None  # noqa: S101 - for the type checker: only people who are signed in are asked for consent
-            hidden = {"session": str(outcome.signed_in.session)}
+            hidden = {"session": str(outcome.signed_in.session), "scopes": " ".join(outcome.tells)}
             where = leading_to(outcome.asked.acs_url)
             return Answer(
                 show("authorization/consent.html", action=form_of(FINISH, flow), hidden=hidden, scopes=outcome.tells, **where), 200

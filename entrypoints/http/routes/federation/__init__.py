@@ -17,9 +17,10 @@ from entrypoints.http.routes.federation import (
     scim_settings,
     scim_tokens,
     scim_users,
+    token_preview,
 )
 
 ROUTES: Final = Endpoints.of(
-    *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml),
+    *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview),
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final, cast
 
 import msgspec
 
 from core.domain.errors import TokenInvalid, Unauthorized
 from core.domain.federation.oauth.metadata import USERINFO_ENDPOINT, metadata
 from core.domain.federation.oauth.oauth_errors import InsufficientScope
-from core.domain.federation.oauth.oidc import person_claims
 from core.domain.identity.callers import Caller
 from core.domain.languages import Language
 from core.domain.secrets import Token
@@ -35,20 +34,42 @@ class OrganizationClaims(msgspec.Struct, frozen=True):
 
 
 class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The claims that the granted scopes allow (OpenID Connect Core section 5.3.2)."""
+    """The claims that the granted scopes allow (OpenID Connect Core section 5.3.2), and those that the service has configured, under their
+    own names.
+    """
+
+    has_other_names: ClassVar[bool] = True
 
     sub: Annotated[str, example("0199d3a0-0000-7000-8000-000000000002")]
     """The person's id, which never changes."""
-    preferred_username: Annotated[str, example("ada@example.org")] | None = None
-    """The address that the person signs in with. With the scope `profile`."""
+    name: Annotated[str, example("Ada Lovelace")] | None = None
+    """The person's name. With the scope `profile`, as all claims of the profile. A claim is absent if the person has not set it."""
+    given_name: Annotated[str, example("Ada")] | None = None
+    """The given name."""
+    family_name: Annotated[str, example("Lovelace")] | None = None
+    """The family name."""
+    preferred_username: Annotated[str, example("ada")] | None = None
+    """The user name; of a person without a user name, the address, if the scope `email` is granted, too."""
+    picture: Annotated[str, example("https://sso.example.org/pictures/9f1c0f4e-4a57-4b41-8b0b-3f2a0f5f9d2e")] | None = None
+    """The address of the person's picture."""
+    zoneinfo: Annotated[str, example("Europe/Berlin")] | None = None
+    """The time zone."""
+    locale: Annotated[str, example("de")] | None = None
+    """The language that the person has chosen."""
+    updated_at: Annotated[int, example(1_780_000_000)] | None = None
+    """The last change of the profile, in seconds since 1970."""
     email: Annotated[str, example("ada@example.org")] | None = None
     """The person's address. With the scope `email`."""
     email_verified: Annotated[bool, example(True)] | None = None
     """Whether the person has proved that the address is theirs. With the scope `email`."""
     organization: OrganizationClaims | None = None
     """The organization of the service. With the scope `organization`."""
-    groups: Annotated[Sequence[str], example(["acme/member"])] | None = None
-    """The person's role in that organization, as `organization/role`; empty if the person is not a member. With the scope `groups`."""
+    roles: Annotated[Sequence[str], example(["editor"])] | None = None
+    """The roles that the person holds in the service. With the scope `roles`."""
+    permissions: Annotated[Sequence[str], example(["invoices.read"])] | None = None
+    """The permissions of these roles. With the scope `roles`."""
+    groups: Annotated[Sequence[str], example(["acme/member", "support"])] | None = None
+    """The person's role in that organization, as `organization/role`, and then the person's teams there. With the scope `groups`."""
 
 
 class PostedToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,12 +91,12 @@ _PUBLIC: Final[Statement] = {
 @endpoint.get(
     USERINFO_ENDPOINT, caller=OPENID_SESSION, limit=UNLIMITED, refuses=(InsufficientScope,), tags=("oauth",), origins=Origins.CLIENTS
 )
-async def userinfo(call: Call, _postern: Postern) -> PersonClaims:
+async def userinfo(call: Call, postern: Postern) -> PersonClaims:
     """Get the claims that the granted scopes allow
 
     For access tokens with the scope `openid`.
     """
-    return _claims(call.caller)
+    return await _claims(call.caller, postern)
 
 
 @endpoint.post(
@@ -101,7 +122,7 @@ async def userinfo_by_post(call: Call[PostedToken], postern: Postern) -> PersonC
         if not text.isascii():
             raise TokenInvalid
         caller = await OPENID_SESSION.resolve(text, call.request, postern)
-    return _claims(caller)
+    return await _claims(caller, postern)
 
 
 @endpoint.get("/.well-known/openid-configuration", **_PUBLIC)
@@ -121,14 +142,6 @@ def _discovery(issuer: str, grants: tuple[str, ...]) -> bytes:
     return msgspec.json.encode(metadata(issuer, grants, [language.value for language in Language]))
 
 
-def _claims(caller: Caller) -> PersonClaims:
-    claims = person_claims(
-        caller.scopes or (),
-        user=caller.user,
-        email=caller.email.address,
-        email_is_verified=caller.email_is_verified,
-        organization=caller.organization_id,
-        organization_slug=caller.organization,
-        role=caller.role,
-    )
-    return msgspec.convert(claims, PersonClaims)
+async def _claims(caller: Caller, postern: Postern) -> PersonClaims:
+    """A service's own claims have names that no declaration knows, so the answer is the claims themselves."""
+    return cast("PersonClaims", await postern.federation.userinfo.claims(caller))

@@ -642,7 +642,7 @@ async def test_what_another_tab_has_finished_is_finished(provider: Providing) ->
     assert caller is not None
     sent((await tab.send(answer="allow")).shown)
     again: tuple[Callable[[], Awaitable[object]], ...] = (
-        lambda: saml.allow(flow, caller, Client(None, ""), caller.session),
+        lambda: saml.allow(flow, caller, Client(None, ""), caller.session, ("openid", "email")),
         lambda: saml.deny(flow),
     )
     for once_more in again:

@@ -44,6 +44,7 @@ class WithTokens(Frozen):
             authenticated_by=arrived.authenticated_by,
             context=arrived.context,
             subscription=arrived.confirmed.subscription,
+            tells_more=arrived.confirmed.tells_more,
             proved=arrived.proved,
             application=self.application,
         )

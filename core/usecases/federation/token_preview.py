@@ -1,0 +1,42 @@
+"""Previews of tokens, for those who look after a service."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.token_preview import PreviewedPerson, TokenPreview, token_preview
+from core.domain.identifiers import UserId
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen
+from ports.clock import Clock
+from ports.federation.token_preview import PreviewLookup
+
+
+class TokenPreviews(Frozen):
+    lookup: PreviewLookup
+    clock: Clock
+    issuer: str
+    access_lifetime: timedelta
+
+    async def preview(self, member: Member, service_slug: str, user: UserId, scopes: Sequence[str] = SCOPES) -> TokenPreview:
+        """What the service would learn of this person, if the service asks for these scopes. Raises `Forbidden` for a member who may not
+        see end users, and `NotFound`, also for people without a tie to the service or its organization.
+        """
+        member.require(Capability.END_USERS_VIEW)
+        found = await self.lookup.find(member.organization, service_slug, user)
+        if found is None:
+            raise NotFound("The organization has no such service, or nobody of this id has to do with it")
+        return self._preview(found, scopes)
+
+    async def explain(self, email: Email, organization_slug: str, service_slug: str) -> TokenPreview:
+        """For operators. Raises `NotFound`."""
+        found = await self.lookup.find_named(organization_slug, service_slug, email)
+        if found is None:
+            raise NotFound(f"There is no service {organization_slug}/{service_slug}, or {email} has nothing to do with it")
+        return self._preview(found, SCOPES)
+
+    def _preview(self, found: PreviewedPerson, scopes: Sequence[str]) -> TokenPreview:
+        return token_preview(found, scopes, issuer=self.issuer, now=self.clock.now(), lifetime=self.access_lifetime)

@@ -1,0 +1,138 @@
+"""Previews of tokens: what a service would learn of a person, and why."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from core.domain.claims import ClaimPlace, Said
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.scopes import LONGEST_SCOPES, SCOPES, known, words
+from core.domain.federation.token_preview import ConsentState, SignInRule, TokenPreview, missing_in, told_in
+from core.domain.identifiers import UserId
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.routes.services.services import ServicePath
+
+
+class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
+    user_id: UUID
+    """A member of the organization, or a user of the service."""
+    scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid profile email")] | None = None
+    """The scopes that the application asks for, separated by spaces. All of them, if you leave it out."""
+
+
+class PreviewedClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that the service would get."""
+
+    name: Annotated[str, example("department")]
+    """The claim, or the attribute of an assertion."""
+    value: Annotated[Any, example("sales")]
+    """The value as of now."""
+    source: Annotated[str, example("organization_field")]
+    """`token` for what describes the token itself, `account`, `profile`, `membership`, or the source of a claim that the service has
+    configured.
+    """
+    about: Annotated[str, example("department")] | None
+    """The field, or the source of the attribute mapping, that the value comes from."""
+
+
+class MissingClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that the service would not get."""
+
+    name: Annotated[str, example("cost_center")]
+    """The claim, or the attribute of an assertion."""
+    source: Annotated[str, example("organization_field")]
+    """What the claim would be made of."""
+    reason: Annotated[str, example("The field cost_center has no value for this person")]
+    """Why it is missing."""
+
+
+class PreviewedPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """One token, or another answer with claims."""
+
+    claims: Sequence[PreviewedClaim]
+    """The claims in it."""
+    missing: Sequence[MissingClaim]
+    """The claims that are not in it."""
+
+
+class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the person may sign in to the service."""
+
+    may_sign_in: Annotated[bool, example(True)]
+    """Whether the next sign-in is let in."""
+    rule: Annotated[SignInRule, example("policy_members")]
+    """The rule that decides."""
+    because: Annotated[str, example("The service lets in members, and the person is one")]
+    """The same in words."""
+
+
+class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the service would learn of the person."""
+
+    user_id: Id
+    sign_in: PreviewedSignIn
+    """Whether the person may sign in, and by which rule."""
+    consent: Annotated[ConsentState, example("given")]
+    """Whether the person has allowed the application to learn the person's own values: `given`, `spared` or `missing`."""
+    scopes: Annotated[Sequence[str], example(["openid", "email"])]
+    """The scopes that the tokens would have. The person's own values are told only for scopes that the person has allowed."""
+    id_token: PreviewedPlace
+    """The ID token."""
+    userinfo: PreviewedPlace
+    """The answer of userinfo."""
+    access_token: PreviewedPlace
+    """The access token."""
+    saml: PreviewedPlace | None
+    """The attributes of an assertion; null if the service does not use SAML."""
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/services/{service_slug}/token-preview",
+    caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    refuses=(BadRequest,),
+    tags=("claims",),
+)
+async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> PreviewAnswer:
+    """See what a service would learn of a person, and why
+
+    The preview is made by the code that makes tokens: each claim with its value and source, each missing claim with the reason. Nobody is
+    signed in and nothing is issued. You also need the capability `end_users.view`. The answer is 404 for people who are neither members of
+    your organization nor users of the service.
+    """
+    scopes: Sequence[str] = SCOPES
+    if call.query.scope is not None:
+        scopes = known(words(call.query.scope))
+        if not scopes:
+            raise BadRequest(f"scope: some of {' '.join(SCOPES)}, separated by spaces")
+    preview = await postern.federation.token_previews.preview(call.caller, call.path.service_slug, UserId(call.query.user_id), scopes)
+    return _answer(preview)
+
+
+def _answer(preview: TokenPreview) -> PreviewAnswer:
+    places: Mapping[ClaimPlace, PreviewedPlace] = {place: _place(said) for place, said in preview.places.items()}
+    verdict = preview.verdict
+    return PreviewAnswer(
+        user_id=preview.user,
+        sign_in=PreviewedSignIn(may_sign_in=verdict.may_sign_in, rule=verdict.rule, because=verdict.because),
+        consent=preview.consent,
+        scopes=preview.scopes,
+        id_token=places[ClaimPlace.ID_TOKEN],
+        userinfo=places[ClaimPlace.USERINFO],
+        access_token=places[ClaimPlace.ACCESS_TOKEN],
+        saml=places.get(ClaimPlace.SAML),
+    )
+
+
+def _place(said: Sequence[Said]) -> PreviewedPlace:
+    return PreviewedPlace(
+        claims=[PreviewedClaim(name=one.name, value=one.value, source=one.source, about=one.about) for one in told_in(said)],
+        missing=[MissingClaim(name=one.name, source=one.source, reason=one.reason) for one in missing_in(said)],
+    )

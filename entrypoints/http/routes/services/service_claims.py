@@ -1,0 +1,157 @@
+"""The claims that a service gets besides the standard ones."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.changes import UNCHANGED
+from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identifiers import ServiceClaimId
+from core.domain.services.service_claims import LONGEST_CLAIM_NAME, ConfiguredClaim
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.services.service_claims import ServiceClaimChange
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.routes.services.services import ServicePath
+
+_TAGS = ("claims",)
+_CLAIMS = "/api/organizations/{org_slug}/services/{service_slug}/claims"
+_CLAIM = f"{_CLAIMS}/{{claim_id}}"
+# A claim may open doors in the application, and outlives every session. So nobody sets one in another person's name.
+_SET: Final = able(Capability.SERVICES_MANAGE, impersonated=False)
+
+_Name = Annotated[
+    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLAIM_NAME}), example("https://wiki.acme.example/cost_center")
+]
+_Source = Annotated[ClaimSource, example("organization_field")]
+_Argument = Annotated[Any, example("cost_center")]
+_Into = Annotated[tuple[ClaimPlace, ...], example(["id_token", "userinfo"])]
+
+
+class ServiceClaimPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    service_slug: SlugOfService
+    claim_id: UUID
+    """The claim's id."""
+
+
+class NewServiceClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that the service gets besides the standard ones."""
+
+    name: _Name
+    """1 to 200 letters, digits and `_.:/#@~+-`. Names of the standards and of Postern's own tokens are refused, unless the claim goes into
+    `saml` alone.
+    """
+    source: _Source
+    """What the claim is made of. `person_field`: a field of the installation, which is told only with the scope of the field.
+    `organization_field`: a field of your organization. `roles`, `permissions`, `teams`: what the person has in the service and the
+    organization. `organization`, `plan`, `features`, `constant`.
+    """
+    argument: _Argument = None
+    """The key of the field, the part of the organization (`id`, `slug`, `name` or `role`), or the constant: at most 1024 bytes of JSON. The
+    other sources take none.
+    """
+    into: _Into
+    """The places of the claim: `id_token`, `userinfo`, `access_token`, `saml`."""
+
+
+class ServiceClaimPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a claim. Fields that you leave out stay as they are."""
+
+    name: _Name | msgspec.UnsetType = msgspec.UNSET
+    """The new name."""
+    source: _Source | msgspec.UnsetType = msgspec.UNSET
+    """The new source. Send the argument with it."""
+    argument: _Argument = msgspec.UNSET
+    """The new argument."""
+    into: _Into | msgspec.UnsetType = msgspec.UNSET
+    """The new places."""
+
+
+class ServiceClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that the service gets besides the standard ones."""
+
+    id: Id
+    name: _Name
+    """The name of the claim, or of the attribute in an assertion."""
+    source: _Source
+    """What the claim is made of."""
+    argument: _Argument
+    """The key of the field, the part of the organization, or the constant."""
+    into: _Into
+    """The places of the claim."""
+    person_writes: Annotated[bool, example(False)] | None
+    """Whether the person may write the value of the field. Then the claim proves nothing, and must open nothing in your application. Null
+    for a claim that is made of no field, or of a field that is gone.
+    """
+    created_at: CreatedAt
+
+
+@endpoint.get(_CLAIMS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+async def list_service_claims(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ServiceClaimRecord]:
+    """List the claims of a service, by name
+
+    You get all claims; a service has at most 50.
+    """
+    return [_record(claim) for claim in await postern.services.service_claims.list(call.caller, call.path.service_slug)]
+
+
+@endpoint.post(_CLAIMS, caller=_SET, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def create_service_claim(call: Call[NewServiceClaim, None, ServicePath, Member], postern: Postern) -> ServiceClaimRecord:
+    """Add a claim to the tokens of a service
+
+    The next token has the claim.
+    """
+    body = call.body
+    wanted = ServiceClaim(body.name, body.source, body.argument, body.into)
+    return _record(await postern.services.service_claims.create(call.caller, call.path.service_slug, wanted, call.actor))
+
+
+@endpoint.patch(_CLAIM, caller=_SET, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def change_service_claim(call: Call[ServiceClaimPatch, None, ServiceClaimPath, Member], postern: Postern) -> ServiceClaimRecord:
+    """Change a claim of a service
+
+    Send at least one field. The next token has the changed claim.
+    """
+    body, path = call.body, call.path
+    change = ServiceClaimChange(
+        name=UNCHANGED if isinstance(body.name, msgspec.UnsetType) else body.name,
+        source=UNCHANGED if isinstance(body.source, msgspec.UnsetType) else body.source,
+        argument=UNCHANGED if isinstance(body.argument, msgspec.UnsetType) else body.argument,
+        into=UNCHANGED if isinstance(body.into, msgspec.UnsetType) else body.into,
+    )
+    claim = ServiceClaimId(path.claim_id)
+    return _record(await postern.services.service_claims.change(call.caller, path.service_slug, claim, change, call.actor))
+
+
+@endpoint.delete(_CLAIM, caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, tags=_TAGS)
+async def delete_service_claim(call: Call[None, None, ServiceClaimPath, Member], postern: Postern) -> NoBody:
+    """Delete a claim of a service
+
+    The next token does not have the claim any more. Tokens that the application has keep it until they expire.
+    """
+    path = call.path
+    await postern.services.service_claims.delete(call.caller, path.service_slug, ServiceClaimId(path.claim_id), call.actor)
+    return NO_BODY
+
+
+def _record(configured: ConfiguredClaim) -> ServiceClaimRecord:
+    claim = configured.claim
+    return ServiceClaimRecord(
+        id=configured.id,
+        name=claim.name,
+        source=claim.source,
+        argument=claim.argument,
+        into=claim.into,
+        person_writes=configured.person_writes,
+        created_at=configured.created_at,
+    )

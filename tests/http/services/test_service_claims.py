@@ -1,0 +1,194 @@
+"""The configuration of a service's claims over HTTP."""
+
+from collections import Counter
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
+from tests.http.client import Received
+from tests.http.federation.claims.telling import Telling
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+
+CONSTANT: Final = {"name": "level", "source": "constant", "argument": 7, "into": ["id_token"]}
+
+
+class ClaimScene(Telling):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.speaker = self.admin
+
+    async def claims(
+        self, method: str, path: str = "", body: Any = None, *, of: str = "shop", by: Person | None = None, at: str = "acme"
+    ) -> Received:
+        return await self.request(method, f"/api/organizations/{at}/services/{of}/claims{path}", body, by=by)
+
+    async def listed(self) -> list[dict[str, Any]]:
+        answer = await self.claims("GET")
+        assert answer.status == 200
+        listed: list[dict[str, Any]] = answer.json()
+        return listed
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> ClaimScene:
+    return ClaimScene(postern, people, unlimited(postern), log)
+
+
+async def test_claims_are_made_changed_and_deleted(house: ClaimScene) -> None:
+    made = (await house.claims("POST", body=CONSTANT)).ok(201)
+    assert {name: made[name] for name in CONSTANT} == CONSTANT
+    assert made["person_writes"] is None
+    assert await house.listed() == [made]
+    changed = (await house.claims("PATCH", f"/{made['id']}", {"name": "grade", "into": ["userinfo", "saml"]})).ok()
+    assert changed == {**made, "name": "grade", "into": ["userinfo", "saml"]}
+    # Nothing changes, so nothing is recorded.
+    assert (await house.claims("PATCH", f"/{made['id']}", {"name": "grade"})).ok() == changed
+    changed = (await house.claims("PATCH", f"/{made['id']}", {"source": "teams", "argument": None})).ok()
+    assert (changed["source"], changed["argument"]) == ("teams", None)
+    assert (await house.claims("DELETE", f"/{made['id']}")).status == 204
+    assert (await house.claims("DELETE", f"/{made['id']}")).status == 404
+    assert (await house.claims("PATCH", f"/{made['id']}", {"name": "grade"})).status == 404
+    assert await house.listed() == []
+    told, audited = house.told(), house.audited("service.claim.%")
+    assert [one["name"] for one in told] == [
+        *("service.claim.created", "service.claim.updated", "service.claim.updated", "service.claim.deleted")
+    ]
+    assert [one["action"] for one in audited] == [one["name"] for one in told]
+    # A constant may be a secret of the application's, so an event does not tell it.
+    assert told[0]["details"] == {
+        "service_slug": "shop",
+        "claim_id": made["id"],
+        "claim": "level",
+        "source": "constant",
+        "argument": None,
+        "into": ["id_token"],
+    }
+    assert (told[1]["details"]["old_claim"], told[1]["details"]["old_into"]) == ("level", ["id_token"])
+    assert {(one["organization_id"], one["target_id"]) for one in audited} == {(house.acme.id, str(house.shop.service.id))}
+
+
+REFUSED: Final[dict[str, dict[str, Any]]] = {
+    "no name": {"name": ""},
+    "a long name": {"name": "n" * 201},
+    "a name with a space": {"name": "cost center"},
+    "a name with markup": {"name": "<b>"},
+    "a name of a protocol": {"name": "sub"},
+    "a name of ours": {"name": "is_platform_owner"},
+    "a standard claim that we fill": {"name": "preferred_username"},
+    "a name like ours": {"name": "Organization_role"},
+    "nowhere": {"into": []},
+    "twice the same place": {"into": ["saml", "saml"]},
+    "no such place": {"into": ["cookie"]},
+    "no such source": {"source": "password"},
+    "a constant of nothing": {"argument": None},
+    "a large constant": {"argument": "x" * 1023},
+    "a large constant of other letters": {"argument": "\N{SNOWMAN}" * 400},
+    "a deep constant": {"argument": [[[[[[[1]]]]]]]},
+    "a control character": {"argument": "a\x00b"},
+    "a control character as a name": {"argument": {"a\nb": 1}},
+    "a number that others read otherwise": {"argument": 2**53},
+    "a huge number": {"argument": [1e300]},
+    "an object into an assertion": {"argument": {"a": 1}, "into": ["saml"]},
+    "lists of lists into an assertion": {"argument": [["a"]], "into": ["id_token", "saml"]},
+    "a field without its key": {"source": "person_field", "argument": None},
+    "a field that the organization does not have": {"source": "organization_field", "argument": "nickname"},
+    "a field that the installation does not have": {"source": "person_field", "argument": "cost_center"},
+    "another organization's field": {"source": "organization_field", "argument": "theirs"},
+    "no part of the organization": {"source": "organization", "argument": None},
+    "no such part": {"source": "organization", "argument": "owner"},
+    "an argument that nobody reads": {"source": "roles", "argument": "editor"},
+}
+
+
+async def test_what_is_refused(house: ClaimScene) -> None:
+    house.field(None, "nickname")
+    house.field(house.acme, "cost_center")
+    house.field(house.globex, "theirs")
+    kept = (await house.claims("POST", body={**CONSTANT, "name": "kept"})).ok(201)
+    for reason, changes in REFUSED.items():
+        assert (await house.claims("POST", body={**CONSTANT, **changes})).status == 400, reason
+        assert (await house.claims("PATCH", f"/{kept['id']}", changes)).status == 400, reason
+    assert (await house.claims("PATCH", f"/{kept['id']}", {})).status == 400
+    assert await house.listed() == [kept]
+
+
+async def test_an_assertion_has_names_of_its_own(house: ClaimScene) -> None:
+    assert (await house.claims("POST", body={**CONSTANT, "name": "roles", "into": ["saml"]})).status == 201
+    assert (await house.claims("POST", body={**CONSTANT, "name": "https://aws.example/Role", "into": ["saml"]})).status == 201
+    assert (await house.claims("POST", body={**CONSTANT, "name": "groups", "into": ["saml", "id_token"]})).status == 400
+
+
+async def test_a_field_that_the_person_may_write_is_marked(house: ClaimScene) -> None:
+    house.field(house.acme, "cost_center")
+    house.field(house.acme, "desk", written_by=["administrator", "person"])
+    house.field(None, "desk", scope="profile", written_by=["person"])
+    for name, source, key, marked in (
+        ("a", "organization_field", "cost_center", False),
+        ("b", "organization_field", "desk", True),
+        ("c", "person_field", "desk", True),
+    ):
+        body = {"name": name, "source": source, "argument": key, "into": ["userinfo"]}
+        assert (await house.claims("POST", body=body)).ok(201)["person_writes"] is marked
+    assert [one["person_writes"] for one in await house.listed()] == [False, True, True]
+    house.people.change("delete from profile_fields where key = 'desk'")
+    assert [one["person_writes"] for one in await house.listed()] == [False, None, None]
+
+
+async def test_of_two_claims_of_one_name_one_is_made(house: ClaimScene) -> None:
+    for _ in range(3):
+        made = await all_at_once(*[partial(house.claims, "POST", body=CONSTANT) for _ in range(4)])
+        assert Counter(one.status for one in made) == {201: 1, 409: 3}
+        house.people.change("delete from service_claims where name = 'level'")
+    first = (await house.claims("POST", body=CONSTANT)).ok(201)
+    second = (await house.claims("POST", body={**CONSTANT, "name": "grade"})).ok(201)
+    assert (await house.claims("PATCH", f"/{second['id']}", {"name": "level"})).status == 409
+    assert [one["id"] for one in await house.listed()] == [second["id"], first["id"]]
+    # Another service may use the name.
+    assert (await house.claims("POST", body=CONSTANT, of="page")).status == 201
+
+
+async def test_a_service_has_at_most_fifty(house: ClaimScene) -> None:
+    for number in range(49):
+        house.claim(house.shop, f"c{number}", "plan")
+    assert Counter(
+        one.status
+        for one in await all_at_once(*[partial(house.claims, "POST", body={**CONSTANT, "name": f"n{number}"}) for number in range(3)])
+    ) == {201: 1, 400: 2}
+
+
+async def test_nobody_reaches_the_claims_of_another_organization(house: ClaimScene) -> None:
+    house.claim(house.theirs, "theirs", "plan")
+    (row,) = house.people.rows("select id from service_claims")
+    stranger = house.resident(house.globex, "owner")
+    for by, at, status in ((house.admin, "globex", 403), (stranger, "acme", 403), (house.admin, "acme", 404)):
+        for method, body in (("PATCH", {"name": "mine"}), ("DELETE", None)):
+            assert (await house.claims(method, f"/{row['id']}", body, by=by, at=at)).status == status
+    assert (await house.claims("GET", of="no-such")).status == 404
+    assert (await house.claims("POST", body=CONSTANT, of="no-such")).status == 404
+    assert (await house.claims("GET", by=stranger)).status == 403
+    assert await house.listed() == []
+    assert (await house.claims("DELETE", f"/{uuid4()}")).status == 404
+    (kept,) = house.people.rows("select name from service_claims")
+    assert kept["name"] == "theirs"
+
+
+async def test_members_look_and_managers_of_services_change(house: ClaimScene) -> None:
+    member = house.resident(house.acme, "member")
+    manager = house.resident(house.acme, house.tenants.role(house.acme, "apps", [Capability.SERVICES_MANAGE]))
+    made = (await house.claims("POST", body=CONSTANT, by=manager)).ok(201)
+    assert (await house.claims("GET", by=member)).status == 200
+    for method, path, body in (("POST", "", CONSTANT), ("PATCH", f"/{made['id']}", {"name": "x"}), ("DELETE", f"/{made['id']}", None)):
+        assert (await house.claims(method, path, body, by=member)).status == 403
+
+
+async def test_claims_go_with_their_service(house: ClaimScene) -> None:
+    house.claim(house.shop, "gone", "plan")
+    house.people.change("delete from all_services where id = %s", house.shop.service.id)
+    assert house.people.rows("select from service_claims") == []
