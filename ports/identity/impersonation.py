@@ -27,6 +27,8 @@ class Impersonable(Frozen):
     service: Destination | None = None
     """The requested service, if the user is a user of it."""
     subscription: SubscriptionState = NO_SUBSCRIPTION
+    tells_more: bool = False
+    """See `OpenedSession.tells_more`."""
 
 
 class ImpersonationStore(Protocol):

@@ -198,6 +198,8 @@ BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/upstream-providers/{provider_id}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/claims": lambda _: {"name": "x", "source": "plan", "into": ["saml"]},
+    "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}": lambda _: {"name": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys": lambda _: {"name": "X", "permissions": ["read:users"]},
     "POST /api/organizations/{org_slug}/services/{service_slug}/checkout": lambda house: {
         "plan_id": str(house.ids["plans"][0]),
@@ -211,6 +213,8 @@ FIELDS: Mapping[str, Callable[[FurnishedOrganization], Mapping[str, Any]]] = {
     "POST /api/organizations/{org_slug}/transfer-ownership": lambda theirs: {"new_owner_user_id": str(theirs.member.user)},
     "POST /api/organizations/{org_slug}/invitations": lambda theirs: {"email": "new@example.org", "role": theirs.role.slug},
 }
+# Queries that a route needs.
+QUERIES: Mapping[str, str] = {"GET /api/organizations/{org_slug}/services/{service_slug}/token-preview": f"?user_id={uuid4()}"}
 # Routes without ids.
 WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}",
@@ -274,7 +278,7 @@ KEPT = (
     "domain_routes",
     "join_requests",
 )
-OF_SERVICE = ("client_secrets", "plans", "api_keys")
+OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims")
 
 
 def state(street: TwoFurnishedOrganizations, house: FurnishedOrganization) -> Mapping[str, Any]:
@@ -298,12 +302,13 @@ async def test_no_id_of_another_organization_opens_anything(
         for kind, identity in everything:
             # The thing is also tried through a service of the organization that owns the thing.
             for service in {acme.service.slug, globex.service.slug} if len(parameters(one.path)) > 2 else {""}:
-                answer = await street.ask(acme, one.method, at(one, acme, identity, service), body)
+                answer = await street.ask(acme, one.method, at(one, acme, identity, service) + QUERIES.get(str(one), ""), body)
                 assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), f"{kind} {identity} at {one}"
                 assert b"globex" not in answer.body
         # The answer must be the same as for an id that does not exist.
-        stranger = await street.ask(acme, one.method, at(one, acme, uuid4()), body)
-        known = await street.ask(acme, one.method, at(one, acme, globex.ids["users"][0]), body)
+        query = QUERIES.get(str(one), "")
+        stranger = await street.ask(acme, one.method, at(one, acme, uuid4()) + query, body)
+        known = await street.ask(acme, one.method, at(one, acme, globex.ids["users"][0]) + query, body)
         assert (stranger.status, stranger.json()["error"]) == (known.status, known.json()["error"]), one
     assert state(street, globex) == before
     assert state(street, acme) == own

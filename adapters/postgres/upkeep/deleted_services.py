@@ -85,6 +85,7 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
              ),
              gone as (delete from saml_configurations using batch where saml_configurations.service_id = batch.id returning 1)
         {SWEPT}""",
+        "service_claims": _delete_from(services, "service_claims"),
         "saml_certificates": _delete_from(services, "saml_certificates"),
         "saml_requests": _delete_from(services, "saml_requests"),
         "saml_sessions": _delete_from(services, "saml_sessions"),

@@ -67,7 +67,7 @@ class Impersonations(Frozen):
                 context=context,
                 impersonation=impersonated,
                 subscription=found.subscription,
-                tells_more=context.service is not None,
+                tells_more=found.tells_more,
                 parent=found.opener,
             )
             session = opened.session

@@ -127,6 +127,8 @@ _FILL: Final = """
     insert into saml_configurations (service_id, enabled, created_at, updated_at)
     select services.id, false, now(), now()
       from all_services as services where org_id = %(organization)s;
+    insert into service_claims (id, service_id, name, source, told_in, created_at)
+    select gen_random_uuid(), id, 'tier', 'plan', '{id_token}', now() from services where org_id = %(organization)s;
     insert into client_secrets (id, service_id, prefix, digest, created_at)
     select gen_random_uuid(), id, 'cs_', sha256(id::text::bytea), now() from services where org_id = %(organization)s;
     insert into sessions (id, user_id, organization_id, service_id, created_at, last_seen_at, expires_at)

@@ -58,6 +58,8 @@ _FILL: Final = """
     insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to, created_at)
     select gen_random_uuid(), %(service)s, '', '', true, '', '', '', '', '', now() from generate_series(1, 20) as n;
     insert into saml_configurations (service_id, enabled, created_at, updated_at) values (%(service)s, false, now(), now());
+    insert into service_claims (id, service_id, name, source, told_in, created_at)
+    select gen_random_uuid(), %(service)s, 'claim-' || n, 'plan', '{id_token}', now() from generate_series(1, 20) as n;
     insert into client_secrets (id, service_id, prefix, digest, created_at)
     select gen_random_uuid(), %(service)s, 'cs_' || n, sha256((%(slug)s || n)::bytea), now() from generate_series(1, 2) as n;
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time, authenticated_by,

@@ -10,6 +10,7 @@ from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.proofs.sign_in import DESTINATION, DestinationRow
 from adapters.postgres.identity.sessions.revoking import revoking
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.sessions.told import tells_more
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -39,6 +40,7 @@ class _User(DestinationRow):
     parent_ends_at: datetime | None
     parent_depth: int | None
     subscription: Mapping[str, Any] | None
+    tells_more: bool
 
     def opener(self) -> Parent | None:
         """The platform owner's own session. Its proofs do not count for the new session: the platform owner gave these proofs for their
@@ -76,7 +78,7 @@ class ImpersonationRows:
         membership = None
         if row.joined_id is not None:
             membership = MembershipHeld(OrganizationId(row.joined_id), row.joined_slug or "", bool(row.joined_is_active))
-        return Impersonable(account, membership, row.opener(), row.destination(), subscription_state(row.subscription))
+        return Impersonable(account, membership, row.opener(), row.destination(), subscription_state(row.subscription), row.tells_more)
 
     async def add(self, impersonation: Impersonation) -> None:
         await self._transaction.tell(
@@ -117,6 +119,7 @@ _FIND_USER: Final[LiteralString] = f"""
            services.service_id, services.service_slug, services.organization_id, services.organization_slug,
            services.organization_is_active,
            {SUBSCRIPTION_STATE} as subscription,
+           {tells_more("services.id", "services.organization_id", "users.id")} as tells_more,
            opener.id as parent_id, opener.expires_at as parent_expires_at, opener.ends_at as parent_ends_at, opener.depth as parent_depth
       from users
       left join sessions as opener on opener.id = %(session)s and opener.user_id = %(by)s and opener.revoked_at is null

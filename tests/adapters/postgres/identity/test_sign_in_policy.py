@@ -188,6 +188,7 @@ async def test_a_session_outlasts_the_membership_where_the_domain_admits_strange
 _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/services/services.py": "a service is kept, and told",
     "adapters/postgres/federation/authorizations.py": "the domain decides what is left to do for a request",
+    "adapters/postgres/federation/token_preview.py": "a preview names the rule, and the fragment decides",
     "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
     "adapters/postgres/tenancy/callers.py": "the look at a caller reads the service's row once, and decides of that by the fragment",
     "adapters/postgres/upkeep/personal_data.py": "it says nothing of a person",

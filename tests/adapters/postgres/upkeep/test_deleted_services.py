@@ -94,6 +94,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "pushed_requests": 20,
         "consents": USERS,
         "saml_configurations": 1,
+        "service_claims": 20,
         "saml_certificates": 1,
         "saml_requests": 20,
         "saml_sessions": 20,
