@@ -1,6 +1,6 @@
 """The looks of organizations, from PostgreSQL."""
 
-from typing import Final
+from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
@@ -23,6 +23,14 @@ class PostgresBrandings:
     async def find(self, organization: str) -> Branding | None:
         rows = await ask(self._pool, _Looks, _FIND, {"slug": organization})
         return branding(rows[0].name, rows[0].logo_digest, rows[0].primary_color) if rows else None
+
+
+def links_of(organizations: LiteralString) -> LiteralString:
+    """The links at the foot of an organization's pages, as `branding` takes them: null for the many organizations without any."""
+    of = organizations
+    return f"""
+           case when coalesce({of}.help_url, {of}.privacy_url, {of}.terms_url) is not null
+                then array[{of}.help_url, {of}.privacy_url, {of}.terms_url] end"""
 
 
 # Before an organization is approved, its name may be misleading, because anyone can choose one. So mails do not show the name.

@@ -93,7 +93,10 @@ create table all_organizations (
     deleted_at         timestamptz,                     -- its rows are on their way out
     sign_in_links      boolean     not null default true,   -- whether its members may sign in by a mailed link
     logo_digest        text,                                -- of its row in `logos`
-    metadata           jsonb       not null default '{}'    -- for applications, by their API
+    metadata           jsonb       not null default '{}',   -- for applications, by their API
+    help_url           text,                                -- three pages of its own that the foot of our pages links to
+    privacy_url        text,
+    terms_url          text
 );
 create unique index organizations_slug on all_organizations (slug) where deleted_at is null;
 create index organizations_newest on all_organizations (created_at desc, id desc) where deleted_at is null;
@@ -105,7 +108,8 @@ create index organizations_going on all_organizations (deleted_at) where deleted
 create view organizations as
     select id, slug, name, status, tier_id, owner_user_id, max_services, max_users, approved_at, approved_by, rejected_at, rejection_reason,
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
-           mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata
+           mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
+           help_url, privacy_url, terms_url
       from all_organizations
      where deleted_at is null;
 

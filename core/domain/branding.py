@@ -1,6 +1,7 @@
 """Branding: the name, logo and colour that an organization lends to mails and pages."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from core.domain.lines import one_line
@@ -17,6 +18,17 @@ _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
+class BrandLinks(Frozen):
+    """Pages of the organization's own, which the foot of its pages links to. None where there is no such page."""
+
+    help_url: str | None = None
+    privacy_url: str | None = None
+    terms_url: str | None = None
+
+
+NO_LINKS: Final = BrandLinks()
+
+
 class Branding(Frozen):
     """The name and looks that a page shows. `logo` is a path of ours. A page loads nothing from another server, because that server would
     learn who reads the page.
@@ -25,6 +37,7 @@ class Branding(Frozen):
     name: str
     logo: str | None = None
     color: str = "#0f5f5c"
+    links: BrandLinks = NO_LINKS
 
     @property
     def ink(self) -> str:
@@ -48,11 +61,11 @@ class Branding(Frozen):
 POSTERN: Final = Branding("Postern")
 
 
-def branding(name: str, logo_digest: str | None, color: str | None) -> Branding:
-    """The usable part of what an organization has stored."""
+def branding(name: str, logo_digest: str | None, color: str | None, links: Sequence[str | None] | None = None) -> Branding:
+    """The usable part of what an organization has stored. `links` are the addresses for help, privacy and terms, in this order."""
     shown = one_line(name)[:LONGEST_NAME] or POSTERN.name
     logo = logo_path(logo_digest) if logo_digest and _DIGEST.fullmatch(logo_digest) else None
-    return Branding(shown, logo, brand_color(color or "") or POSTERN.color)
+    return Branding(shown, logo, brand_color(color or "") or POSTERN.color, NO_LINKS if links is None else BrandLinks(*links))
 
 
 def brand_color(text: str) -> str | None:

@@ -126,6 +126,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             new_unit_of_work,
             InvitationRows(statements),
             accounts=identity.accounts,
+            passwords=identity.account_passwords,
             templates=foundation.mail_templates,
             links=foundation.links,
             server_secrets=foundation.server_secrets,

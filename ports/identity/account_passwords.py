@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import Account, AccountPassword, Registration
+from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration
 
 
 class AccountPasswordStore(Protocol):
@@ -21,7 +21,7 @@ class AccountPasswordStore(Protocol):
         two callers, one gets True.
         """
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> Account | None:
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> BeforeReset | None:
         """Replaces any password, after a link that was mailed to this address has proved the address. The address becomes verified, and an
         account that a proof opens becomes active. A pending change of address ends. An account that a stranger may have registered loses
         its origin in a service. With the first proof of its address, it also loses its origin in a directory, unless the directory sent the

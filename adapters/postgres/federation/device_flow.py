@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.branding import links_of
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.identity.sessions.told import PROFILE, profile
@@ -75,6 +76,7 @@ class _Entered(Frozen):
     name: str
     logo_digest: str | None
     primary_color: str | None
+    links: list[str | None] | None
     session_hours: int | None
 
     def entered(self) -> EnteredCode:
@@ -90,7 +92,7 @@ class _Entered(Frozen):
             created_at=self.created_at,
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
-            branding=branding(self.name, self.logo_digest, self.primary_color),
+            branding=branding(self.name, self.logo_digest, self.primary_color, self.links),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -252,12 +254,13 @@ _POLL: Final[LiteralString] = f"""
     left join polled on true
 """
 
-_ENTERED: Final = """
+_ENTERED: Final[LiteralString] = f"""
     select device_codes.id, device_codes.state, device_codes.scopes, host(device_codes.address) as address, device_codes.user_agent,
            device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
            services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
-           organizations.logo_digest, organizations.primary_color, organizations.session_hours
+           organizations.logo_digest, organizations.primary_color, organizations.session_hours,
+           {links_of("organizations")} as links
       from device_codes
       join services on services.id = device_codes.service_id
       join organizations on organizations.id = services.org_id

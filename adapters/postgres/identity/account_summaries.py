@@ -107,6 +107,7 @@ _FIND: Final[LiteralString] = f"""
                 where invitations.email_key = users.email_key and users.email_verified_at is not null
                   and invitations.status = 'pending' and invitations.expires_at > %(now)s and organizations.status = 'active'
            ) as invitations,
+           (select count(*) from identities where user_id = users.id) as connections,
            (
                select count(*)
                  from (

@@ -29,6 +29,9 @@ class LookRows:
             "id": organization,
             "logo_url": None if look.logo_url is None else storable_text(look.logo_url),
             "primary_color": look.primary_color,
+            "help_url": look.help_url,
+            "privacy_url": look.privacy_url,
+            "terms_url": look.terms_url,
         }
         await self._statements.tell(_SAVE, parameters)
 
@@ -54,9 +57,14 @@ class _Logo(Frozen):
     content: bytes
 
 
-_GET: Final = "select logo_url, primary_color from organizations where id = %(id)s"
+_GET: Final = "select logo_url, primary_color, help_url, privacy_url, terms_url from organizations where id = %(id)s"
 
-_SAVE: Final = "update organizations set logo_url = %(logo_url)s, primary_color = %(primary_color)s where id = %(id)s"
+_SAVE: Final = """
+    update organizations
+       set logo_url = %(logo_url)s, primary_color = %(primary_color)s, help_url = %(help_url)s, privacy_url = %(privacy_url)s,
+           terms_url = %(terms_url)s
+     where id = %(id)s
+"""
 
 _POINT: Final = "update organizations set logo_digest = %(digest)s where id = %(organization)s"
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.branding import links_of
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
@@ -123,6 +124,7 @@ class _Offer(_Invitation):
     name: str
     logo_digest: str | None
     primary_color: str | None
+    links: list[str | None] | None
     is_active: bool
     member_count: int
     max_users: int | None
@@ -141,6 +143,7 @@ class _Offer(_Invitation):
     invitation_domains: list[str]
     by_mail: bool
     role_name: str | None
+    is_in_use: bool
 
     def offer(self) -> InvitationOffer:
         # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
@@ -148,7 +151,7 @@ class _Offer(_Invitation):
         return InvitationOffer(
             self.invitation(),
             self.slug,
-            branding(self.name, self.logo_digest, self.primary_color),
+            branding(self.name, self.logo_digest, self.primary_color, self.links),
             self.is_active,
             self.member_count,
             user_limit(self.max_users, self.default_max_users),
@@ -159,6 +162,7 @@ class _Offer(_Invitation):
             self.invitation_domains,
             self.by_mail,
             self.role_name or "",
+            self.is_in_use,
         )
 
     def _account(self) -> Account | None:
@@ -398,9 +402,10 @@ _HOLD_INVITED_BY_ID: Final[LiteralString] = f"""
 # this order, too.
 _HOLD_INVITER: Final = "select from users where id = %(inviter)s for key share"
 
-_SELECT_OFFER: Final = f"""
+_SELECT_OFFER: Final[LiteralString] = f"""
     select {_INVITATION},
            organizations.slug, organizations.name, organizations.logo_digest, organizations.primary_color,
+           {links_of("organizations")} as links,
            organizations.status = 'active' as is_active, organizations.member_count,
            organizations.invitation_domains, organizations.max_users, tiers.default_max_users,
            array(
@@ -421,7 +426,15 @@ _SELECT_OFFER: Final = f"""
                 where users.id = coalesce(%(manager)s, invitations.invited_by) and users.deactivated_at is null
            ) as backer_relations,
            coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail,
-           (select roles.name from roles where roles.id = invitations.role_id) as role_name
+           (select roles.name from roles where roles.id = invitations.role_id) as role_name,
+           users.id is not null and (
+               users.password_hash is not null
+               or exists (select from passkeys where passkeys.user_id = users.id)
+               or exists (select from identities where identities.user_id = users.id)
+               or exists (select from devices where devices.user_id = users.id)
+               or exists (select from sessions where sessions.user_id = users.id)
+               or exists (select from login_events where login_events.user_id = users.id and login_events.success)
+           ) as is_in_use
       from invitations
       join organizations on organizations.id = invitations.org_id
       join tiers on tiers.id = organizations.tier_id

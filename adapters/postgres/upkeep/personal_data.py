@@ -318,6 +318,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "A fact about an organization, its roles, services, plans or keys": (
         *("all_organizations.slug", "all_organizations.name", "all_organizations.logo_url", "all_organizations.primary_color"),
+        *("all_organizations.help_url", "all_organizations.privacy_url", "all_organizations.terms_url"),
         *("mail_servers.host", "mail_servers.username", "mail_servers.from_email", "mail_servers.from_name"),
         *("all_organizations.logo_digest", "logos.digest", "logos.media_type", "logos.content", "domains.domain"),
         *("oauth_credentials.provider", "oauth_credentials.client_id", "oauth_states.client_id", "identity_grants.client_id"),

@@ -41,6 +41,8 @@ class AccountSummary(Frozen, kw_only=True):
     organizations: int
     invitations: int
     """The invitations that the person can still answer."""
+    connections: int = 0
+    """The accounts at providers that the person signs in with."""
     failed_sign_ins: int
     """The number of refusals for a wrong password or code in the last week, among the last hundred attempts."""
 

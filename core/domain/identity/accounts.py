@@ -82,6 +82,13 @@ class AccountPassword(Frozen):
         return self.encoded is not None and is_just_past(self.changed_at, now)
 
 
+class BeforeReset(Frozen):
+    """An account as it was before its password was reset."""
+
+    account: Account
+    had_password: bool
+
+
 class Registration(Frozen):
     """An account whose address nobody has proved yet, as its registration left it. `encoded` is the hash of its password; an account that
     somebody else made has none.

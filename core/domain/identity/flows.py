@@ -141,6 +141,8 @@ class Flow(Frozen):
     """Whether the person who has given a password, and owes a second factor, has an authenticator app. Otherwise only backup codes are
     accepted as codes.
     """
+    trust_days: int | None = None
+    """Beside a proof that awaits the second factor: the fewest days of trust in a device that one of the person's organizations allows."""
     has_passkey: bool = False
     """Whether this person has a passkey, which counts as a second factor too."""
     own: OwnProviders = NO_OWN_PROVIDERS

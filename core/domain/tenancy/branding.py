@@ -1,11 +1,13 @@
-"""The looks that an organization sets: the address of its logo, which we fetch and store, and its colour."""
+"""The looks that an organization sets: the address of its logo, which we fetch and store, its colour, and the links at the foot of its
+pages.
+"""
 
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final
 
 from core.domain.branding import brand_color
-from core.domain.changes import Unchanged
+from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.images import image_of
@@ -17,11 +19,15 @@ from core.frozen import Frozen
 LARGEST_LOGO: Final = 256 << 10
 MOST_PIXELS: Final = 4096
 TIMEOUT: Final = timedelta(seconds=10)
+_FIELDS: Final = ("logo_url", "primary_color", "help_url", "privacy_url", "terms_url")
 
 
 class OrganizationLook(Frozen):
     logo_url: str | None
     primary_color: str | None
+    help_url: str | None = None
+    privacy_url: str | None = None
+    terms_url: str | None = None
 
 
 class Logo(Frozen):
@@ -38,18 +44,24 @@ class Logo(Frozen):
 class LookChange(Frozen):
     """A change of the looks. None removes a value."""
 
-    logo_url: str | Unchanged | None
-    primary_color: str | Unchanged | None
+    logo_url: str | Unchanged | None = UNCHANGED
+    primary_color: str | Unchanged | None = UNCHANGED
+    help_url: str | Unchanged | None = UNCHANGED
+    privacy_url: str | Unchanged | None = UNCHANGED
+    terms_url: str | Unchanged | None = UNCHANGED
 
     def require_something(self) -> None:
-        if isinstance(self.logo_url, Unchanged) and isinstance(self.primary_color, Unchanged):
-            raise BadRequest("Send at least one of logo_url and primary_color")
+        if all(isinstance(getattr(self, field), Unchanged) for field in _FIELDS):
+            raise BadRequest(f"Send at least one of {', '.join(_FIELDS)}")
 
     def applied(self, look: OrganizationLook) -> OrganizationLook:
         """Raises `BadRequest`."""
         return OrganizationLook(
             look.logo_url if isinstance(self.logo_url, Unchanged) else self.logo_url,
             look.primary_color if isinstance(self.primary_color, Unchanged) else _color(self.primary_color),
+            look.help_url if isinstance(self.help_url, Unchanged) else _link("help_url", self.help_url),
+            look.privacy_url if isinstance(self.privacy_url, Unchanged) else _link("privacy_url", self.privacy_url),
+            look.terms_url if isinstance(self.terms_url, Unchanged) else _link("terms_url", self.terms_url),
         )
 
 
@@ -80,14 +92,25 @@ def branding_updated(
 ) -> Event:
     changed: list[Json] = []
     details: dict[str, Json] = {"changed": changed}
-    for field, was, now in (
-        ("logo_url", before.logo_url, after.logo_url),
-        ("primary_color", before.primary_color, after.primary_color),
-    ):
+    for field in _FIELDS:
+        was, now = getattr(before, field), getattr(after, field)
         if was != now or (new_logo and field == "logo_url"):
             changed.append(field)
             details |= {f"old_{field}": was, f"new_{field}": now}
     return Event("branding.updated", actor, Target("organization", str(organization)), organization, details)
+
+
+def _link(field: str, text: str | None) -> str | None:
+    """A page that people open by themselves; we never call it. Only https, so that nobody on the way can change what people read."""
+    if text is None:
+        return None
+    try:
+        place = destination(text.strip())
+    except NotADestination as refusal:
+        raise BadRequest(f"{field}: {refusal}") from None
+    if place.scheme != "https":
+        raise BadRequest(f"{field}: must start with https://")
+    return text.strip()
 
 
 def _color(text: str | None) -> str | None:

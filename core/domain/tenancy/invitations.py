@@ -157,6 +157,15 @@ class InvitationOffer(Frozen):
     """The invitation was presented with the mailed token."""
     role_name: str = ""
     """The name of the role, if it is one of the organization's own."""
+    is_in_use: bool = False
+    """Somebody can sign in to the account, or has signed in to it before."""
+
+    @property
+    def chooses_password(self) -> bool:
+        """The person who accepts may choose the account's first password at once. Like a link that is mailed for this, the token of our own
+        mail server proves the address; and nothing that somebody else set up lies behind the account.
+        """
+        return self.by_mail and not self.is_in_use
 
     @property
     def opens_account(self) -> bool:

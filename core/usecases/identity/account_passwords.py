@@ -62,16 +62,12 @@ class AccountPasswords(Frozen):
             if not await uow.account_passwords.replace(user, None, encoded, self.clock.now()):
                 raise BadRequest("The account already has a password: change it instead", words="has_password")
             await end_access(uow, user, self.clock.now(), but=session)
-            await self._tell(uow, user, found, actor, how="set")
+            await self._tell(uow, user, found, actor, how="set", first=True)
             await uow.commit()
 
     async def change(self, user: UserId, session: SessionId, current: Password, new: Password, actor: Actor) -> None:
         """Changes the password. All other sessions end, and so does the trust in devices. Guesses at the current password are limited."""
-        wait = await self.buckets.take(PASSWORD_GUESSES, str(user))
-        if wait > 0:
-            raise RateLimited(retry_after=wait)
-        async with self.unit_of_work() as uow:
-            found = await uow.account_passwords.find(user)
+        found = await self._guessed(user)
         if found is None:
             raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is None:
@@ -90,6 +86,29 @@ class AccountPasswords(Frozen):
             await self._tell(uow, user, found, actor, how="changed")
             await uow.commit()
 
+    async def encoded(self, new: Password, email: Email) -> str:
+        """The hash of a new password for this address. Raises `BadRequest` for a password that cannot be used."""
+        self.rules.require(new, email)
+        return await self.passwords.hash(new, Priority.PROVEN)
+
+    async def set_first(self, uow: UnitOfWork, account: Account, encoded: str, actor: Actor) -> None:
+        """Sets the first password of an account that nobody has used, within the caller's unit of work, for a person who has just proved
+        the address. Nobody gets a mail: the person is the only one who has ever had the account.
+        """
+        await uow.account_passwords.reset(account.id, account.email, encoded, self.clock.now(), asked=False)
+        event = Event("security.password.changed", actor, Target("user", str(account.id)), details={"how": "set"})
+        await uow.record_in_every_log(event, account.id)
+
+    async def is_current(self, user: UserId, current: Password, actor: Actor) -> bool:
+        """Whether this is the password, for a form that has other errors too, so that the person hears of all at once. It counts as a
+        guess. Raises `RateLimited`.
+        """
+        found = await self._guessed(user)
+        if found is None or found.encoded is None or await self.passwords.verify(found.encoded, current, Priority.PROVEN):
+            return True
+        await self._remember_wrong_password(user, actor)
+        return False
+
     async def was_just_chosen(self, user: UserId, password: Password) -> bool:
         """Returns whether this password was set or changed a moment ago, so that a form that is sent twice is no error. Only a moment,
         because a longer time would give a second way to try passwords.
@@ -100,9 +119,10 @@ class AccountPasswords(Frozen):
             return False
         return await self.passwords.verify(found.encoded, password, Priority.PROVEN)
 
-    async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> None:
+    async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> bool:
         """Sets a new password by a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second
-        factor. A refused password leaves the link usable. `first` runs in the same unit of work if the account had no password.
+        factor. A refused password leaves the link usable. `first` runs in the same unit of work if the account had no password. Returns
+        whether the account had one.
         """
         found = await self.look_at_link(token)
         self.rules.require(new, found.email)
@@ -119,9 +139,10 @@ class AccountPasswords(Frozen):
             if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:
                 raise refusal_of(await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD))
             asked = found.purpose is MailedTokenPurpose.RESET_PASSWORD
-            before = await uow.account_passwords.reset(found.user, found.email, encoded, now, asked=asked)
-            if before is None:
+            reset = await uow.account_passwords.reset(found.user, found.email, encoded, now, asked=asked)
+            if reset is None:
                 raise refusal_of(None)
+            before = reset.account
             if before.email_verified_at is None:
                 # Nobody has proved the address yet, so the second factor may be a stranger's, and would lock the owner out.
                 await end_second_factor(uow, found.user, actor)
@@ -130,8 +151,11 @@ class AccountPasswords(Frozen):
                 await end_access(uow, found.user, now)
             if before.opens_by_proof:
                 await uow.record(opened_by_proof(found.user, actor))
-            await self._tell(uow, found.user, before, actor, how="reset")
+            # A person who has just proved the address of a new account, and has chosen its first password, knows of that password.
+            is_new = before.email_verified_at is None and not reset.had_password
+            await self._tell(uow, found.user, before, actor, how="reset", first=not reset.had_password, mails=not is_new)
             await uow.commit()
+        return reset.had_password
 
     async def was_just_reset(self, token: Token, new: Password) -> bool:
         """Returns whether this link has just been used to choose this password."""
@@ -154,12 +178,31 @@ class AccountPasswords(Frozen):
                 raise ProviderRequired
         return found
 
-    async def _tell(self, uow: UnitOfWork, user: UserId, account: Account | AccountPassword, actor: Actor, *, how: str) -> None:
-        language = account.language or actor.language
-        mail = self.templates.mail(
-            "password_changed", account.email.address, account=user, language=language, when=self.clock.now(), address=actor.address
-        )
-        await uow.jobs.add(mail.as_job())
+    async def _guessed(self, user: UserId) -> AccountPassword | None:
+        """The account, for one guess at its password. Raises `RateLimited`."""
+        wait = await self.buckets.take(PASSWORD_GUESSES, str(user))
+        if wait > 0:
+            raise RateLimited(retry_after=wait)
+        async with self.unit_of_work() as uow:
+            return await uow.account_passwords.find(user)
+
+    async def _tell(
+        self,
+        uow: UnitOfWork,
+        user: UserId,
+        account: Account | AccountPassword,
+        actor: Actor,
+        *,
+        how: str,
+        first: bool = False,
+        mails: bool = True,
+    ) -> None:
+        """`first`: the account had no password before, so the mail does not say that one was changed."""
+        if mails:
+            name, language = "password_set" if first else "password_changed", account.language or actor.language
+            to, now = account.email.address, self.clock.now()
+            mail = self.templates.mail(name, to, account=user, language=language, when=now, address=actor.address)
+            await uow.jobs.add(mail.as_job())
         event = Event("security.password.changed", actor, Target("user", str(user)), details={"how": how})
         await uow.record_in_every_log(event, user)
 

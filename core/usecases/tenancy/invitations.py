@@ -13,7 +13,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
 from core.domain.pages import Page
 from core.domain.record.events import Actor, Event, Target
-from core.domain.secrets import Token
+from core.domain.secrets import Password, Token
 from core.domain.tenancy.invitations import (
     LIFETIME,
     UNKNOWN,
@@ -38,6 +38,8 @@ from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import CameBy, Member, Membership
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
+from core.usecases.identity.account_access import end_access
+from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.accounts import Accounts
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -74,6 +76,7 @@ class Invitations(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: InvitationStore
     accounts: Accounts
+    passwords: AccountPasswords
     templates: MailTemplates
     links: Links
     server_secrets: ServerSecrets
@@ -188,6 +191,37 @@ class Invitations(Frozen):
         offer.require_backed()
         return offer
 
+    async def answered(self, token: Token) -> InvitationOffer:
+        """The invitation of a token in any state, for the page after the answer. Raises `BadRequest`."""
+        presented = await self._presented(token)
+        return _require_meant(await self.lookup.find(presented.which), presented)
+
+    async def may_choose_password(self, offer: InvitationOffer) -> bool:
+        """Whether the invited person chooses a password on the page that accepts. For people who sign in at a provider, a password would be
+        of no use.
+        """
+        return offer.chooses_password and not await self.passwords.realms.requires_provider(offer.invitation.email)
+
+    async def accept_with_password(self, token: Token, password: Password, actor: Actor) -> None:
+        """Does what `accept` does, and sets the account's first password, in one unit of work. Only for the token that our own mail server
+        has sent, and for an account that nobody has used: any other acceptance leads to a mailed link. Signs nobody in. Raises
+        `BadRequest`, and leaves the invitation as it was if the password is refused.
+        """
+        presented = await self._presented(token)
+        offer = await self.look(token)
+        if not await self.may_choose_password(offer):
+            raise _by_mail_alone()
+        encoded = await self.passwords.encoded(password, offer.invitation.email)
+        done = False
+        while not done:
+            async with self.unit_of_work() as uow:
+                offer = _require_meant(await uow.invitations.hold(presented.which), presented)
+                require_pending(offer.invitation)
+                if not offer.chooses_password:
+                    # Another request has given the account a way in meanwhile.
+                    raise _by_mail_alone()
+                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), encoded)
+
     async def accept(self, token: Token, actor: Actor) -> None:
         """Accepted by the holder of the link or of a token from their own list. If the address has no account, one is made."""
         presented = await self._presented(token)
@@ -244,8 +278,10 @@ class Invitations(Frozen):
             raise InvitationExpired("This token has expired; list your invitations again", words="invitation_token_expired")
         return PresentedInvitation(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
 
-    async def _accept(self, uow: UnitOfWork, offer: InvitationOffer, way: Way, actor: Actor) -> bool:
-        """False when the account or the membership appeared at this very moment. The caller then starts over."""
+    async def _accept(self, uow: UnitOfWork, offer: InvitationOffer, way: Way, actor: Actor, encoded: str | None = None) -> bool:
+        """`encoded` is the hash of a first password that the person has chosen while accepting. False when the account or the membership
+        appeared at this very moment. The caller then starts over.
+        """
         invitation = offer.invitation
         now = self.clock.now()
         require_pending(invitation)
@@ -268,7 +304,11 @@ class Invitations(Frozen):
             if offer.opens_account:
                 await uow.accounts.open_by_proof(account.id, now)
                 await uow.record(opened_by_proof(account.id, actor))
-        if account.email_verified_at is None:
+        if encoded is not None:
+            if account.email_verified_at is not None:
+                await end_access(uow, account.id, now)
+            await self.passwords.set_first(uow, account, encoded, actor)
+        elif account.email_verified_at is None:
             asked = AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language, account=account.id)
             await uow.jobs.add(asked.as_job())
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
@@ -297,6 +337,10 @@ def _require_meant(offer: InvitationOffer | None, presented: PresentedInvitation
     if presented.user is not None and (offer.account is None or offer.account.id != presented.user):
         raise BadRequest(UNKNOWN, words="invitation_unknown", detail="the token was given to somebody who now has another address")
     return offer
+
+
+def _by_mail_alone() -> BadRequest:
+    return BadRequest("A password cannot be chosen here: accept without one, and open the link in the mail", words="invitation_by_mail")
 
 
 def _is_theirs(offer: InvitationOffer, way: Way, actor: Actor) -> bool:

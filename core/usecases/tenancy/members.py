@@ -135,7 +135,7 @@ class Members(Frozen):
         """The unconfirmed memberships of the person who chooses the first password of their account by this link."""
         return await self.lookup.listed_by_link(token.digest(), MOST_ASKED)
 
-    async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> None:
+    async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> bool:
         """`AccountPasswords.reset`, with the memberships that the person confirms on the same page. Only the first password of an account
         confirms memberships, because a later reset may come from anybody who reads the mail.
         """
@@ -143,7 +143,7 @@ class Members(Frozen):
         async def confirm(uow: UnitOfWork, user: UserId) -> None:
             await self._confirm(uow, user, confirmed)
 
-        await self.passwords.reset(token, new, actor, first=confirm if confirmed else None)
+        return await self.passwords.reset(token, new, actor, first=confirm if confirmed else None)
 
     async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId]) -> None:
         own = await uow.members.confirm(user, organizations, self.clock.now())

@@ -12,6 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.description import documentation, openapi
 from entrypoints.http.description.documentation import Documentation
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browsers import HOME
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint
@@ -95,9 +96,11 @@ class Description:
     @staticmethod
     def _front_door() -> Endpoint:
         @page.get("/", caller=ANYONE, limit=UNLIMITED)
-        def front_door(_call: Call, _postern: Postern) -> Answer[NoBody]:
-            """Redirect to the documentation"""
-            return redirect("/docs", 302)
+        def front_door(call: Call, _postern: Postern) -> Answer[NoBody]:
+            """Redirect people to their account, and programs to the documentation"""
+            answer = redirect(HOME if call.request.accepts_pages else "/docs", 302)
+            # A cache must not give a browser the answer for a program.
+            return Answer(answer.value, answer.status, (*answer.headers, (b"vary", b"accept")))
 
         return front_door
 

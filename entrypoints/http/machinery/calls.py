@@ -129,6 +129,11 @@ class Request:
         """A try, as `Limiter.attempt` counts tries. For endpoints where only some requests are tries."""
         return nullcontext(nothing) if self.limiter is None else self.limiter.attempt(limit, self.client_address)
 
+    @property
+    def accepts_pages(self) -> bool:
+        """Whether the sender reads HTML, as a browser does."""
+        return b"text/html" in (self.header(b"accept") or b"").lower()
+
     def header(self, name: bytes) -> bytes | None:
         """The value of a header by its lower-case name. The values of a repeated header are joined by commas (RFC 9110 section 5.3)."""
         return self._headers.get(name)

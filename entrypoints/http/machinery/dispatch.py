@@ -406,4 +406,4 @@ def _is_for_people(request: Request) -> bool:
     path = request.path
     if path == "/ui" or path.startswith("/ui/"):
         return True
-    return b"text/html" in (request.header(b"accept") or b"").lower() and not path.startswith("/api/")
+    return request.accepts_pages and not path.startswith("/api/")

@@ -6,7 +6,7 @@ reader's language, `call.language`. Moments are shown by `{{ moment(at) }}` and 
 
 import re
 from collections.abc import Mapping, MutableMapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from secrets import token_hex
@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
-from core.domain.branding import POSTERN, Branding
+from core.domain.branding import NO_LINKS, POSTERN, Branding
 from core.domain.languages import Language
 from entrypoints.http.pages import colours
 from ports.texts import Text
@@ -29,6 +29,11 @@ _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript;
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
 _WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=@)|(?=\.)")
+# The systems in the names that we give to devices; a person may have written any other.
+_SYSTEMS: Final = frozenset(
+    {"Windows", "Mac OS X", "Linux", "Ubuntu", "Debian", "Fedora", "Chrome OS", "FreeBSD", "Android", "iOS", "HarmonyOS", "KaiOS"}
+)
+_COMMENTS: Final = re.compile(rb"/\*.*?\*/", re.DOTALL)
 _COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
 
 
@@ -40,6 +45,7 @@ class Pages:
         self._compiled = CompiledTemplates()
         self._templates: dict[Language, Environment] = {}
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
+        self._assets["pages.css"] = _without_comments(self._assets["pages.css"])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
         self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
@@ -102,8 +108,9 @@ class Pages:
             )
             made.filters["breakable"] = breakable
             text = self._texts.html(language)
+            made.filters["device"] = partial(device_in, text)
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
-            made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN}
+            made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN, "no_links": NO_LINKS}
             self._templates[language] = made
         return made
 
@@ -131,6 +138,12 @@ def breakable(value: str | Markup) -> str | Markup:
     return Markup("<wbr>").join(_WHERE_ADDRESSES_BREAK.split(value))
 
 
+def device_in(text: Text, name: str) -> str:
+    """The name of a device as the page says it. We name devices in English, by program and system, until somebody names them otherwise."""
+    program, on, system = name.rpartition(" on ")
+    return str(text("devices.named", program=program, system=system)) if on and system in _SYSTEMS else name
+
+
 def _field(name: str, value: str) -> str:
     """A hidden field, written as in `leave_form.html`."""
     return f'<input type="hidden" name="{escape(name)}" value="{value if _is_plain(value) else escape(value)}">'
@@ -139,6 +152,11 @@ def _field(name: str, value: str) -> str:
 def _is_plain(value: str) -> bool:
     """True if the value contains nothing to escape, like base64. For a long value, this check is ten times as fast as escaping."""
     return not ("&" in value or "<" in value or ">" in value or '"' in value or "'" in value)
+
+
+def _without_comments(stylesheet: bytes) -> bytes:
+    """Our stylesheet as browsers get it: a fifth of the file is for the people who read it."""
+    return b"".join(line.strip() for line in _COMMENTS.sub(b"", stylesheet).splitlines())
 
 
 def _url(name: str, content: bytes) -> str:

@@ -17,6 +17,7 @@ from adapters.system import SystemSecrets
 from adapters.texts import ShippedTexts
 from core.domain.errors import Unavailable
 from core.domain.identity.links import Links
+from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.accounts import Accounts
 from core.usecases.tenancy.invitations import Invitations
 from tests.actors.observed import no_spread
@@ -48,6 +49,7 @@ def invitations_on(store: Store) -> Invitations:
         store.unit_of_work,
         InvitationRows(Statements(store.pool)),
         accounts=cast("Accounts", None),
+        passwords=cast("AccountPasswords", None),
         templates=ShippedMailTemplates(ShippedTexts(), "https://id.example.org"),
         links=Links("https://id.example.org", "https://id.example.org/ui"),
         server_secrets=PostgresServerSecrets(store.pool, store.keyring, store.clock),

@@ -11,7 +11,7 @@ from types import SimpleNamespace as Thing
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.branding import POSTERN, Branding
+from core.domain.branding import POSTERN, Branding, BrandLinks
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import Language
 from core.domain.tenancy.members import Adding, ListedMembership
@@ -24,6 +24,12 @@ LONG: Final = "a.rather.long.address.of.somebody@department-of-things.example.or
 # As long as names of roles may be.
 LONG_ROLE: Final = "Revision der Niederlassungen im Norden, mit Einsicht in die Abrechnungen aller Abteilungen seit 1998"
 ACME: Final = Branding("Acme Metals", color="#a01040")
+# With all links at the foot of its pages.
+LINKED: Final = Branding(
+    "Acme Metals",
+    color="#a01040",
+    links=BrandLinks("https://acme.example/help", "https://acme.example/privacy", "https://acme.example/terms"),
+)
 # Too pale for links and for edges.
 PALE: Final = Branding("Sunflower", color="#ffe066")
 ENDLESS: Final = Branding(

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
 _PASSWORD: Final[dict[str, Any]] = {
     "title": Words("choose_password.title_reset"),
@@ -49,13 +49,28 @@ _INVITATION: Final[dict[str, Any]] = {
     "offered": "member",
     "role_name": "",
     "until": NOW,
+    "here": False,
+    "known": False,
+    "accept_here": "/ui/invitations/accept/password",
+    "form_token": "token",
+    "errors": {},
+    "shortest": 8,
+    "longest": 128,
 }
+_FIRST: Final[dict[str, Any]] = {**_INVITATION, "here": True, "email": ORDINARY}
 _MAIL: Final = {"path": "/dev/mail/1", "to": "ada@example.org", "subject": "Choose a new password", "sent": "2026-11-20 23:12:00 UTC"}
 
 
 def _outcome(name: str, key: str, *, good: bool, onward: str = "") -> State:
     values = {"title": Words(f"{key}.title"), "explained": Words(f"{key}.text"), "good": good, "onward": onward}
     return State(name, "outcome.html", values)
+
+
+def _of_acme(name: str, key: str, onward: str = "/ui/sign-in") -> State:
+    title = Words("invitation_accepted.title_of", {"organization": ACME.name})
+    said = Words(f"invitation_accepted.{key}", {"email": ORDINARY})
+    values = {"title": title, "explained": said, "good": True, "onward": onward, "label": Words("password.sign_in")}
+    return State(name, "outcome.html", values, LINKED)
 
 
 def _refused(name: str, words: str, advice: str, label: str) -> State:
@@ -101,9 +116,20 @@ STATES: Final = (
         {**_FIRST_PASSWORD, "listed": LISTED, "errors": {"new_password": Words("refusals.password_common")}},
     ),
     State("invitation", "mailed/invitation.html", _INVITATION, ACME),
-    State("invitation, pale", "mailed/invitation.html", _INVITATION, PALE),
+    State("invitation, pale", "mailed/invitation.html", {**_INVITATION, "known": True}, PALE),
+    State("invitation, first password", "mailed/invitation.html", _FIRST, LINKED),
+    State(
+        "invitation, first password, common",
+        "mailed/invitation.html",
+        {**_FIRST, "email": LONG, "errors": {"password": Words("refusals.password_common")}},
+        ENDLESS,
+    ),
     State("invitation, long", "mailed/invitation.html", {**_INVITATION, "email": LONG, "role_name": LONG_ROLE}, ENDLESS),
     State("invitation, from the right", "mailed/invitation.html", {**_INVITATION, "role_name": "محاسب الفرع الشمالي"}, FROM_THE_RIGHT),
+    _of_acme("invitation accepted, known", "known"),
+    _of_acme("invitation accepted, mailed", "mailed", onward=""),
+    _of_acme("invitation accepted, by the inviter's link", "text"),
+    _outcome("password set", "password_set", good=True, onward="/ui/sign-in"),
     _outcome("password chosen", "password_chosen", good=True),
     _outcome("address confirmed", "address_confirmed", good=True, onward="/ui"),
     _outcome("signed out", "signed_out", good=True, onward="/ui/sign-in"),

@@ -16,19 +16,20 @@ from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, fail
 from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
 _SECTIONS: Final = [
-    (address, Words(f"{name}.page"))
-    for address, name in (
-        ("/ui", "overview"),
-        ("/ui/profile", "profile"),
-        ("/ui/password", "own_password"),
-        ("/ui/second-factor", "two_step"),
-        ("/ui/passkeys", "passkeys"),
-        ("/ui/devices", "devices"),
-        ("/ui/sessions", "sessions"),
-        ("/ui/sign-ins", "sign_ins"),
-        ("/ui/organizations", "organizations"),
-        ("/ui/applications", "applications"),
-        ("/ui/settings/connections", "connections"),
+    (heading, [(address, Words(f"{name}.page")) for address, name in group])
+    for heading, group in (
+        ("", (("/ui", "overview"), ("/ui/profile", "profile"))),
+        (
+            Words("account.signing_in"),
+            (
+                ("/ui/password", "own_password"),
+                ("/ui/second-factor", "two_step"),
+                ("/ui/passkeys", "passkeys"),
+                ("/ui/settings/connections", "connections"),
+            ),
+        ),
+        (Words("account.activity"), (("/ui/devices", "devices"), ("/ui/sessions", "sessions"), ("/ui/sign-ins", "sign_ins"))),
+        (Words("account.access"), (("/ui/organizations", "organizations"), ("/ui/applications", "applications"))),
     )
 ]
 _PORTRAIT: Final = Portrait("", "AL", 0)
@@ -61,6 +62,7 @@ def _summary(**values: Any) -> Thing:
         "second_factor_since": _YESTERDAY,
         "has_authenticator": True,
         "passkeys": 0,
+        "connections": 0,
         "backup_codes": 10,
         "has_few_backup_codes": False,
         "devices": 2,
@@ -223,7 +225,7 @@ _SET_UP: Final[dict[str, Any]] = {
     "uri": "otpauth://totp/Postern:ada",
     "longest": 32,
 }
-_CONFIRM: Final[dict[str, Any]] = {"action": "/ui/sessions/2/end", "back": "/ui/sessions", "ends": [], "hidden": {}, "kind": "danger"}
+_CONFIRM: Final[dict[str, Any]] = {"action": "/ui/sessions/2/end", "back": "/ui/sessions", "ends": [], "hidden": {}, "kind": "final"}
 _PROVE: Final[dict[str, Any]] = {
     "action": "/ui/prove",
     "hidden": {},
@@ -295,11 +297,13 @@ _PICTURE: Final[dict[str, Any]] = {
 }
 
 STATES: Final = (
-    _account("account, overview", "overview.html", "/ui", summary=_summary()),
+    _account("account, overview", "overview.html", "/ui", summary=_summary(connections=2), has_passkeys=True),
+    _account("account, overview, without passkeys", "overview.html", "/ui", summary=_summary(second_factor_since=None), has_passkeys=False),
     _account(
         "account, overview, much to see to",
         "overview.html",
         "/ui",
+        has_passkeys=True,
         person=LONG,
         summary=_summary(
             email=_LONG,

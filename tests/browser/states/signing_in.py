@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LONG, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {
     "action": "/ui/sign-in",
@@ -20,8 +20,12 @@ _ADDRESS: Final[dict[str, Any]] = {
     "passkey": "/ui/sign-in/passkey",
     "offers": [],
 }
-_OFFERS: Final = [("GitHub", "/auth/codehost"), ("Google", "/auth/websuite"), ("Microsoft", "/auth/officesuite")]
-_MANY: Final = [*_OFFERS, ("The login of the northern branch", "#"), ("تسجيل الدخول", "#")]
+_OFFERS: Final = [
+    ("codehost", "GitHub", "/auth/codehost"),
+    ("websuite", "Google", "/auth/websuite"),
+    ("officesuite", "Microsoft", "/auth/officesuite"),
+]
+_MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#"), ("0197f0c9", "تسجيل الدخول", "#")]
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "email": "ada@example.org",
@@ -41,11 +45,20 @@ _CODE: Final[dict[str, Any]] = {
     "lost": "/ui/sign-in/lost-factor",
     "by_app": True,
     "by_passkey": False,
+    "trust_days": 30,
     "passkey": "/ui/sign-in/second-factor/passkey",
     "longest": 32,
 }
 
-_REGISTER: Final[dict[str, Any]] = {**_FORM, "hidden": {}, "email": "", "sign_in": "/ui/sign-in", "shortest": 8, "longest": 128}
+_REGISTER: Final[dict[str, Any]] = {
+    **_FORM,
+    "hidden": {},
+    "email": "",
+    "sign_in": "/ui/sign-in",
+    "shortest": 8,
+    "longest": 128,
+    "offers": [],
+}
 _CHECK: Final[dict[str, Any]] = {
     **_FORM,
     "code_action": "/ui/check-mail/code",
@@ -69,11 +82,7 @@ STATES: Final = (
         ACME,
     ),
     State("sign in, password or providers", "sign_in/password.html", {**_PASSWORD, "offers": _OFFERS}, PALE),
-    State(
-        "sign in by SAML, with providers",
-        "saml/saml_sign_in.html",
-        {**_PASSWORD, "service": "Timesheets", "register": "#", "offers": _MANY},
-    ),
+    State("sign in to a service, with providers", "sign_in/sign_in.html", {**_ADDRESS, "service": "Timesheets", "offers": _MANY}, LINKED),
     State("sign in to a service", "sign_in/sign_in.html", {**_ADDRESS, "service": "Timesheets"}, ACME),
     State(
         "sign in to a service, long",
@@ -82,10 +91,7 @@ STATES: Final = (
         ENDLESS,
     ),
     State("sign in to a service, from the right", "sign_in/sign_in.html", {**_ADDRESS, "service": "الفواتير"}, FROM_THE_RIGHT),
-    State("sign in by SAML", "saml/saml_sign_in.html", {**_PASSWORD, "service": "Timesheets", "register": "/ui/register"}, ACME),
-    State(
-        "sign in by SAML, long", "saml/saml_sign_in.html", {**_PASSWORD, "service": ENDLESS.name, "email": LONG, "register": "#"}, ENDLESS
-    ),
+    State("sign in to a service, known address", "sign_in/sign_in.html", {**_ADDRESS, "service": ENDLESS.name, "email": LONG}, ENDLESS),
     State("open an application", "saml/saml_open.html", {**_FORM, "email": LONG, "hidden": {"RelayState": "x"}}),
     State("sign in, password", "sign_in/password.html", _PASSWORD),
     State(
@@ -112,6 +118,7 @@ STATES: Final = (
         ACME,
     ),
     State("register", "sign_in/register.html", _REGISTER),
+    State("register, with providers", "sign_in/register.html", {**_REGISTER, "offers": _OFFERS}, LINKED),
     State(
         "register, wrong",
         "sign_in/register.html",
@@ -139,6 +146,7 @@ STATES: Final = (
     State("sign in, second factor", "sign_in/second_factor.html", _CODE),
     State("sign in, second factor or passkey", "sign_in/second_factor.html", {**_CODE, "by_passkey": True}, ACME),
     State("sign in, passkey or backup code", "sign_in/second_factor.html", {**_CODE, "by_passkey": True, "by_app": False}, FROM_THE_RIGHT),
+    State("sign in, second factor, no trust", "sign_in/second_factor.html", {**_CODE, "trust_days": 0}, LINKED),
     State("sign in, second factor lost", "sign_in/lost_factor.html", {"back": "/ui/sign-in"}, ENDLESS),
     State("sign in, second factor wrong", "sign_in/second_factor.html", {**_CODE, "errors": {"code": Words("refusals.wrong_code")}}, PALE),
 )

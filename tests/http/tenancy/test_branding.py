@@ -20,7 +20,7 @@ from tests.http.signing_in import unlimited
 from tests.pictures import gif, png
 from tests.receiver import CRUMBS, answering, hanging_up, receiving
 
-UNSET: Final = {"logo_url": None, "primary_color": None}
+UNSET: Final = {"logo_url": None, "primary_color": None, "help_url": None, "privacy_url": None, "terms_url": None}
 
 
 class BrandingScene(Neighbours):
@@ -64,6 +64,48 @@ async def test_looks_are_changed_part_by_part_and_removed(house: BrandingScene) 
     assert (await house.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
     changes = [one["details"]["changed"] for one in house.audited("branding.updated")]
     assert changes == [["primary_color"], ["logo_url"], ["logo_url"], ["primary_color"]]
+
+
+async def test_links_are_changed_one_by_one_and_stand_at_the_foot_of_its_pages(house: BrandingScene) -> None:
+    links = {"help_url": "https://acme.example/help?from=a&b=c", "terms_url": "https://acme.example/terms"}
+    assert (await house.ask("PATCH", links)).ok(200) == {**UNSET, **links}
+    assert (await house.ask("PATCH", {"privacy_url": "https://acme.example/privacy", "terms_url": None})).ok(200) == {
+        **UNSET,
+        "help_url": links["help_url"],
+        "privacy_url": "https://acme.example/privacy",
+    }
+    invited = (await house.request("POST", "/api/organizations/acme/invitations", {"email": "new@example.org", "role": "member"})).ok(201)
+    shown = (await house.client.get(f"/ui/invitations/accept?token={invited['token']}")).body.decode()
+    foot = shown.partition("<footer>")[2]
+    assert '<a href="https://acme.example/help?from=a&amp;b=c">Help</a>' in foot
+    assert '<a href="https://acme.example/privacy">Privacy</a>' in foot
+    assert "Terms" not in foot
+    changes = [one["details"]["changed"] for one in house.audited("branding.updated")]
+    assert changes == [["privacy_url", "terms_url"], ["help_url", "terms_url"]]
+    # The page of another organization has none of these links, and our own pages have none.
+    of = "/api/organizations/globex/invitations"
+    other = (await house.request("POST", of, {"email": "n@example.org", "role": "member"}, by=house.stranger)).ok(201)
+    assert "acme.example" not in (await house.client.get(f"/ui/invitations/accept?token={other['token']}")).body.decode()
+    assert "acme.example" not in (await house.client.get("/ui/sign-in")).body.decode()
+
+
+@pytest.mark.parametrize("field", ["help_url", "privacy_url", "terms_url"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://acme.example/",
+        "javascript:alert(1)",
+        "//acme.example/",
+        "https://user:secret@acme.example/",
+        'https://acme.example/"onclick=',
+        "https://acme.example/" + "a" * 2000,
+        "mailto:help@acme.example",
+    ],
+)
+async def test_what_is_no_link_by_https_is_refused(house: BrandingScene, field: str, address: str) -> None:
+    refused = await house.ask("PATCH", {field: address})
+    assert (refused.status, field in refused.json()["error"]) == (400, True), refused.body
+    assert (await house.ask("GET")).ok(200) == UNSET
 
 
 async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(house: BrandingScene) -> None:

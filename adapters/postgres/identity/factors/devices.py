@@ -54,12 +54,14 @@ _KNOWLEDGE: Final[LiteralString] = """(
                {trust_days}
            )
 )"""
-_STRICTEST: Final[LiteralString] = f"""
+# The fewest days of trust that one of the person's own organizations allows. Null for a person without one.
+STRICTEST_TRUST: Final[LiteralString] = f"""
                    select min(organizations.device_trust_days)
                      from memberships
                      join organizations on organizations.id = memberships.org_id
-                    where memberships.user_id = devices.user_id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
+                    where memberships.user_id = {{user}} and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
 """
+_STRICTEST: Final[LiteralString] = STRICTEST_TRUST.format(user="devices.user_id")
 # The period counts from the moment when the trust was given, even if the organization has shortened the period since. A row without
 # `trusted_at` is older than that column; its trust was given for 30 days.
 _TRUSTED_UNTIL: Final[LiteralString] = f"""
@@ -83,12 +85,7 @@ _SHOWN: Final[LiteralString] = f"""
                ),
 """
 _TRUST_DAYS: Final[LiteralString] = f""",
-               'trust_days', (
-                   select min(organizations.device_trust_days)
-                     from memberships
-                     join organizations on organizations.id = memberships.org_id
-                    where memberships.user_id = users.id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
-               )
+               'trust_days', ({STRICTEST_TRUST.format(user="users.id")})
 """
 KNOWLEDGE: Final[LiteralString] = _KNOWLEDGE.format(shown=_SHOWN, trust_days=_TRUST_DAYS)
 # The knowledge that the first statement of a sign-in reads, by whether the client shows a device token. It leaves out `trust_days`: a

@@ -8,7 +8,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import Account, AccountPassword, Registration
+from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration
 from core.domain.languages import Language
 from core.frozen import Frozen
 
@@ -18,6 +18,10 @@ class _Password(Frozen):
     password_hash: str | None
     language: str | None
     password_changed_at: datetime | None
+
+
+class _BeforeReset(DeactivationRow):
+    had_password: bool
 
 
 class _Registration(Frozen):
@@ -41,10 +45,10 @@ class AccountPasswordRows:
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _REPLACE_HASH, {"user": user, "old": old, "new": new, "at": at}))
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> Account | None:
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> BeforeReset | None:
         parameters = {"user": user, "email_key": email.key, "new": new, "at": at, "asked": asked}
-        rows = await self._transaction.ask(DeactivationRow, _RESET_HASH, parameters)
-        return rows[0].account() if rows else None
+        rows = await self._transaction.ask(_BeforeReset, _RESET_HASH, parameters)
+        return BeforeReset(rows[0].account(), rows[0].had_password) if rows else None
 
     async def registration(self, user: UserId) -> Registration | None:
         rows = await self._transaction.ask(_Registration, _FIND_REGISTRATION, {"user": user})
@@ -96,7 +100,7 @@ _RESET_HASH: Final[LiteralString] = f"""
          email_verified_at = coalesce(before.email_verified_at, %(at)s), registered_in = null
     from before
    where users.id = before.id
-returning {ACCOUNT_AND_WHO_DEACTIVATED.replace("users.", "before.")}
+returning {ACCOUNT_AND_WHO_DEACTIVATED.replace("users.", "before.")}, before.password_hash is not null as had_password
 """
 
 _FORGET_UNVERIFIED_HASH: Final = """

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.branding import links_of
+from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
@@ -47,8 +49,10 @@ class FlowRow(Frozen):
     flow_brand: str | None
     flow_logo_digest: str | None
     flow_primary_color: str | None
+    flow_links: list[str | None] | None
     flow_has_authenticator: bool
     flow_has_passkey: bool
+    flow_trust_days: int | None
     own_clients: list[str] | None
     own_providers: list[list[str]] | None
 
@@ -72,9 +76,14 @@ class FlowRow(Frozen):
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
             refused=self.flow_wanted.get(_REFUSED, False),
-            branding=POSTERN if self.flow_brand is None else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color),
+            branding=(
+                POSTERN
+                if self.flow_brand is None
+                else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_links)
+            ),
             has_authenticator=self.flow_has_authenticator,
             has_passkey=self.flow_has_passkey,
+            trust_days=self.flow_trust_days,
             own=OwnRow(own_clients=self.own_clients, own_providers=self.own_providers).own(),
         )
 
@@ -173,13 +182,14 @@ def flow_columns(organizations: LiteralString) -> LiteralString:
            flows.session_id as flow_session, flows.proof_digest as flow_proof_digest, flows.created_at as flow_created_at,
            flows.expires_at as flow_expires_at, flows.signed_in_at as flow_signed_in_at, flows.completed_at as flow_completed_at,
            {organizations}.name as flow_brand, {organizations}.logo_digest as flow_logo_digest,
-           {organizations}.primary_color as flow_primary_color,
+           {organizations}.primary_color as flow_primary_color, {links_of(organizations)} as flow_links,
            flows.preauthentication_id is null or exists (
                select from mfa_secrets where mfa_secrets.user_id = flows.user_id and mfa_secrets.enabled_at is not null
            ) as flow_has_authenticator,
            flows.preauthentication_id is not null and exists (
                select from passkeys where passkeys.user_id = flows.user_id
            ) as flow_has_passkey,
+           case when flows.preauthentication_id is not null then ({STRICTEST_TRUST.format(user="flows.user_id")}) end as flow_trust_days,
            {own(organizations)}"""
 
 

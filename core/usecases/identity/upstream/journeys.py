@@ -67,6 +67,11 @@ class Journeys(Frozen):
         """Returns the providers that the pages of a flow offer."""
         return self.providers.offered_in(flow)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether the installation has a provider of its own."""
+        return bool(self.providers.offered_in(None))
+
     async def offered_at(self, organization: str) -> Sequence[ProviderOffer]:
         """Returns the providers for the services of the organization with this slug: the installation's and the organization's own."""
         return self.providers.offered(await self.lookup.own(organization))

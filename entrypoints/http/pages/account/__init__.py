@@ -20,6 +20,7 @@ from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, to
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.refusals import in_words
+from ports.texts import Text
 
 AnyCall = Call[Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]
@@ -34,20 +35,21 @@ SIGN_INS: Final = "/ui/sign-ins"
 ORGANIZATIONS: Final = "/ui/organizations"
 APPLICATIONS: Final = "/ui/applications"
 CONNECTIONS: Final = "/ui/settings/connections"
+# The groups of the side list, each with the text key of its heading; the first needs none.
 _SECTIONS: Final = (
-    (HOME, "overview.page"),
-    (PROFILE, "profile.page"),
-    # Only people of whom something is kept need this section: the profile leads them there, so that no other page has to ask.
-    (DETAILS, "details.page"),
-    (PASSWORD, "own_password.page"),
-    (SECOND_FACTOR, "two_step.page"),
-    (PASSKEYS, "passkeys.page"),
-    (CONNECTIONS, "connections.page"),
-    (DEVICES, "devices.page"),
-    (SESSIONS, "sessions.page"),
-    (SIGN_INS, "sign_ins.page"),
-    (ORGANIZATIONS, "organizations.page"),
-    (APPLICATIONS, "applications.page"),
+    # Only people of whom something is kept need the details: the profile leads them there, so that no other page has to ask.
+    ("", ((HOME, "overview.page"), (PROFILE, "profile.page"), (DETAILS, "details.page"))),
+    (
+        "account.signing_in",
+        (
+            (PASSWORD, "own_password.page"),
+            (SECOND_FACTOR, "two_step.page"),
+            (PASSKEYS, "passkeys.page"),
+            (CONNECTIONS, "connections.page"),
+        ),
+    ),
+    ("account.activity", ((DEVICES, "devices.page"), (SESSIONS, "sessions.page"), (SIGN_INS, "sign_ins.page"))),
+    ("account.access", ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"))),
 )
 NO_ERRORS: Final[Mapping[str, Refusal]] = MappingProxyType({})
 ON_A_PAGE: Final = 20
@@ -80,7 +82,7 @@ def show(
     return shipped_pages().page(
         f"account/{template}",
         call.language,
-        sections=[(address, text(label)) for address, label in _SECTIONS if address != DETAILS or here == DETAILS],
+        sections=_sections(postern, text, here),
         here=here,
         person=call.caller.email.address,
         person_name=call.caller.profile.name or "",
@@ -91,6 +93,21 @@ def show(
         done=text(done) if done else "",
         **values,
     )
+
+
+def _sections(postern: Postern, text: Text, here: str) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
+    """The side list, without the sections that have nothing to offer here: passkeys if browsers cannot bind them to our address, and
+    connected accounts if there is no provider at all.
+    """
+    hidden = {
+        DETAILS,
+        *([PASSKEYS] if postern.identity.passkeys.obstacle is not None else []),
+        *([CONNECTIONS] if not postern.identity.journeys.has_any else []),
+    } - {here}
+    return [
+        (text(heading) if heading else "", [(address, text(label)) for address, label in group if address not in hidden])
+        for heading, group in _SECTIONS
+    ]
 
 
 def ask(
@@ -106,7 +123,7 @@ def ask(
     ends: Sequence[str] = (),
     hidden: Mapping[str, str] = MappingProxyType({}),
     refusal: Refusal | None = None,
-    kind: str = "danger",
+    kind: str = "final",
 ) -> bytes:
     """A page that asks once before something ends: the texts `<name>.title` and `<name>.text`, the text of the `button`, and `ends`, the
     things that end. With another `kind` of button, the page asks before something begins.

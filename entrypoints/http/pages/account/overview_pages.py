@@ -12,4 +12,5 @@ from entrypoints.http.pages.declaring import WITH_FORM, page
 @page.get(HOME, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
 async def account_overview(call: Call, postern: Postern) -> bytes:
     """See your account at a glance"""
-    return show(call, postern, "overview.html", HOME, summary=await postern.identity.account_summaries.of(call.caller.user))
+    summary = await postern.identity.account_summaries.of(call.caller.user)
+    return show(call, postern, "overview.html", HOME, summary=summary, has_passkeys=postern.identity.passkeys.obstacle is None)

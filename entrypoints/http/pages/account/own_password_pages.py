@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited, Unauthorized
+from core.domain.email import Email
+from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited, Refusal, Unauthorized
 from core.domain.identity.account_summaries import AccountSummary
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.proofs import StepUp
@@ -16,7 +17,7 @@ from entrypoints.http.pages.account import PASSWORD, AnyCall, Done, Page, back_t
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 # The field of a refusal, for refusals that are not about the new password.
-_FIELDS: Final = {"passwords_differ": "repeated", "wrong_current_password": "current", "rate_limit_exceeded": ""}
+_FIELDS: Final = {"wrong_current_password": "current", "rate_limit_exceeded": ""}
 # When a form is sent twice, the second request gets one of these refusals.
 _TWICE: Final = frozenset({"wrong_current_password", "has_password"})
 _PROVE_FIRST: Final = redirect(proof_page(PASSWORD, StepUp.ACCOUNT))
@@ -53,21 +54,37 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
     done = back_to(PASSWORD, "set" if form.current is None else "changed")
     if form.current is None and await postern.identity.reauthentication.missing(call.caller, StepUp.ACCOUNT) is not None:
         return _PROVE_FIRST
+    passwords = postern.identity.account_passwords
     try:
-        if form.new_password.reveal() != form.repeated.reveal():
-            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - shown like every other refusal of a password
+        errors = _wrong_at_sight(form, postern, call.caller.email)
+        if errors and form.current is not None and not await passwords.is_current(user, form.current, call.actor):
+            errors = {"current": Unauthorized(words="wrong_current_password"), **errors}
+        if errors:
+            return Answer(_form(call, postern, await postern.identity.account_summaries.of(user), errors=errors), 400)
         if form.current is None:
-            await postern.identity.account_passwords.set(user, call.caller.session, form.new_password, call.actor)
+            await passwords.set(user, call.caller.session, form.new_password, call.actor)
         else:
-            await postern.identity.account_passwords.change(user, call.caller.session, form.current, form.new_password, call.actor)
+            await passwords.change(user, call.caller.session, form.current, form.new_password, call.actor)
     except (BadRequest, Unauthorized, RateLimited) as refusal:
-        if refusal.words in _TWICE and await postern.identity.account_passwords.was_just_chosen(user, form.new_password):
+        if refusal.words in _TWICE and await passwords.was_just_chosen(user, form.new_password):
             return done
         # Another tab may have set a password in the meantime, so the form follows the present state of the account.
         summary = await postern.identity.account_summaries.of(user)
         shown = _form(call, postern, summary, errors={_FIELDS.get(refusal.words, "new_password"): refusal})
         return Answer(shown, 429 if isinstance(refusal, RateLimited) else 400)
     return done
+
+
+def _wrong_at_sight(form: OwnPasswordForm, postern: Postern, email: Email) -> dict[str, Refusal]:
+    """What is wrong with the new password, by the field."""
+    errors: dict[str, Refusal] = {}
+    try:
+        postern.identity.account_passwords.rules.require(form.new_password, email)
+    except BadRequest as refusal:
+        errors["new_password"] = refusal
+    if form.new_password.reveal() != form.repeated.reveal():
+        errors["repeated"] = BadRequest(words="passwords_differ")
+    return errors
 
 
 def _form(call: AnyCall, postern: Postern, summary: AccountSummary, **more: Any) -> bytes:

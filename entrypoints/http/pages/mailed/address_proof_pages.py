@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.branding import POSTERN
-from core.domain.errors import BadRequest, Overloaded, RateLimited, Unauthorized
+from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.mailed_tokens import AskedOnPage, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
@@ -130,19 +130,26 @@ async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> An
     """Confirm that an address is your own, and replace the password of the registration"""
     form = call.body
     link = AddressLink(form.token, form.flow)
-    field = "new_password"
+    refused: dict[str, Refusal] = {}
     try:
         if form.new_password.reveal() != form.repeated.reveal():
-            field = "repeated"
-            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - shown like every other refusal of a password
-        await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
+            refused["repeated"] = BadRequest(words="passwords_differ")
+            # The person hears of all errors at once.
+            doubt = await postern.identity.address_proofs.look(form.token, _browser(call, postern))
+            postern.identity.account_passwords.rules.require(form.new_password, doubt.email)
+        else:
+            await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
     except LinkRefused:
         repeated = await _once_more(call, postern, link, Settled.PROVED, form.new_password)
         if repeated is None:
             raise
         return repeated
     except BadRequest as refusal:
-        return Answer(await _ask(call, postern, link, {field: in_words(refusal, shipped_pages().text(call.language))}, anew=True), 400)
+        refused = {"new_password": refusal, **refused}
+    if refused:
+        text = shipped_pages().text(call.language)
+        said = {field: in_words(refusal, text) for field, refusal in refused.items()}
+        return Answer(await _ask(call, postern, link, said, anew=True), 400)
     return await _done(call, postern, link, "address_confirmed")
 
 

@@ -1,25 +1,56 @@
 """`/ui/invitations`: the built-in page behind the link of an invitation, for installations without another frontend. The page works
-without scripts.
+without scripts. A person who comes by the mail of our own server, and whose account nobody has used, chooses a password on the same page.
 """
 
+from collections.abc import Mapping
 from typing import Final, Literal
+from urllib.parse import quote
 
 import msgspec
 
-from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
-from core.domain.secrets import Token
-from core.domain.tenancy.invitations import InvitationStatus
+from core.domain.branding import POSTERN
+from core.domain.errors import (
+    BadRequest,
+    InvitationExpired,
+    OrganizationNotActive,
+    Overloaded,
+    RateLimited,
+    TeamLimitExceeded,
+    Unauthorized,
+)
+from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.callers import Caller
+from core.domain.identity.flows import FlowPurpose, Wanted, form_token
+from core.domain.identity.realms import ProviderRequired
+from core.domain.secrets import Password, Token
+from core.domain.tenancy.invitations import InvitationOffer, InvitationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import SIGN_IN
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
-from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
+from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, page
+from entrypoints.http.pages.flows import (
+    NO_ERRORS,
+    PASSWORD,
+    SECOND_FACTOR,
+    AnyCall,
+    Page,
+    browser_secret,
+    signed_in,
+    to,
+    visit,
+    with_headers,
+)
+from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.sign_in.sign_in_pages import at_provider
 
 _PAGE: Final = "/ui/invitations/accept"
+_HERE: Final = f"{_PAGE}/password"
 _ACCEPTED: Final = "/ui/invitations/accepted"
 _DECLINED: Final = "/ui/invitations/declined"
 
@@ -31,6 +62,11 @@ class OpenedInvitation(msgspec.Struct, frozen=True):
 class InvitationForm(msgspec.Struct, frozen=True):
     token: Token
     answer: Literal["accept", "decline"]
+
+
+class FirstPasswordForm(FlowForm, frozen=True, kw_only=True):
+    token: Token
+    password: Password = Password("")
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -47,26 +83,14 @@ def _advice(refused: Refused) -> str | Advised:
             return ""
 
 
-@page.get(_PAGE, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, InvitationExpired))
-async def show_invitation(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
+@page.get(_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, InvitationExpired))
+async def show_invitation(call: Call[None, OpenedInvitation, None, Caller | None], postern: Postern) -> Answer[bytes]:
     """Show an invitation: the inviting person, the organization and the role
 
     This looks up the link and leaves it usable, however often a program opens it.
     """
-    token = call.query.token
-    offer = await postern.tenancy.invitations.look(token)
-    invitation = offer.invitation
-    return shipped_pages().page(
-        "mailed/invitation.html",
-        call.language,
-        action=_PAGE,
-        token=token.reveal(),
-        brand=offer.organization,
-        email=invitation.email.address,
-        offered=invitation.role,
-        role_name=offer.role_name,
-        until=invitation.expires_at,
-    )
+    offer = await postern.tenancy.invitations.look(call.query.token)
+    return await _shown(call, postern, call.query.token, offer)
 
 
 @page.post(
@@ -86,16 +110,126 @@ async def answer_invitation_by_form(call: Call[InvitationForm], postern: Postern
         answered = InvitationStatus.ACCEPTED if accepts else InvitationStatus.REJECTED
         if not await invitations.was_just_answered(form.token, answered):
             raise
-    return redirect(_ACCEPTED if accepts else _DECLINED)
+    return redirect(f"{_ACCEPTED if accepts else _DECLINED}?token={quote(form.token.reveal())}")
 
 
-@page.get(_ACCEPTED, caller=ANYONE, limit=UNLIMITED)
-def invitation_accepted(call: Call, _postern: Postern) -> bytes:
-    """Say that the invitation is accepted"""
-    return shipped_pages().outcome("invitation_accepted", call.language, good=True, onward=SIGN_IN)
+@page.get(_HERE, caller=ANYONE, limit=PAGE_LOADS)
+def show_invitation_again(call: Call[None, OpenedInvitation], _postern: Postern) -> Answer[NoBody]:
+    """Go to the page of the invitation, for people who reload this address"""
+    return redirect(f"{_PAGE}?token={quote(call.query.token.reveal())}")
 
 
-@page.get(_DECLINED, caller=ANYONE, limit=UNLIMITED)
-def invitation_declined(call: Call, _postern: Postern) -> bytes:
+@page.post(
+    _HERE,
+    caller=IN_FLOW,
+    limit=AUTH,
+    policy=WITH_FORM,
+    advice=_advice,
+    refuses=(BadRequest, InvitationExpired, TeamLimitExceeded, OrganizationNotActive, Overloaded, RateLimited),
+)
+async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, None, Caller | None], postern: Postern) -> Page:
+    """Accept an invitation, choose the first password of your account, and be signed in
+
+    Only for the link that our own mail server sent, and for an account that nobody has used.
+    """
+    form, invitations = call.body, postern.tenancy.invitations
+    offer = await invitations.answered(form.token)
+    try:
+        postern.identity.account_passwords.rules.require(form.password, offer.invitation.email)
+    except BadRequest as refusal:
+        said = in_words(refusal, shipped_pages().text(call.language))
+        shown = await _shown(call, postern, form.token, await invitations.look(form.token), {"password": said})
+        return Answer(shown.value, 400, shown.headers)
+    repeats = False
+    try:
+        await invitations.accept_with_password(form.token, form.password, call.actor)
+    except BadRequest:
+        # When the form is sent twice, the second request signs in as the first did, if it has the same password.
+        repeats = offer.by_mail and await invitations.was_just_answered(form.token, InvitationStatus.ACCEPTED)
+        if not repeats:
+            raise
+    return await _signed_in(call, postern, offer, form.password, repeats=repeats)
+
+
+@page.get(_ACCEPTED, caller=ANYONE, limit=PAGE_LOADS)
+async def invitation_accepted(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
+    """Say that the invitation is accepted, and what comes next"""
+    offer = await _answered(call.query.token, postern)
+    text = shipped_pages().text(call.language)
+    if offer is None:
+        return shipped_pages().outcome("invitation_accepted", call.language, good=True, onward=SIGN_IN)
+    email, onward = offer.invitation.email.address, SIGN_IN
+    if not offer.by_mail or offer.account is None:
+        # The inviter may be the reader, and must not learn whether the address had an account.
+        explained = text("invitation_accepted.text")
+    elif offer.account.email_verified_at is not None:
+        explained = text("invitation_accepted.known", email=email)
+    else:
+        explained, onward = text("invitation_accepted.mailed", email=email), ""
+    title = text("invitation_accepted.title_of", organization=offer.organization.name)
+    return shipped_pages().said(
+        title, explained, call.language, good=True, onward=onward, label=text("password.sign_in"), brand=offer.organization
+    )
+
+
+@page.get(_DECLINED, caller=ANYONE, limit=PAGE_LOADS)
+async def invitation_declined(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
     """Say that the invitation is declined"""
-    return shipped_pages().outcome("invitation_declined", call.language, good=True)
+    offer = await _answered(call.query.token, postern)
+    return shipped_pages().outcome("invitation_declined", call.language, good=True, brand=POSTERN if offer is None else offer.organization)
+
+
+async def _shown(
+    call: AnyCall, postern: Postern, token: Token, offer: InvitationOffer, errors: Mapping[str, str] = NO_ERRORS
+) -> Answer[bytes]:
+    invitation = offer.invitation
+    browser, headers = browser_secret(call, postern)
+    body = shipped_pages().page(
+        "mailed/invitation.html",
+        call.language,
+        action=_PAGE,
+        token=token.reveal(),
+        brand=offer.organization,
+        email=invitation.email.address,
+        offered=invitation.role,
+        role_name=offer.role_name,
+        until=invitation.expires_at,
+        here=await postern.tenancy.invitations.may_choose_password(offer),
+        accept_here=_HERE,
+        form_token=form_token(browser, bound_to("")),
+        # Whoever reads the mail that our own server sent may learn that the address has an account.
+        known=offer.by_mail and offer.account is not None and offer.account.email_verified_at is not None,
+        errors=errors,
+        shortest=SHORTEST_PASSWORD,
+        longest=LONGEST_PASSWORD,
+    )
+    return Answer(body, 200, headers)
+
+
+async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, password: Password, *, repeats: bool) -> Page:
+    """The person has just chosen this password, so it is the proof that they are signed in by: second factor, rules and limits are those of
+    every sign-in.
+    """
+    email = offer.invitation.email
+    browser, headers = browser_secret(call, postern)
+    request = {"to": f"{ORGANIZATIONS}/{offer.organization_slug}?done=joined"}
+    wanted = Wanted(organization=offer.organization_slug)
+    flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
+    try:
+        entered = await postern.identity.browser_sessions.sign_in_with_password(visit(call, postern, flow), email, password)
+    except ProviderRequired as refusal:
+        return await at_provider(call, postern, flow, refusal)
+    except (BadRequest, Unauthorized, RateLimited):
+        if repeats:
+            raise BadRequest(words="invitation_accepted") from None
+        # The invitation is accepted, and the password is chosen: the person signs in with it on the page for that.
+        return to(PASSWORD, flow)
+    return with_headers(headers, to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered))
+
+
+async def _answered(token: Token, postern: Postern) -> InvitationOffer | None:
+    """None for a token that is not valid, or not any more: the page then names no organization."""
+    try:
+        return await postern.tenancy.invitations.answered(token)
+    except (BadRequest, InvitationExpired):
+        return None

@@ -41,6 +41,11 @@ class PasswordLink(msgspec.Struct, frozen=True):
     token: Token = Token("")
 
 
+class ChosenLink(msgspec.Struct, frozen=True):
+    first: str = ""
+    """Not empty for the first password of an account."""
+
+
 class ChosenPassword(msgspec.Struct, frozen=True):
     token: Token
     new_password: Password
@@ -99,9 +104,10 @@ async def send_first_password(call: Call[ChosenPassword], postern: Postern) -> A
 
 
 @page.get(_CHOSEN, caller=ANYONE, limit=UNLIMITED)
-def password_chosen(call: Call, _postern: Postern) -> bytes:
-    """Say that the password is changed"""
-    return shipped_pages().outcome("password_chosen", call.language, good=True, onward=SIGN_IN)
+def password_chosen(call: Call[None, ChosenLink], _postern: Postern) -> bytes:
+    """Say that the password is changed, or set for the first time"""
+    name = "password_set" if call.query.first else "password_chosen"
+    return shipped_pages().outcome(name, call.language, good=True, onward=SIGN_IN)
 
 
 async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> bytes:
@@ -113,22 +119,26 @@ async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> 
 
 
 async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
-    form = call.body
-    field = "new_password"
+    form, passwords = call.body, postern.identity.account_passwords
     confirmed = {OrganizationId(one) for one in form.confirmed}
+    refused: dict[str, Refusal] = {}
+    had_password = path == _RESET
     try:
         if form.new_password.reveal() != form.repeated.reveal():
-            field = "repeated"
-            raise BadRequest(words="passwords_differ")  # noqa: TRY301 - shown like every other refusal of a password
-        await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor)
+            refused["repeated"] = BadRequest(words="passwords_differ")
+            # The person hears of all errors at once.
+            passwords.rules.require(form.new_password, (await passwords.look_at_link(form.token)).email)
+        else:
+            had_password = await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor)
     except LinkRefused:
-        if await postern.identity.account_passwords.was_just_reset(form.token, form.new_password):
-            return redirect(_CHOSEN)
-        raise
+        if not await passwords.was_just_reset(form.token, form.new_password):
+            raise
     except BadRequest as refusal:
+        refused = {"new_password": refusal, **refused}
+    if refused:
         listed = await postern.tenancy.members.listed_by_link(form.token)
-        return Answer(_form(path, form.token, call.language, listed=listed, confirmed=confirmed, refused={field: refusal}), 400)
-    return redirect(_CHOSEN)
+        return Answer(_form(path, form.token, call.language, listed=listed, confirmed=confirmed, refused=refused), 400)
+    return redirect(_CHOSEN if had_password else f"{_CHOSEN}?first=yes")
 
 
 def _form(

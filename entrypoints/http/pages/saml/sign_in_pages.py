@@ -13,7 +13,6 @@ from core.domain.federation.oauth.scopes import LONGEST_SCOPES, words
 from core.domain.federation.saml.messages import MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
-from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.sign_in import ServiceName
@@ -26,10 +25,8 @@ from entrypoints.http.machinery.browser_cookies import flow_secret, session_toke
 from entrypoints.http.machinery.browsers import (
     BROWSER_FOUND_BY_HANDLER,
     BROWSER_OR_NOBODY,
-    IN_FLOW,
     SIGN_IN,
     BoundForm,
-    token_for,
 )
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
@@ -40,14 +37,12 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to, until_second_factor
-from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
-    FORGOTTEN,
     PASSWORD,
-    REGISTER,
     AnyCall,
     FlowLink,
     Page,
@@ -59,7 +54,7 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
-from entrypoints.http.pages.sign_in.sign_in_pages import offered
+from entrypoints.http.pages.sign_in.sign_in_pages import address_page
 from entrypoints.rounds import fair_turn
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
@@ -178,13 +173,19 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
 
 
 @page.get(
-    _AUTHENTICATE, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=IN_POPUP, refuses=(FlowOver,), also={303: NoBody}, tags=("saml",)
+    _AUTHENTICATE,
+    caller=BROWSER_OR_NOBODY,
+    limit=PAGE_LOADS,
+    policy=IN_POPUP_WITH_PASSKEYS,
+    refuses=(FlowOver,),
+    also={303: NoBody},
+    tags=("saml",),
 )
 async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
     """Sign in for a SAML request
 
-    `sso` sends people here who are not signed in. The page asks for address and password, then for a second factor if there is one, and
-    leads on to the service provider.
+    `sso` sends people here who are not signed in. The page asks for the address, the next one for the password or another way in, then for
+    a second factor if there is one. In the end, the person goes on to the service provider.
     """
     try:
         flow = await flow_of(call, postern, call.query.state)
@@ -202,7 +203,10 @@ async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None]
         return to(FINISH, flow)
     if flow.awaits_second_factor:
         return to(CODE_PAGE, flow)
-    return Answer(_sign_in_page(call, postern, flow), 200)
+    if caller is not None and flow.email == caller.email.address:
+        # The browser knows who it is, so one step is enough, as it is for an application.
+        return to(PASSWORD, flow)
+    return Answer(address_page(call, postern, flow, flow.email), 200)
 
 
 @page.get(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
@@ -376,23 +380,6 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
             raise FlowOver
         case _:
             return to(SIGN_IN, flow)
-
-
-def _sign_in_page(call: AnyCall, postern: Postern, flow: Flow) -> bytes:
-    return shipped_pages().page(
-        "saml/saml_sign_in.html",
-        call.language,
-        brand=flow.branding,
-        service=flow.wanted.service_name,
-        action=PASSWORD,
-        flow=str(flow.id),
-        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
-        email=flow.email,
-        register=f"{REGISTER}?flow={flow.id}",
-        forgotten=f"{FORGOTTEN}?flow={flow.id}",
-        offers=offered(postern, flow),
-        longest=LONGEST_PASSWORD,
-    )
 
 
 async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:

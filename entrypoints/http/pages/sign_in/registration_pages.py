@@ -6,6 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from core.domain.branding import POSTERN
+from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
@@ -39,6 +40,7 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
+from entrypoints.http.pages.sign_in.sign_in_pages import offered
 
 _RESEND: Final = "/ui/check-mail/resend"
 MAILED_CODE: Final = f"{CHECK_MAIL}/code"
@@ -89,14 +91,22 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     wanted = Wanted(organization=form.org_slug) if flow is None else flow.wanted
     text = shipped_pages().text(call.language)
 
-    async def refused(field: str, said: str) -> Page:
+    async def refused(errors: Mapping[str, str]) -> Page:
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
-        return Answer(await _registration_page(call, postern, shown, {field: said}), 400)
+        return Answer(await _registration_page(call, postern, shown, errors), 400)
 
+    errors: dict[str, str] = {}
+    email = Email(form.email.strip())
     try:
-        email = email_field(form.email.strip(), postern.foundation.email_syntax)
+        email = email_field(email.address, postern.foundation.email_syntax)
     except BadRequest:
-        return await refused("email", text("sign_in.no_address"))
+        errors["email"] = text("sign_in.no_address")
+    try:
+        postern.identity.account_passwords.rules.require(form.password, email)
+    except BadRequest as refusal:
+        errors["password"] = in_words(refusal, text)
+    if errors:
+        return await refused(errors)
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
@@ -105,11 +115,11 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
             email, form.password, wanted.organization, call.actor, service, browser=browser, onward=Onward(flow=str(onward.id))
         )
     except BadRequest as refusal:
-        return await refused("password", in_words(refusal, text))
+        return await refused({"password": in_words(refusal, text)})
     except Conflict:
         # When a form is sent twice, the second request finds the account of the first.
         if not await postern.identity.accounts.was_just_registered(email, form.password):
-            return await refused("email", text("register.taken"))
+            return await refused({"email": text("register.taken")})
     if flow is None:
         await postern.identity.flows.keep(onward, browser)
     else:
@@ -218,6 +228,7 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
         brand=brand,
         action=REGISTER_PAGE,
         sign_in=_with_flow(SIGN_IN, shown),
+        offers=offered(postern, shown.flow, shown.place),
         errors=errors,
         shortest=SHORTEST_PASSWORD,
         longest=LONGEST_PASSWORD,

@@ -18,9 +18,11 @@ from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Una
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
+from core.domain.identity.devices import trust_period
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
 from core.domain.languages import Language
 from core.domain.secrets import Password
 from core.usecases.identity.sign_in.admission import SignInEnded
@@ -244,10 +246,10 @@ def address_page(
     return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=_have_passkeys(postern))
 
 
-def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str]]:
-    """The names of the available providers, and the addresses of their buttons."""
+def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
+    """The keys and names of the available providers, and the addresses of their buttons."""
     offers = postern.identity.journeys.offered_in(flow)
-    return [(one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
+    return [(one.key, one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
 
 
 def _rendered(
@@ -258,7 +260,7 @@ def _rendered(
     errors: Mapping[str, str] = NO_ERRORS,
     *,
     place: str = "",
-    offers: Sequence[tuple[str, str]],
+    offers: Sequence[tuple[str, str, str]],
     passkeys: bool,
 ) -> bytes:
     return shipped_pages().page(
@@ -280,12 +282,15 @@ def _rendered(
 
 
 def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal) -> Answer[bytes]:
-    """The page with all ways to sign in, and the reason why another way failed."""
-    return Answer(address_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), 400)
+    """The page with all ways to sign in, and the reason why another way failed. A failure of the provider is no mistake of the person's, so
+    the status says so to whoever watches: 503 when the provider is away, 502 for an answer that breaks the protocol.
+    """
+    status = 503 if isinstance(refusal, ProviderAway) else 502 if isinstance(refusal, OAuthError) else 400
+    return Answer(address_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), status)
 
 
 @lru_cache(maxsize=64)
-def _first_page(language: Language, place: str, offers: tuple[tuple[str, str], ...], *, passkeys: bool) -> list[bytes]:
+def _first_page(language: Language, place: str, offers: tuple[tuple[str, str, str], ...], *, passkeys: bool) -> list[bytes]:
     """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
     return _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys).split(_TOKEN_PLACE.encode())
 
@@ -346,6 +351,7 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
         by_app=flow.has_authenticator,
         by_passkey=flow.has_passkey and _have_passkeys(postern),
         passkey=f"{SECOND_FACTOR}/passkey",
+        trust_days=trust_period(flow.trust_days).days,
         errors=errors,
         longest=LONGEST_CODE,
     )

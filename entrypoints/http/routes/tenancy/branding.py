@@ -22,6 +22,12 @@ _BRANDING = "/api/organizations/{org_slug}/branding"
 _Url = Annotated[
     str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL, "format": "uri"}, examples=["https://acme.example/logo.png"])
 ]
+_Link = Annotated[
+    str,
+    msgspec.Meta(
+        extra_json_schema={"maxLength": LONGEST_URL, "format": "uri", "pattern": "^https://"}, examples=["https://acme.example/privacy"]
+    ),
+]
 _Color = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^#[0-9A-Fa-f]{6}$"}, examples=["#a01040"])]
 
 
@@ -36,6 +42,12 @@ class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The address to fetch the logo from, now: a PNG, JPEG, WebP or GIF picture of at most 256 KiB and 4096 pixels on a side."""
     primary_color: _Color | msgspec.UnsetType | None = msgspec.UNSET
     """The colour of buttons and links, as `#rrggbb`."""
+    help_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
+    """The address of your page for help, by https. The foot of your sign-in pages links to it; we never call it."""
+    privacy_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
+    """The address of your privacy notice, by https."""
+    terms_url: _Link | msgspec.UnsetType | None = msgspec.UNSET
+    """The address of your terms of use, by https."""
 
 
 class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +57,12 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The address that the logo was fetched from; null if there is none."""
     primary_color: _Color | None
     """The colour of buttons and links; null for the default colour."""
+    help_url: _Link | None
+    """The page for help that the foot of the pages links to; null if there is none."""
+    privacy_url: _Link | None
+    """The privacy notice that the foot of the pages links to; null if there is none."""
+    terms_url: _Link | None
+    """The terms of use that the foot of the pages links to; null if there are none."""
 
 
 @endpoint.patch(
@@ -60,7 +78,9 @@ async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member],
 
     We fetch a logo at once and keep a copy: pages and mails show this copy, from our address. To use a new picture, send its address again.
     """
-    change = LookChange(changed(call.body.logo_url), changed(call.body.primary_color))
+    body = call.body
+    links = (changed(body.help_url), changed(body.privacy_url), changed(body.terms_url))
+    change = LookChange(changed(body.logo_url), changed(body.primary_color), *links)
     return _record(await postern.tenancy.branding.change(call.caller, change, call.actor))
 
 
@@ -71,4 +91,10 @@ async def show_branding(call: Call[None, None, BrandingPath, Member], postern: P
 
 
 def _record(look: OrganizationLook) -> BrandingRecord:
-    return BrandingRecord(logo_url=look.logo_url, primary_color=look.primary_color)
+    return BrandingRecord(
+        logo_url=look.logo_url,
+        primary_color=look.primary_color,
+        help_url=look.help_url,
+        privacy_url=look.privacy_url,
+        terms_url=look.terms_url,
+    )

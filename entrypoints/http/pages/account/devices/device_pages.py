@@ -86,14 +86,16 @@ async def revoke_own_device(call: Call[BoundForm, None, DevicePagePath], postern
     try:
         await postern.identity.devices.revoke(call.caller, DeviceId(call.path.device_id), call.actor)
     except Forbidden:
-        raise NotFound("There is no such device") from None
+        raise NotFound("There is no such device", words="device_unknown") from None
     except BadRequest as refusal:
         return Answer(_ask(call, postern, await _own(call, postern), refusal), 400)
     return back_to(DEVICES, "revoked")
 
 
 def level(device: Device) -> str:
-    """The risk of the device's last sign-in, in one word."""
+    """The risk of the device's last sign-in, in one word. Every device is new once, so that alone is nothing unusual."""
+    if device.risk_factors == (RiskFactor.NEW_DEVICE,):
+        return LOW
     if device.risk_score > DEMANDS_MORE:
         return "high"
     return "raised" if device.risk_score >= _RAISED else LOW
@@ -109,7 +111,7 @@ async def _own(call: AnyCall, postern: Postern) -> Device:
     try:
         return await postern.identity.devices.get(call.caller.user, DeviceId(call.path.device_id))
     except Forbidden:
-        raise NotFound("There is no such device") from None
+        raise NotFound("There is no such device", words="device_unknown") from None
 
 
 def _device(

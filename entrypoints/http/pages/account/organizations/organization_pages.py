@@ -28,7 +28,11 @@ from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
-_OPENED: Final = {"opened": "organization.done_opened", "confirmed": "confirm_membership.done_confirmed"}
+_OPENED: Final = {
+    "opened": "organization.done_opened",
+    "confirmed": "confirm_membership.done_confirmed",
+    "joined": "own_invitations.done_joined",
+}
 _LEFT: Final = {"left": "confirm_membership.done_left"}
 _ONE: Final = f"{ORGANIZATIONS}/{{org_slug}}"
 _INVITATIONS: Final = f"{ORGANIZATIONS}/invitations"
@@ -102,7 +106,7 @@ async def show_organization(call: Call[None, Done, OrganizationPath], postern: P
                 set_up=set_up_first(f"{ORGANIZATIONS}/{one.organization.slug}"),
                 done=_OPENED.get(call.query.done, ""),
             )
-    raise NotFound("There is no such organization")
+    raise NotFound("There is no such organization", words="organization_unknown")
 
 
 @page.post(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
@@ -114,7 +118,7 @@ async def open_organization(call: Call[BoundForm, None, OrganizationPath], poste
         return redirect(set_up_first(f"{ORGANIZATIONS}/{call.path.org_slug}"))
     except Forbidden:
         # Only members may learn whether an organization exists.
-        raise NotFound("There is no such organization") from None
+        raise NotFound("There is no such organization", words="organization_unknown") from None
     return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "opened")
 
 
@@ -213,7 +217,7 @@ async def _own(call: AnyCall, postern: Postern) -> tuple[OwnInvitation, Token]:
     for one, token in await postern.tenancy.invitations.list_own(call.caller):
         if one.id == call.path.invitation_id:
             return one, token
-    raise NotFound("There is no such invitation")
+    raise NotFound("There is no such invitation", words="invitation_unknown")
 
 
 def _asked(call: AnyCall, postern: Postern, invitation: OwnInvitation, token: Token, refusal: Refusal | None = None) -> bytes:
