@@ -13,6 +13,8 @@ from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError
 
 _LINE: Final = "─"
+FIRST_STEPS: Final = "/ui/first-steps"
+"""The page that says what to do next."""
 
 
 class FirstOwner(Frozen):
@@ -45,7 +47,7 @@ async def complete(postern: Postern, settings: Settings) -> FirstOwner | None:
         raise SettingsError(f"POSTERN_OWNER_PASSWORD cannot be used: {error.message}") from None
     if made is None:
         return None
-    return FirstOwner(email.address, password if given is None else None, await postern.identity.sign_in_links.issue(email))
+    return FirstOwner(email.address, password if given is None else None, await postern.identity.sign_in_links.issue(email, to=FIRST_STEPS))
 
 
 async def require_encryption_keys(postern: Postern) -> None:

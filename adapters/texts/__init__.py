@@ -20,10 +20,14 @@ class ShippedTexts:
     def html(self, language: Language) -> Catalogue:
         return _catalogue(language, html=True)
 
+    def on_page(self, language: Language, *, html: bool) -> Catalogue:
+        """The texts of pages, whose lines never end within "e-mail"."""
+        return _catalogue(language, html=html, on_page=True)
+
 
 @cache
-def _catalogue(language: Language, *, html: bool) -> Catalogue:
-    return Catalogue(language, _texts(language), html=html)
+def _catalogue(language: Language, *, html: bool, on_page: bool = False) -> Catalogue:
+    return Catalogue(language, _texts(language), html=html, on_page=on_page)
 
 
 @cache

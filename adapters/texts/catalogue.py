@@ -13,6 +13,8 @@ from adapters.texts.plurals import FORM, OTHER
 from core.domain.languages import Language
 
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
+# A hyphen after two or three letters, as in "e-mail" and "two-step". A line must not end there, so pages put a word joiner behind it.
+_SHORT_PART: Final = re.compile(r"(?<![\w-])(\w{1,3}-)(?=\w)")
 _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
 
 
@@ -39,9 +41,11 @@ class _Forms:
 class Catalogue:
     """Implements `ports.texts.Text`."""
 
-    def __init__(self, language: Language, texts: Mapping[str, str], *, html: bool) -> None:
+    def __init__(self, language: Language, texts: Mapping[str, str], *, html: bool, on_page: bool = False) -> None:
+        """`on_page`: lines of the page end where its width says, so short parts of words stay with the rest."""
         self.language: Final = language
         self._texts = texts
+        self._on_page: Final = on_page
         self._ready: dict[str, str | _Pieces | _Forms] = {}
         self._escaped: Callable[[object], str] = escape if html else str
         self._joined: Callable[[list[str]], str] = _join_html if html else "".join
@@ -82,7 +86,7 @@ class Catalogue:
             if OTHER not in made.keys:
                 raise LookupError(f"There is no text {key}")
         else:
-            made = _Pieces(text, self._escaped)
+            made = _Pieces(_SHORT_PART.sub("\\1\u2060", text) if self._on_page else text, self._escaped)
             if not made.names:
                 made = made.literals[0]
         self._ready[key] = made

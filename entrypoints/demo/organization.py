@@ -23,8 +23,8 @@ from ports.unit_of_work import UnitOfWork
 SLUG: Final = "demo"
 SERVICE: Final = "notes"
 # No mail can be delivered to these addresses, so no other person has an account with one of these addresses.
-OWNER: Final = "ada@demo.postern.local"
-MEMBER: Final = "bob@demo.postern.local"
+OWNER: Final = "ada@example.org"
+MEMBER: Final = "bob@example.org"
 
 
 class Demo(Frozen):

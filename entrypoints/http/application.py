@@ -17,7 +17,7 @@ from entrypoints.http.machinery.headers import security_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.metrics_application import METRICS_ROUTES
 from entrypoints.http.pages import logos, pictures, shipped_pages
-from entrypoints.http.pages.account import overview_pages, own_password_pages, profile_pages
+from entrypoints.http.pages.account import first_steps_pages, overview_pages, own_password_pages, profile_pages
 from entrypoints.http.pages.account.connections import application_pages, connection_pages
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
@@ -73,6 +73,7 @@ PAGES: Final = Endpoints.of(
     logout_pages,
     device_flow_pages,
     overview_pages,
+    first_steps_pages,
     profile_pages,
     own_password_pages,
     second_factor_pages,

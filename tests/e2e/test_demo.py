@@ -90,7 +90,7 @@ def test_it_is_made_once_and_its_people_sign_in(server: Postern) -> None:
         with demo(server, "--port", "0") as printed:
             home, password = said(printed, r"Application +(\S+)/"), said(printed, r"Password +(\S+)")
             clients.add(said(printed, r"client id (\S+)"))
-            email = f"{person}@demo.postern.local"
+            email = f"{person}@example.org"
             assert email in printed
             token = server.post("/api/auth/login", {"email": email, "password": password}).json()["access_token"]
             # They belong there, and are not asked whether they do.

@@ -28,7 +28,7 @@ def test_the_first_start_prints_where_it_is_and_who_its_owner_is(installation: I
     assert re.search(r"API documentation +http://127\.0\.0\.1:\d+/docs\n", printed)
     assert re.search(r"Platform owner +owner@postern\.local\n", printed)
     assert re.search(rf"Password +\w{{{PASSWORD_LENGTH}}}\n", printed)
-    assert re.search(r"Sign in +http://127\.0\.0\.1:\d+/ui/sign-in/link\?token=[\w-]{43}\n", printed)
+    assert re.search(r"Sign in +http://127\.0\.0\.1:\d+/ui/sign-in/link\?token=[\w-]{43}&to=%2Fui%2Ffirst-steps\n", printed)
 
 
 def test_the_password_is_told_once_and_nowhere_else(installation: Installation, running: Postern) -> None:

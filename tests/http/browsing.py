@@ -36,7 +36,7 @@ class PageReader(HTMLParser):
 
     @property
     def text(self) -> str:
-        return " ".join(" ".join(self._texts).split())
+        return " ".join(" ".join(self._texts).replace("\u2060", "").split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)

@@ -68,6 +68,8 @@ everybody                         GET    /docs/{chapter}
 everybody                         GET    /invitations/accept
 everybody                         GET    /ui/invitations/accept
 everybody                         POST   /ui/invitations/accept
+everybody                         GET    /ui/invitations/accept/password
+.....   ...  -          flow      POST   /ui/invitations/accept/password
 everybody                         GET    /ui/invitations/accepted
 everybody                         GET    /ui/invitations/declined
 everybody                         GET    /ui/password-chosen
@@ -161,6 +163,7 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/devices/{device_id}
 .....   ...  -          browser   GET    /ui/devices/{device_id}/revoke
 .....   ...  -          browser   POST   /ui/devices/{device_id}/revoke
+.....   ...  -          browser   GET    /ui/first-steps
 .....   ...  -          browser   GET    /ui/organizations
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}

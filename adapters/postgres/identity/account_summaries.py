@@ -24,6 +24,7 @@ class _Summary(Frozen):
     second_factor_since: datetime | None
     has_authenticator: bool
     passkeys: int
+    connections: int
     backup_codes: int
     devices: int
     sessions: int
@@ -43,6 +44,7 @@ class _Summary(Frozen):
             second_factor_since=self.second_factor_since,
             has_authenticator=self.has_authenticator,
             passkeys=self.passkeys,
+            connections=self.connections,
             backup_codes=self.backup_codes,
             devices=self.devices,
             sessions=self.sessions,

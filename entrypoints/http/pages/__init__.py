@@ -89,7 +89,7 @@ class Pages:
 
     def text(self, language: Language) -> Text:
         """The texts for Python code that writes on a page. A template escapes them, like every value."""
-        return self._texts.of(language)
+        return self._texts.on_page(language, html=False)
 
     def _in(self, language: Language) -> Environment:
         """Imported macros see the globals of the environment, and not the values of the template. So each language has an environment of
@@ -107,7 +107,7 @@ class Pages:
                 bytecode_cache=self._compiled,
             )
             made.filters["breakable"] = breakable
-            text = self._texts.html(language)
+            text = self._texts.on_page(language, html=True)
             made.filters["device"] = partial(device_in, text)
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
             made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN, "no_links": NO_LINKS}

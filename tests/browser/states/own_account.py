@@ -299,6 +299,7 @@ _PICTURE: Final[dict[str, Any]] = {
 STATES: Final = (
     _account("account, overview", "overview.html", "/ui", summary=_summary(connections=2), has_passkeys=True),
     _account("account, overview, without passkeys", "overview.html", "/ui", summary=_summary(second_factor_since=None), has_passkeys=False),
+    _account("account, first steps", "first_steps.html", "/ui"),
     _account(
         "account, overview, much to see to",
         "overview.html",

@@ -108,8 +108,10 @@ async def test_a_mail_server_of_the_organizations_own_proves_nothing(house: Invi
     "use",
     [
         "update users set password_hash = 'x' where id = %s",
-        "insert into devices (id, user_id, name, token_digest, device_type, last_used_at, created_at, updated_at, risk_score)"
-        " values (gen_random_uuid(), %s, 'x', 'x', 'browser', now(), now(), now(), 0)",
+        """
+        insert into devices (id, user_id, name, device_type, last_used_at, created_at, updated_at)
+        values (gen_random_uuid(), %s, 'x', 'browser', now(), now(), now())
+        """,
         "update users set password_hash = 'x', email_verified_at = now() where id = %s",
     ],
 )

@@ -447,7 +447,7 @@ async def test_where_the_first_password_is_chosen_they_say_where_they_belong(hou
     assert (f'value="{tenant.id}" checked' in tab.shown.body.decode()) is ticked
     assert house.ties(ada) == {tenant.slug: False, "umbrella": False}
     await tab.send(new_password=PASSWORD, repeated=PASSWORD, **sent)
-    assert tab.place == "/ui/password-chosen"
+    assert tab.place == "/ui/password-chosen?first=yes"
     assert house.ties(ada) == {tenant.slug: ticked, "umbrella": False}
     confirmed = [one for one in house.told("audit_log") if one["name"] == "user.membership.confirmed"]
     assert [(one["organization_id"], one["actor_id"]) for one in confirmed] == ([(tenant.id, ada.user)] if ticked else [])

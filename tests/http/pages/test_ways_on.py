@@ -59,7 +59,9 @@ async def test_what_is_refused_by_its_method_says_so(client: Client) -> None:
     text = PageReader(answer.body).text
     assert "use the button there" in text
     assert "mail" not in text.replace("e-mail", "")
-    assert "cut the link off" in PageReader((await client.get("/ui/nope")).body).text
+    unknown = PageReader((await client.get("/ui/nope")).body).text
+    assert "There is no page at this address Check how the address is written" in unknown
+    assert "mail" not in unknown
 
 
 REFUSALS: list[Refusal] = [

@@ -65,7 +65,7 @@ class InvitationForm(msgspec.Struct, frozen=True):
 
 
 class FirstPasswordForm(FlowForm, frozen=True, kw_only=True):
-    token: Token
+    token: Token = Token("")
     password: Password = Password("")
 
 

@@ -24,7 +24,19 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import IN_POPUP, TO_SIGN_IN, Advised, page
-from entrypoints.http.pages.flows import LINK, SECOND_FACTOR, TO_APPLICATION, AnyCall, Page, browser_secret, flow_of, signed_in, to, visit
+from entrypoints.http.pages.flows import (
+    LINK,
+    SECOND_FACTOR,
+    TO_APPLICATION,
+    AnyCall,
+    Page,
+    browser_secret,
+    flow_of,
+    own_place,
+    signed_in,
+    to,
+    visit,
+)
 from entrypoints.http.pages.sign_in.sign_in_pages import at_provider, once_over
 
 _LongText = Annotated[str, msgspec.Meta(max_length=2000)]
@@ -34,6 +46,8 @@ class LinkOpened(msgspec.Struct, frozen=True):
     token: Token = Token("")
     flow: str = ""
     """The flow in which the person asked for the link."""
+    to: _LongText = ""
+    """The page of ours that the link ends on, if it is no flow's."""
     client_id: str = ""
     """The application that the link leads to, if the flow is not this browser's; its redirect URI and state follow."""
     redirect_uri: _LongText = ""
@@ -118,6 +132,6 @@ def _onward(link: LinkOpened) -> Mapping[str, Json]:
     values of the link.
     """
     if not link.client_id:
-        return {}
+        return {"to": own_place(link.to)} if link.to else {}
     asked = {"response_type": "code", "client_id": link.client_id, "redirect_uri": link.redirect_uri, "scope": "openid profile email"}
     return {TO_APPLICATION: f"{AUTHORIZATION_ENDPOINT}?{urlencode({**asked, 'state': link.state} if link.state else asked)}"}

@@ -27,7 +27,7 @@ async def test_a_device_with_the_reasons_of_its_risk(home: AccountPagesScene) ->
     listed = await home.open(PAGE)
     assert "Work laptop" in listed.page.text
     assert "Oslo, NO" in listed.page.text
-    assert "Trusted Very unusual" in listed.page.text
+    assert "Very unusual Trusted Revoke" in listed.page.text
     assert "SE Unusual" in listed.page.text
     shown = (await home.open(f"{PAGE}/{device}")).page.text
     assert "Firefox 128.0" in shown
@@ -43,7 +43,7 @@ async def test_a_device_with_the_reasons_of_its_risk(home: AccountPagesScene) ->
 async def test_a_device_of_which_little_is_known(home: AccountPagesScene) -> None:
     shown = (await home.open(f"{PAGE}/{home.device()}")).page.text
     assert "Program Unknown" in shown
-    assert "Place Place unknown" in shown
+    assert "Place" not in shown
     assert "Nothing about the last sign-in with this device was unusual." in shown
     assert "Asked for at each sign-in, if it is on" in shown
 
@@ -53,7 +53,7 @@ async def test_many_devices_stand_on_several_pages(home: AccountPagesScene) -> N
         home.device(name=f"Number {number}.")
     first = await home.open(PAGE)
     assert "Page 1 of 2" in first.page.text
-    assert len([link for link in first.page.links if link.startswith(f"{PAGE}/")]) == 20
+    assert len([link for link in first.page.links if link.startswith(f"{PAGE}/") and not link.endswith("/revoke")]) == 20
     second = await home.open(f"{PAGE}?page=2")
     assert "Number 0." in second.page.text
     assert f"{PAGE}?page=1" in second.page.links

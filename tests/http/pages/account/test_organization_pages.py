@@ -157,8 +157,8 @@ async def test_a_form_without_an_answer_is_not_complete(home: AccountPagesScene)
     ("change", "says", "status"),
     [
         ("update all_organizations set max_users = 1", "limit of members", 400),
-        ("update invitations set expires_at = now() - interval '1 second'", "does not exist, or no longer", 404),
-        ("update all_organizations set status = 'suspended'", "does not exist, or no longer", 404),
+        ("update invitations set expires_at = now() - interval '1 second'", "invitation is not valid", 404),
+        ("update all_organizations set status = 'suspended'", "invitation is not valid", 404),
     ],
 )
 async def test_what_came_in_between_is_told(change: str, says: str, status: int, home: AccountPagesScene) -> None:

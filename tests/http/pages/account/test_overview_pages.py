@@ -12,8 +12,8 @@ from tests.http.pages.account.conftest import AccountPagesScene
 async def test_a_new_account(home: AccountPagesScene) -> None:
     text = (await home.open("/ui")).page.text
     assert "E-mail address ada@example.org" in text
-    assert "Password None yet" in text
-    assert "Two-step sign-in Off" in text
+    assert "Password Choose a password" in text
+    assert "Two-step sign-in Turn on two-step sign-in" in text
     assert "0 devices" in text
     assert "1 session" in text
     assert "0 organizations" in text

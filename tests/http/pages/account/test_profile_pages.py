@@ -44,7 +44,9 @@ async def test_an_address_that_cannot_be_used_brings_the_form_back(wrong: str, h
     assert given["aria-invalid"] == "true"
     assert (given["aria-describedby"] or "").split()[0] == "email-error"
     assert (given.get("value") or "") == wrong
-    assert "There is a problem" in home.tab.page.text
+    # The form has one field, so its error stands there alone, and the field has the focus.
+    assert "There is a problem" not in home.tab.page.text
+    assert "autofocus" in home.tab.page.inputs["email"]
     assert home.people.rows("select from users where pending_email is not null") == []
 
 

@@ -18,10 +18,12 @@ CODES = f"{PAGE}/backup-codes"
 
 
 def app_of(home: AccountPagesScene) -> pyotp.TOTP:
-    found = re.search(rb'id="secret">([A-Z2-7]{32})<', home.tab.shown.body)
-    assert found is not None
-    home.log.remember(found[1].decode())
-    return pyotp.TOTP(found[1].decode())
+    shown = re.search(rb'id="secret">(.+?)</code>', home.tab.shown.body)
+    assert shown is not None
+    fours = re.findall(r'<span class="four">([A-Z2-7]{4})</span>', shown[1].decode())
+    assert len(fours) == 8
+    home.log.remember("".join(fours))
+    return pyotp.TOTP("".join(fours))
 
 
 def codes_on(body: bytes) -> list[str]:

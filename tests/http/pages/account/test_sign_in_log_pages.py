@@ -35,7 +35,7 @@ async def test_each_attempt_with_its_outcome(home: AccountPagesScene) -> None:
     tried(home, home.people.add("eve@example.org"), country="EVE")
     text = (await home.open(PAGE)).page.text
     assert "Did not get in Wrong password just now · Lund, SE · 203.0.113.7 Safari on Mac" in text
-    assert "Signed in just now · Place unknown Old phone · GitHub For Shop" in text
+    assert "Signed in just now Old phone · GitHub For Shop" in text
     assert "Unusual just now · Place unknown Firefox on Linux · With a password For Acme" in text
     assert "Unknown device · With a password" in text
     assert text.count("just now") == 4
@@ -63,7 +63,7 @@ async def test_every_way_in_is_told_in_words(home: AccountPagesScene) -> None:
         home.people.change("delete from login_events")
         tried(home, provider=word, user_agent=FIREFOX)
         text = (await home.open(PAGE)).page.text
-        assert re.search(r"Firefox on Linux · [A-ZÄÖÜ]", text), word
+        assert re.search(r"Firefox unter Linux · [A-ZÄÖÜ]", text), word
         assert f"· {word}" not in text
 
 

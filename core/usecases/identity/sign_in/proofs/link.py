@@ -39,8 +39,9 @@ class SignInLinks(Frozen):
     secrets: Secrets
     clock: Clock
 
-    async def issue(self, email: Email, operator: str = "") -> Secret:
-        """Makes a link that the operator passes on, and ends an earlier link. Raises `NotFound`, and `BadRequest` for an account that may
+    async def issue(self, email: Email, operator: str = "", *, to: str = "") -> Secret:
+        """Makes a link that the operator passes on, and ends an earlier link. `to` is the page of ours that it ends on, in place of the
+        person's account. Raises `NotFound`, and `BadRequest` for an account that may
         not sign in or is not a platform owner's.
         """
         token = self.secrets.token()
@@ -58,7 +59,7 @@ class SignInLinks(Frozen):
             personal = {"operator": operator} if operator else {}
             await uow.record(Event("security.sign_in_link.created", SYSTEM, Target("user", str(account.id)), personal=personal))
             await uow.commit()
-        return Secret(self.links.redeeming(MailedTokenPurpose.SIGN_IN, token))
+        return Secret(self.links.redeeming(MailedTokenPurpose.SIGN_IN, token, {"to": to} if to else {}))
 
     async def look(self, token: Token) -> MailedToken:
         """Returns what a link is for, without using the link. Raises `LinkRefused`."""
