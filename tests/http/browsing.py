@@ -1,5 +1,6 @@
 """A browser without scripts: it keeps cookies, follows redirects to our own pages, and sends the forms that a page has."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -11,6 +12,12 @@ from tests.http.signing_in import FIREFOX
 # If a field has several values, all of them are sent. Bytes are the content of a file.
 Fields = Mapping[str, str | bytes | Sequence[str]]
 _BOUNDARY = "----browser7MA4YWxkTrZu0gW"
+
+
+def secret_on(body: bytes) -> str:
+    """The secret of an authenticator app that the page shows in groups of four."""
+    _, _, shown = body.decode().partition('id="secret">')
+    return "".join(re.findall(r'<span class="four">([A-Z2-7]{4})</span>', shown.partition("</code>")[0]))
 
 
 @dataclass

@@ -22,7 +22,6 @@ from core.domain.identity.devices import trust_period
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
-from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
 from core.domain.languages import Language
 from core.domain.secrets import Password
 from core.usecases.identity.sign_in.admission import SignInEnded
@@ -281,11 +280,8 @@ def _rendered(
     )
 
 
-def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal) -> Answer[bytes]:
-    """The page with all ways to sign in, and the reason why another way failed. A failure of the provider is no mistake of the person's, so
-    the status says so to whoever watches: 503 when the provider is away, 502 for an answer that breaks the protocol.
-    """
-    status = 503 if isinstance(refusal, ProviderAway) else 502 if isinstance(refusal, OAuthError) else 400
+def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal, status: int = 400) -> Answer[bytes]:
+    """The page with all ways to sign in, and the reason why another way failed."""
     return Answer(address_page(call, postern, flow, flow.email, {"": in_words(refusal, _text(call))}), status)
 
 

@@ -19,7 +19,7 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.identity.realms import ClientRequired, ProviderRequired
 from core.domain.identity.upstream.identities import CANCELLED
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
-from core.domain.identity.upstream.sign_in import OAuthError, TakenState, UpstreamRefused
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
 from core.usecases.identity.upstream.journeys import Vouched
 from entrypoints.bootstrap import Postern
@@ -191,7 +191,7 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
             return await _denied(postern, flow, state)
         # A second request of the same way back cannot see this refusal. It goes on to the sign-in page, which has all ways to sign in.
         await postern.identity.repeated_returns.tell(state, place_in(flow, SIGN_IN))
-        return sign_in_again(call, postern, flow, refusal)
+        return sign_in_again(call, postern, flow, refusal, _status(refusal))
     except BaseException:
         # A busy database, for example, or a request whose time is up. The state is used up, so a person who tries again, as the page says,
         # needs this record to get on.
@@ -199,6 +199,13 @@ async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Calle
             await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, place_in(flow, SIGN_IN))
         raise
     return await _onward(call, postern, flow, entered)
+
+
+def _status(refusal: Refusal) -> int:
+    """A failure of the provider is no mistake of the person's, so the status tells whoever watches: 503 if the provider is away, and 502 if
+    its answer cannot be used.
+    """
+    return 503 if isinstance(refusal, ProviderAway) else 502 if isinstance(refusal, OAuthError) else 400
 
 
 @contextmanager

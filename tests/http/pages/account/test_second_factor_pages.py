@@ -7,7 +7,7 @@ import pyotp
 import pytest
 
 from core.domain.record.events import Actor
-from tests.http.browsing import Tabs
+from tests.http.browsing import Tabs, secret_on
 from tests.http.cast import all_at_once
 from tests.http.pages.account.conftest import AccountPagesScene
 from tests.http.signing_in import PASSWORD
@@ -18,12 +18,10 @@ CODES = f"{PAGE}/backup-codes"
 
 
 def app_of(home: AccountPagesScene) -> pyotp.TOTP:
-    shown = re.search(rb'id="secret">(.+?)</code>', home.tab.shown.body)
-    assert shown is not None
-    fours = re.findall(r'<span class="four">([A-Z2-7]{4})</span>', shown[1].decode())
-    assert len(fours) == 8
-    home.log.remember("".join(fours))
-    return pyotp.TOTP("".join(fours))
+    secret = secret_on(home.tab.shown.body)
+    assert len(secret) == 32
+    home.log.remember(secret)
+    return pyotp.TOTP(secret)
 
 
 def codes_on(body: bytes) -> list[str]:
