@@ -107,6 +107,7 @@ class Pages:
                 bytecode_cache=self._compiled,
             )
             made.filters["breakable"] = breakable
+            made.filters["breakable_addresses"] = breakable_addresses
             text = self._texts.on_page(language, html=True)
             made.filters["device"] = partial(device_in, text)
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
@@ -136,6 +137,11 @@ def breakable(value: str | Markup) -> str | Markup:
     if isinstance(value, Markup) or " " in value:
         return value
     return Markup("<wbr>").join(_WHERE_ADDRESSES_BREAK.split(value))
+
+
+def breakable_addresses(text: str) -> Markup:
+    """Lets the e-mail addresses in a sentence break as `breakable` does."""
+    return Markup(" ").join(breakable(word) if "@" in word else word for word in text.split(" "))
 
 
 def device_in(text: Text, name: str) -> str:

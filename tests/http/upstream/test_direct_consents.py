@@ -92,7 +92,7 @@ async def test_the_provider_of_ones_own_domain_is_no_consent_to_somebody_elses_a
     asked = house.direct("game", org="evil", redirect_uri="https://evil.example/callback", code_challenge="", code_challenge_method="")
     _, left = told_in(await house.leave(tabs, asked, word=word))
     tab = await tabs.tab().open(f"/auth/{word}/callback?error=server_error&state={left['state']}")
-    assert tab.status == 400
+    assert tab.status == 502
     tab = await tab.send(email=ADA)
     answer = await tabs.request("GET", tab.page.refresh)
     answer = await tabs.request("GET", house.fakes["own"].consent(answer.header("location") or ""))

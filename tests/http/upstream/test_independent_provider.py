@@ -87,7 +87,7 @@ async def test_a_code_that_is_sent_twice_and_one_of_another_client(house: Upstre
     tabs = house.browser()
     place = await visited(await house.leave(tabs, "?org=acme", word=key))
     provider.codes.clear()
-    assert (await tabs.request("GET", place)).status == 400
+    assert (await tabs.request("GET", place)).status == 502
     assert tabs.session is None
 
 
@@ -96,7 +96,7 @@ async def test_a_refusal_of_the_client(house: UpstreamScene, provider: Independe
     tabs = house.browser()
     place = await visited(await house.leave(tabs, "?org=acme", word=key))
     provider.client.secret = "changed there"
-    assert (await tabs.request("GET", place)).status == 400
+    assert (await tabs.request("GET", place)).status == 502
     assert tabs.session is None
 
 

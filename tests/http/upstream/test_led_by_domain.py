@@ -161,7 +161,7 @@ async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy
     tabs = house.browser()
     leaving = await house.leave(tabs, "?org=acme", word=provider)
     fake.fails = True
-    is_page(await tabs.request("GET", fake.consent(leaving)), 400, "did not work")
+    is_page(await tabs.request("GET", fake.consent(leaving)), 503, "did not work")
     assert [row["provider"] for row in house.people.rows("select provider from provider_outages")] == [provider]
     assert (await house.unlimited.post(LOGIN, login)).status == 200
     fake.fails = False
@@ -266,7 +266,7 @@ async def test_a_refusal_is_no_outage(house: UpstreamScene) -> None:
     fake = house.fakes["own"]
     back = fake.consent(await house.leave(tabs, "?org=acme", word=provider))
     fake.codes.clear()
-    is_page(await tabs.request("GET", back), 400)
+    is_page(await tabs.request("GET", back), 502)
     tabs = house.browser()
     back = fake.back(dict(fake.asked), error="server_error")
     await tabs.request("GET", back)
