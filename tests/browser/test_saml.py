@@ -71,6 +71,8 @@ async def test_in_by_a_form_and_out_by_another(page: Page, site: Site, provider:
     await page.follow("Go")
     assert "Sign in to App" in await page.text()
     await page.fill("E-mail address", person.email)
+    async with page.loading():
+        await page.click("Continue")
     await page.fill("Password", PASSWORD)
     await _sent(page, "Sign in")
     assert (await _arrived(page, site, ACS, "SAMLResponse"))["RelayState"] == ["here"]
@@ -97,6 +99,8 @@ async def test_out_here_and_on_by_an_address(page: Page, site: Site, provider: P
     person = await provider.with_password("ada@example.org")
     await page.open(asking())
     await page.fill("E-mail address", person.email)
+    async with page.loading():
+        await page.click("Continue")
     await page.fill("Password", PASSWORD)
     await _sent(page, "Sign in")
     await _arrived(page, site, ACS, "SAMLResponse")
@@ -113,6 +117,8 @@ async def test_in_by_way_of_the_question(page: Page, site: Site, provider: Provi
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
     await page.open(asking())
     await page.fill("E-mail address", person.email)
+    async with page.loading():
+        await page.click("Continue")
     await page.fill("Password", PASSWORD)
     await page.follow("Sign in")
     assert "Allow App to use your account?" in await page.text()
@@ -129,6 +135,8 @@ async def test_back_by_way_of_the_question(page: Page, site: Site, provider: Pro
     person = await provider.people.with_password(PASSWORD, "ada@example.org")
     await page.open(asking())
     await page.fill("E-mail address", person.email)
+    async with page.loading():
+        await page.click("Continue")
     await page.fill("Password", PASSWORD)
     await page.follow("Sign in")
     await _sent(page, "Do not allow")
