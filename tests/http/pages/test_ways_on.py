@@ -86,3 +86,10 @@ async def test_people_of_a_provider_are_led_to_the_sign_in_page(lonely_postern: 
     (page,) = [one for one in build_application(lonely_postern, SETTINGS).endpoints if str(one) == "GET /ui/reset-password"]
     refused = ProviderRequired()
     assert PageReader(page.errors.value(refused, lonely_postern.foundation.clock.now(), Language.ENGLISH)).links == ["/ui/sign-in"]
+
+
+async def test_the_front_door_leads_people_to_their_account_and_programs_to_the_documentation(client: Client) -> None:
+    person = await client.request("GET", "/", headers=[("accept", "text/html,application/xhtml+xml")])
+    program = await client.request("GET", "/", headers=[("accept", "*/*")])
+    assert [(answer.status, answer.header("location")) for answer in (person, program)] == [(302, "/ui"), (302, "/docs")]
+    assert "accept" in (person.header("vary") or "").lower()
