@@ -13,6 +13,8 @@ import structlog
 import trio
 
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.hosts import refuses_for_good
+from adapters.postgres.driver.own_session import SharedSession
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
 from adapters.postgres.grants import rights
 from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
@@ -30,8 +32,6 @@ _TOLD_EVERY: Final = 3.0
 _LONG_START: Final = 30
 _BESIDE_THE_POOL: Final = 3
 _QUOTED: Final = re.compile('".*"')
-# Words in the refusals of a database that will be ready in a moment. A refusal without these words does not end by waiting.
-_SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 
 
 def connections_of(settings: Settings, processes: int) -> int:
@@ -237,10 +237,11 @@ async def _wait_for(target: str, patience: float) -> None:
     while True:
         try:
             connection = await Connection.connect(target)
+        except SharedSession as error:
+            raise StartFailed(f"{error}") from None
         except psycopg.OperationalError as error:
             reason = " ".join(str(error).split())
-            lasting = "FATAL:" in reason and not any(word in reason for word in _SOON)
-            if lasting or trio.current_time() + pause > deadline:
+            if refuses_for_good(error) or trio.current_time() + pause > deadline:
                 raise StartFailed(f"The database cannot be reached: {reason}") from None
             log.warning("database_awaited", error=reason, again_in=pause, seconds_left=round(deadline - trio.current_time()))
         except psycopg.Error as error:

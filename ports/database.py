@@ -42,6 +42,9 @@ class Database(Protocol):
 
     def pool_state(self) -> PoolState: ...
 
+    async def give_up_hung(self) -> None:
+        """Ends the waits for a server that does not work on the statement any more. Within seconds. Raises no database error."""
+
 
 class Housekeeping(Protocol):
     """One kind of rows that the janitor sweeps. Each call deletes at most one small batch and returns how many rows it deleted. The janitor

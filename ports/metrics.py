@@ -9,7 +9,7 @@ from core.frozen import Frozen
 
 
 class PoolState(Frozen):
-    """The connection pool at this moment. `connections` is the sum of idle, in use and being opened."""
+    """The connection pool at this moment. `connections` is the sum of idle and in use; one that is being opened is no connection yet."""
 
     connections: int
     idle: int

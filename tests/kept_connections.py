@@ -105,7 +105,7 @@ def kept_connections(database: str) -> Iterator[None]:
 
     async def leave(pool: Pool, *arguments: Any, **named: Any) -> None:
         idle = pool._idle
-        while pool._conninfo == database and idle and len(kept) < MOST_KEPT:
+        while pool.conninfo == database and idle and len(kept) < MOST_KEPT:
             kept.append(idle.pop().connection)
         await close(pool, *arguments, **named)
 

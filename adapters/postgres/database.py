@@ -8,6 +8,7 @@ import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.driver.watch import Watch
 from adapters.postgres.failures import translated
 from adapters.postgres.statements import ask
 from adapters.postgres.writes import Writes
@@ -49,6 +50,7 @@ class PostgresDatabase:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._writes = Writes(pool)
+        self._watch = Watch(pool)
 
     async def ping(self) -> bool:
         with trio.move_on_after(PING_DEADLINE):
@@ -93,11 +95,14 @@ class PostgresDatabase:
     def pool_state(self) -> PoolState:
         statistics = self._pool.statistics()
         return PoolState(
-            connections=statistics.connections + statistics.opening,
+            connections=statistics.connections,
             idle=statistics.idle,
             max_size=statistics.max_size,
             waiting=statistics.waiting,
         )
+
+    async def give_up_hung(self) -> None:
+        await self._watch.look()
 
 
 def count_or_estimate(counted: int, estimated: float) -> int:

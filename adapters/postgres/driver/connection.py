@@ -14,10 +14,10 @@ import psycopg
 import trio
 from psycopg import AsyncConnection, OperationalError, ProgrammingError, abc, pq
 from psycopg._capabilities import capabilities
-from psycopg._conninfo_utils import get_param, get_param_def, is_ip_address, split_attempts
+from psycopg._conninfo_utils import get_param
 from psycopg.abc import AdaptContext, ConnDict, ConnParam, PQGen
 from psycopg.adapt import AdaptersMap, Transformer
-from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import CancellationTimeout, ConnectionTimeout, _WaitTimeout
 from psycopg.generators import copy_end, copy_from, fetch_many, send
 from psycopg.pq.abc import PGconn
@@ -25,6 +25,8 @@ from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 from psycopg.waiting import Ready, Wait
 
 from adapters.postgres.driver.execution import Execution
+from adapters.postgres.driver.hosts import PATIENCE, attempts
+from adapters.postgres.driver.own_session import backend_of
 from adapters.postgres.driver.pipeline import Pipeline, PipelinedTransaction, ServerTransaction
 from adapters.postgres.driver.prepared import PreparedStatements
 from adapters.postgres.driver.waiting import SocketReadiness, drive_connecting, until_ready
@@ -107,6 +109,8 @@ class Connection(AsyncConnection[TupleRow]):
         self.recovery = RECOVERY  # at 0, a cancelled statement ends the connection at once
         self._transformer: abc.Transformer | None = None
         self._readiness = SocketReadiness(pgconn.socket)
+        self._asked_at = 0.0
+        self.backend = 0  # the process id of the server's session, also behind a pooler
         self._last_turn = 0.0
 
     @classmethod
@@ -119,27 +123,27 @@ class Connection(AsyncConnection[TupleRow]):
         context: AdaptContext | None = None,
         row_factory: AsyncRowFactory[TupleRow] | None = None,
         cursor_factory: type[psycopg.AsyncCursor[TupleRow]] | None = None,
+        patience: float | None = None,
         **kwargs: ConnParam,
     ) -> Self:
-        """Try each address of each host in turn, each within `connect_timeout`. Raises `OperationalError` when none answers."""
+        """Try each address of each host in turn, each within `connect_timeout`, and of several each within its share of `patience`, in
+        seconds. Raises `OperationalError` when none answers, and `SharedSession`.
+        """
         parameters = _with_defaults(conninfo_to_dict(conninfo, **kwargs))
-        timeout = timeout_from_conninfo(parameters)
-        failures: list[psycopg.Error] = []
-        connection = None
-        for attempt in await _attempts(parameters):
-            try:
-                with trio.move_on_after(timeout) as patience:
-                    connection = await drive_connecting(cls._connect_gen(make_conninfo("", **attempt)))
-                if connection is not None:
-                    break
-                if patience.cancelled_caught:
-                    failures.append(ConnectionTimeout(f"no answer from {_name(attempt)} within {timeout} s"))
-            except psycopg.Error as error:
-                failures.append(error.with_traceback(None))
-        if connection is None:
-            if len(failures) == 1:
-                raise failures[0]
-            raise type(failures[-1])("no server could be reached: " + "; ".join(str(failure).strip() for failure in failures))
+        connection = await cls._reach(conninfo, parameters, patience)
+        counter = round_trips.set(None)  # the trips of whoever asks for a connection are those of its own statements
+        try:
+            with trio.fail_after(patience or PATIENCE):
+                connection.backend = await backend_of(connection, lambda: cls._reach(conninfo, parameters, patience))
+        except trio.TooSlowError:
+            connection.abort()
+            raise ConnectionTimeout("the server let us in and then did not answer") from None
+        except BaseException:
+            connection.abort()
+            raise
+        finally:
+            round_trips.reset(counter)
+        connection.round_trips = 0
         connection._autocommit = autocommit  # noqa: SLF001 - our own class
         connection.prepare_threshold = prepare_threshold
         if row_factory is not None:
@@ -150,6 +154,27 @@ class Connection(AsyncConnection[TupleRow]):
             connection._adapters = AdaptersMap(context.adapters)  # noqa: SLF001
         return connection
 
+    @classmethod
+    async def _reach(cls, conninfo: str, parameters: ConnDict, patience: float | None) -> Self:
+        """A connection in autocommit mode to the first address that lets us in."""
+        failures: list[psycopg.Error] = []
+        for attempt in await attempts(conninfo, parameters, patience):
+            connection = None
+            try:
+                with trio.move_on_after(attempt.timeout) as scope:
+                    connection = await drive_connecting(cls._connect_gen(make_conninfo("", **attempt.parameters)))
+                if connection is not None:
+                    attempt.succeeded()
+                    connection._autocommit = True  # noqa: SLF001 - our own class
+                    return connection
+                if scope.cancelled_caught:
+                    failures.append(ConnectionTimeout(f"no answer from {attempt} within {attempt.timeout:g} s"))
+            except psycopg.Error as error:
+                failures.append(error.with_traceback(None))
+        if len(failures) == 1:
+            raise failures[0]
+        raise type(failures[-1])("no server could be reached: " + "; ".join(str(failure).strip() for failure in failures))
+
     async def wait(self, gen: PQGen[RV], interval: float = 0, timeout: float | None = None) -> RV:  # noqa: ARG002, ASYNC109 - psycopg's signature
         """Run one of psycopg's generators to its end, waiting as it asks. The caller holds the lock."""
         if timeout is not None:
@@ -157,6 +182,7 @@ class Connection(AsyncConnection[TupleRow]):
                 return await self.wait(gen)
             raise _WaitTimeout("wait timeout expired")
         waited = False
+        self._asked_at = monotonic()
         try:
             wanted = next(gen)
             socket = self.pgconn.socket
@@ -228,6 +254,10 @@ class Connection(AsyncConnection[TupleRow]):
         """Whether the connection is settled, and not closed by the server, as far as one system call can tell, without a round trip."""
         # An idle connection has nothing to read, unless the server has closed it.
         return self.settled() and not self._readiness.readable()
+
+    def waited(self) -> float:
+        """For how many seconds the task that uses this connection has waited for the server. 0 while no task waits."""
+        return monotonic() - self._asked_at if self.lock.locked() else 0.0
 
     async def cancel_safe(self, *, timeout: float = RECOVERY) -> None:  # noqa: ASYNC109 - psycopg's signature
         """Asks the server to stop the statement of this connection; returns when the request is delivered. The server may continue the
@@ -383,34 +413,3 @@ class Connection(AsyncConnection[TupleRow]):
 
 def _with_defaults(parameters: ConnDict) -> ConnDict:
     return {**{name: value for name, value in DEFAULTS.items() if get_param(parameters, name) is None}, **parameters}
-
-
-async def _attempts(parameters: ConnDict) -> list[ConnDict]:
-    """One set of parameters for each address of each host. We resolve the names here, because libpq would block while it resolves them."""
-    attempts: list[ConnDict] = []
-    failure: OSError | None = None
-    hosts = split_attempts(parameters)
-    for parameters_of_host in hosts:
-        try:
-            attempts += await _resolved(parameters_of_host)
-        except OSError as error:
-            failure = error
-    if not attempts:
-        raise OperationalError(f"no host of the connection string could be resolved: {failure}") from failure
-    return attempts
-
-
-async def _resolved(parameters: ConnDict) -> list[ConnDict]:
-    host = get_param(parameters, "host")
-    if not host or host.startswith(("/", "@")) or get_param(parameters, "hostaddr"):
-        return [parameters]
-    if is_ip_address(host):
-        return [{**parameters, "hostaddr": host}]
-    definition = get_param_def("port")
-    port = get_param(parameters, "port") or (definition and definition.compiled) or "5432"
-    found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM, proto=trio.socket.IPPROTO_TCP)
-    return [{**parameters, "hostaddr": str(address[0])} for *_, address in found]
-
-
-def _name(attempt: ConnDict) -> str:
-    return f"{attempt.get('host') or attempt.get('hostaddr') or 'the local socket'}:{attempt.get('port') or 5432}"

@@ -12,11 +12,19 @@ import psycopg
 import trio
 
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.hosts import refuses_for_good
+from adapters.postgres.driver.own_session import SharedSession
 from adapters.postgres.driver.pipeline import LAST_WORD
 
 _OPEN: Final = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 RETRY_AFTER: Final = 1.0
 JITTER: Final = 0.1  # of the lifetime, so that connections opened together do not end together
+# For so many seconds after the first refusal, a checkout tries again to connect: a switchover takes about two. Afterwards the server counts
+# as away, and a checkout that needs a connection fails at its first refusal, until one succeeds.
+SWITCHOVER: Final = 3.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 0.25
+_READ_ONLY: Final = "25006"
 
 
 class PoolExhausted(Exception):
@@ -81,9 +89,9 @@ class Lease:
         return member.connection
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
-            self._pool.tell_error(error)
         member, self._member = self._member, None
+        if error is not None:
+            self._pool.tell_error(error, member)
         if member is not None:
             await self._pool.give_back(member)
 
@@ -106,6 +114,7 @@ class Pool:
         timeout: float = 5.0,
         max_lifetime: float = 1800.0,
         max_idle: float = 300.0,
+        switchover: float = SWITCHOVER,
         application_name: str = "postern",
         on_wait: Callable[[float], None] | None = None,
     ) -> None:
@@ -114,13 +123,14 @@ class Pool:
         """
         if not 0 <= min_size <= max_size or max_size < 1:
             raise ValueError("a pool needs 0 <= min_size <= max_size and at least one connection")
-        self._conninfo = conninfo
+        self.conninfo = conninfo
         self._min_size = min_size
         self._max_size = max_size
         self._max_waiting = max_waiting
         self._timeout = timeout
         self._max_lifetime = max_lifetime
         self._max_idle = max_idle
+        self._switchover = switchover
         self._application_name = application_name
         self._on_wait = on_wait
         self._on_error: Callable[[BaseException], None] | None = None
@@ -131,6 +141,7 @@ class Pool:
         self._closed = False
         self._empty = trio.Event()
         self._opened = self._lost = self._retired = self._waited = self._refused = 0
+        self._refused_since: float | None = None
 
     async def open(self) -> None:
         """Open the first `min_size` connections. Raises `psycopg.OperationalError` when the server cannot be reached."""
@@ -150,10 +161,23 @@ class Pool:
         """From now on `listener` gets every exception that ends a block on a connection, cancellation included."""
         self._on_error = listener
 
-    def tell_error(self, error: BaseException) -> None:
-        """For `Lease`: tell the listeners of `on_error`."""
+    def tell_error(self, error: BaseException, member: _Member | None) -> None:
+        """For `Lease`: tell the listener of `on_error`, and give up the connections to a server that has become a standby."""
+        if member is not None and _READ_ONLY in (_state(error), _state(error.__cause__)):
+            member.connection.abort()
+            self.drop_idle()
         if self._on_error is not None:
             self._on_error(error)
+
+    def waiting_longer(self, seconds: float) -> list[Connection]:
+        """The connections in use whose tasks have waited longer than this for the server."""
+        return [member.connection for member in self._in_use if member.connection.waited() > seconds]
+
+    def drop_idle(self) -> None:
+        """Close the idle connections: there is reason to think that their server is not the one to speak to any more."""
+        while self._idle:
+            self._lost += 1
+            self._idle.pop().connection.abort()
 
     def statistics(self) -> Statistics:
         return Statistics(
@@ -302,7 +326,7 @@ class Pool:
     async def _open(self) -> _Member:
         """Use up one right to open a connection. When opening fails, the right goes to the next task in the queue."""
         try:
-            connection = await Connection.connect(self._conninfo, fallback_application_name=self._application_name)
+            connection = await self._connect()
         except BaseException:
             self._opening -= 1
             self._call_next(None)
@@ -317,6 +341,31 @@ class Pool:
         member = _Member(connection, expires_at=trio.current_time() + lifetime)
         self._in_use.add(member)
         return member
+
+    async def _connect(self) -> Connection:
+        """Nothing has been asked of the server yet, so another try repeats nothing."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                connection = await Connection.connect(
+                    self.conninfo, fallback_application_name=self._application_name, patience=self._timeout
+                )
+            except psycopg.OperationalError as error:
+                now = trio.current_time()
+                if self._refused_since is None:
+                    self._refused_since = now
+                lasting = isinstance(error, SharedSession) or refuses_for_good(error)
+                if lasting or now + pause > self._refused_since + self._switchover:
+                    raise
+                await trio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads load, guards nothing
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                self._refused_since = None
+                return connection
+
+
+def _state(error: BaseException | None) -> str | None:
+    return error.sqlstate if isinstance(error, psycopg.Error) else None
 
 
 async def _clean(connection: Connection) -> None:

@@ -110,12 +110,12 @@ async def test_the_pool_tells_how_it_is_doing(store: Store) -> None:
         assert port.pool_state() == PoolState(connections=1, idle=0, max_size=10, waiting=0)
 
 
-async def test_connections_being_opened_count_as_connections() -> None:
+async def test_connections_being_opened_count_as_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         pool = Pool(f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=nowhere", max_size=3)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(PostgresDatabase(pool).clock)
             await trio.testing.wait_all_tasks_blocked()
-            assert PostgresDatabase(pool).pool_state() == PoolState(connections=1, idle=0, max_size=3, waiting=0)
+            assert PostgresDatabase(pool).pool_state() == PoolState(connections=0, idle=0, max_size=3, waiting=0)
             nursery.cancel_scope.cancel()
         await pool.aclose()

@@ -60,6 +60,9 @@ class Wire:
         for scope in self._connections:
             scope.cancel()
 
+    async def listen_also(self, port: int) -> None:
+        await self._nursery.start(trio.serve_tcp, self._carry, port)
+
     async def __aenter__(self) -> Self:
         self._nursery = await self._nursery_manager.__aenter__()
         listeners = await self._nursery.start(trio.serve_tcp, self._carry, 0)

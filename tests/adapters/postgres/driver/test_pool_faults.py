@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.driver.pool import Pool, PoolExhausted
 from adapters.postgres.embedded import EmbeddedPostgres
 from tests.adapters.postgres.questions import one, open_descriptors
 from tests.adapters.postgres.wire import Wire
@@ -162,7 +162,7 @@ async def test_a_server_restarted_under_load_costs_what_was_in_flight(own_server
                 async with pool.connection() as connection:
                     assert await one(connection, "select %s::int", [7]) == 7
                 outcomes[f"answered {during}"] += 1
-            except psycopg.OperationalError:
+            except (psycopg.OperationalError, PoolExhausted):
                 outcomes[f"failed {during}"] += 1
                 await trio.sleep(0.01)
 

@@ -1,0 +1,93 @@
+"""The hosts that a connection string names: in which order they are asked, and for how long each.
+
+With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, and the host that let us in
+last is asked first.
+"""
+
+from typing import Final
+
+import trio
+from psycopg import OperationalError
+from psycopg._conninfo_utils import get_param, get_param_def, is_ip_address, split_attempts
+from psycopg.abc import ConnDict
+from psycopg.conninfo import timeout_from_conninfo
+
+# Seconds for all addresses together, if the caller does not name a time.
+PATIENCE: Final = 5.0
+# Only a server that takes writes serves Postern. With one host, a proxy or an operator has decided which server that is.
+_OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
+
+# Words in the refusals of a server that will be ready in a moment. A refusal without these words does not end by waiting.
+_SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+
+_Place = tuple[str, str, str]
+# By the connection string: where the last connection was made. It only decides the order of the next attempts.
+_let_in: Final[dict[str, _Place]] = {}
+
+
+class Attempt:
+    """One address, and the seconds that it has to let us in."""
+
+    __slots__ = ("_conninfo", "parameters", "timeout")
+
+    def __init__(self, conninfo: str, parameters: ConnDict, timeout: float) -> None:
+        self._conninfo = conninfo
+        self.parameters = parameters
+        self.timeout = timeout
+
+    def succeeded(self) -> None:
+        _let_in[self._conninfo] = _place(self.parameters)
+
+    def __str__(self) -> str:
+        host, address, port = _place(self.parameters)
+        return f"{host or address or 'the local socket'}:{port or 5432}"
+
+
+async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) -> list[Attempt]:
+    """One for each address of each host, the one that let us in last before the others. We resolve the names here, because libpq would
+    block while it resolves them. Raises `OperationalError` when no name can be resolved.
+    """
+    addresses: list[ConnDict] = []
+    failure: OSError | None = None
+    hosts = split_attempts(parameters)
+    for host in hosts:
+        try:
+            addresses += await _resolved(host)
+        except OSError as error:
+            failure = error
+    if not addresses:
+        raise OperationalError(f"no host of the connection string could be resolved: {failure}") from failure
+    timeout = float(timeout_from_conninfo(parameters))
+    if len(addresses) > 1:
+        timeout = min(timeout, (patience or PATIENCE) / len(addresses))
+    if len(hosts) > 1 and get_param(parameters, "target_session_attrs") is None:
+        addresses = [{**address, **_OF_SEVERAL} for address in addresses]
+    last = _let_in.get(conninfo)
+    # The sort is stable: without a last one, the order stays as the operator wrote it.
+    return [Attempt(conninfo, address, timeout) for address in sorted(addresses, key=lambda address: _place(address) != last)]
+
+
+async def _resolved(parameters: ConnDict) -> list[ConnDict]:
+    host = get_param(parameters, "host")
+    if not host or host.startswith(("/", "@")) or get_param(parameters, "hostaddr"):
+        return [parameters]
+    if is_ip_address(host):
+        return [{**parameters, "hostaddr": host}]
+    definition = get_param_def("port")
+    port = get_param(parameters, "port") or (definition and definition.compiled) or "5432"
+    found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM, proto=trio.socket.IPPROTO_TCP)
+    return [{**parameters, "hostaddr": str(address[0])} for *_, address in found]
+
+
+def _place(parameters: ConnDict) -> _Place:
+    return str(parameters.get("host") or ""), str(parameters.get("hostaddr") or ""), str(parameters.get("port") or "")
+
+
+def answered(error: OperationalError) -> bool:
+    """Whether a server has answered the attempt to connect, although it has not let us in."""
+    return "FATAL:" in str(error)
+
+
+def refuses_for_good(error: OperationalError) -> bool:
+    """Whether waiting is no use: a wrong password, a database that does not exist."""
+    return answered(error) and not any(word in str(error) for word in _SOON)
