@@ -49,8 +49,6 @@ class MetricsRefresher:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
-            # The pool is measured even while the database is away: operators need the figure most during an outage.
-            self._metrics.pool(self._database.pool_state())
             pause = _INTERVAL
             try:
                 await self._ask_database()

@@ -3,6 +3,7 @@ waits, and logs once that the actor goes on.
 """
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -21,6 +22,14 @@ T = TypeVar("T")
 _PAUSES: Final = Retry(first=timedelta(milliseconds=500), longest=timedelta(seconds=1))
 
 
+def _nobody(*, up: bool) -> None:
+    """Outside the supervisor, nobody asks whether an actor is up."""
+
+
+# The supervisor sets it for the tasks of each actor: an actor that waits out an outage does no work, so it is not up.
+tell_up: Final[ContextVar[Callable[..., None]]] = ContextVar("tell_up", default=_nobody)
+
+
 class Outage:
     """Outages of the dependencies of one actor."""
 
@@ -35,6 +44,7 @@ class Outage:
         self._failures += 1
         if self._failures == 1:
             self._since = trio.current_time()
+            tell_up.get()(up=False)
             log.warning("actor_waits", actor=self._actor, reason=type(error).__name__, detail=error.detail)
         pause = _PAUSES.pause(self._failures, self._spread()).total_seconds()
         # The error may ask for a longer pause, up to our own longest pause.
@@ -45,6 +55,7 @@ class Outage:
         if self._failures:
             log.info("actor_goes_on", actor=self._actor, seconds=round(trio.current_time() - self._since, 1), attempts=self._failures)
             self._failures = 0
+            tell_up.get()(up=True)
 
     async def wait_out(self, call: Callable[[], Awaitable[T]]) -> T:
         """Repeats the call until the outage is over, and returns the call's answer. Only for calls that may be repeated."""

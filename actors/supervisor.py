@@ -4,13 +4,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
 import trio
 
 from actors.failures import outage_in, sole, without_cancellation
-from actors.outages import Outage
+from actors.outages import Outage, tell_up
 from core.domain.jobs import Retry
 from core.frozen import Frozen
 from ports.metrics import Metrics
@@ -155,6 +156,7 @@ class Supervisor:
         async with trio.open_nursery() as nursery:
 
             async def run(*, task_status: trio.TaskStatus[None]) -> None:
+                tell_up.set(partial(self._metrics.actor_up, slot.actor.name))
                 await slot.actor.run(task_status=task_status)
                 # The actor has ended: cancel the sleep below.
                 nursery.cancel_scope.cancel()

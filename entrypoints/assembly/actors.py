@@ -7,6 +7,7 @@ from uuid import UUID
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
+from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
 from actors.domain_checker import domain_checker
 from actors.due_sweepers import invitation_sweeper, login_counter, saml_certificate_watcher, subscription_expirer
@@ -64,6 +65,7 @@ def assemble_actors(
         return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
 
     return (
+        DatabaseWatcher(metrics, foundation.database),
         mailer(foundation.mail, workplace),
         organization_mailer(tenancy.mail_servers, workplace),
         account_mailer(identity.account_mails, workplace),

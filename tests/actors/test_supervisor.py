@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 import trio
 
+from actors.outages import Outage
 from actors.supervisor import ActorNotReady, ActorReturned, ActorsFailed, Restarts, SupervisedActor, Supervisor
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import Retry
@@ -328,3 +329,34 @@ async def test_a_supervisor_without_actors_runs_until_it_is_stopped() -> None:
 def test_two_actors_of_one_name_are_a_mistake() -> None:
     with pytest.raises(ValueError, match="same name"):
         supervisor(ScriptedActor(fail), ScriptedActor(fail))
+
+
+async def test_an_actor_that_waits_out_an_outage_is_not_up(log: CapturedLog) -> None:
+    metrics = RememberedMetrics()
+    away = True
+
+    async def ask() -> None:
+        await trio.lowlevel.checkpoint()
+        if away:
+            raise Unavailable(retry_after=1)
+
+    class Waiting:
+        name = "waiting"
+
+        async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+            task_status.started()
+            await trio.sleep(5)
+            await Outage(self.name, no_spread).wait_out(ask)
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(supervisor(Waiting(), metrics=metrics).run)
+        await trio.sleep(1)
+        assert metrics.up == {"waiting": True}
+        await trio.sleep(9)
+        assert metrics.up == {"waiting": False}
+        away = False
+        await trio.sleep(5)
+        assert metrics.up == {"waiting": True}
+        nursery.cancel_scope.cancel()
+    assert len(log.events("actor_goes_on")) == 1

@@ -1,0 +1,28 @@
+"""The database watcher: measures the pool, and ends the waits for a server that hangs.
+
+It needs no answer of the database, so it goes on while every other actor waits.
+"""
+
+from typing import Final
+
+import trio
+
+from ports.database import Database
+from ports.metrics import Metrics
+
+_INTERVAL: Final = 1.0
+
+
+class DatabaseWatcher:
+    name = "database_watcher"
+
+    def __init__(self, metrics: Metrics, database: Database) -> None:
+        self._metrics = metrics
+        self._database = database
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            self._metrics.pool(self._database.pool_state())
+            await self._database.give_up_hung()
+            await trio.sleep(_INTERVAL)
