@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors
 
 from adapters.postgres.driver.pool import PoolClosed, PoolExhausted
-from core.domain.errors import Overloaded, Unavailable
+from core.domain.errors import OutcomeUnknown, Overloaded, Unavailable
 
 RETRY_AFTER: Final = 2.0
 
@@ -26,6 +26,9 @@ _PASSING: Final = frozenset(
         "55P03",  # a lock was not available in time
     },
 )
+
+# The server ended the session, also one that waits for a standby to confirm what is committed already.
+_LEAVING: Final = frozenset({"57P01", "57P02"})
 
 
 class translated:  # noqa: N801 - it reads as a statement: `with translated():`
@@ -45,6 +48,20 @@ class translated:  # noqa: N801 - it reads as a statement: `with translated():`
             raise Unavailable(retry_after=RETRY_AFTER, detail="the connection pool is closed") from error
         if isinstance(error, psycopg.Error) and _passes(error):
             raise Unavailable(retry_after=RETRY_AFTER, detail=_detail(error)) from error
+
+
+class committed:  # noqa: N801 - it reads as a statement: `with committed():`
+    """Like `translated`, around a commit. Raises `OutcomeUnknown` when the answer got lost: the server may have committed."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, psycopg.OperationalError) and (error.sqlstate is None or error.sqlstate in _LEAVING) and _passes(error):
+            raise OutcomeUnknown(retry_after=RETRY_AFTER, detail=_detail(error)) from error
+        translated().__exit__(kind, error, trace)
 
 
 def _passes(error: psycopg.Error) -> bool:

@@ -15,7 +15,7 @@ from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pipeline import PipelinedTransaction
-from adapters.postgres.failures import translated
+from adapters.postgres.failures import committed, translated
 from adapters.postgres.statements import PART, Item, Parameters, Row
 
 # How long a transaction waits for an advisory lock, and afterwards for any other lock, before it gives up as `Unavailable`.
@@ -105,14 +105,16 @@ class Transaction:
         self._topics[topic] = None
 
     async def commit(self) -> list[str]:
-        """Returns the topics to ring in this process. After `Unavailable` it is unknown whether the commit took place."""
+        """Returns the topics to ring in this process. Raises `OutcomeUnknown` when the commit was sent and nobody knows whether it took
+        place.
+        """
         self._require_open()
         await self._send_waiting()
         topics = list(self._topics)
         if topics:
             await self.tell(_NOTIFY, {"channel": CHANNEL, "topics": topics})
         self.close()
-        with translated():
+        with committed():
             await self._transaction.commit()
         return topics
 

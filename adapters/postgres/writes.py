@@ -7,11 +7,14 @@ import structlog
 import trio
 
 from adapters.postgres.driver.pool import Pool, PoolClosed, PoolExhausted
+from core.domain.errors import OutcomeUnknown
 
 log = structlog.get_logger()
 
 # SQLSTATE codes from PostgreSQL's appendix A. Other errors of a write concern only one request, or are bugs.
 REASONS: Final = {"53100": "disk full", "25006": "read only", "58030": "input or output error"}
+# A commit waits until a synchronous standby has it. Without one it waits for ever, and nothing refuses it.
+UNCONFIRMED: Final = "no standby confirms commits"
 DEADLINE: Final = 1.0
 PAUSE: Final = 1.0
 
@@ -41,15 +44,20 @@ class Writes:
 
     def _notice(self, error: BaseException) -> None:
         # Code that uses the pool through `translated` has turned the error into a refusal.
-        if _reason(error) is not None or (error.__cause__ is not None and _reason(error.__cause__) is not None):
+        lost = isinstance(error, OutcomeUnknown)
+        if lost or _reason(error) is not None or (error.__cause__ is not None and _reason(error.__cause__) is not None):
             self._suspected = True
 
     async def _try(self) -> None:
-        with trio.move_on_after(DEADLINE):
+        committing = False
+        with trio.move_on_after(DEADLINE) as scope:
             try:
-                async with self._pool.connection() as connection, connection.transaction(force_rollback=True):
-                    await connection.execute(_LITTLE_MEMORY)
-                    await connection.execute(_TRY)
+                async with self._pool.connection() as connection:
+                    async with connection.transaction(force_rollback=True):
+                        await connection.execute(_LITTLE_MEMORY)
+                        await connection.execute(_TRY)
+                    committing = True
+                    await connection.execute(_COMMIT)
             except psycopg.Error as error:
                 # Any other error, such as an outage, does not say whether writes work.
                 self._found(_reason(error) or self._reason, error.diag.message_primary)
@@ -58,6 +66,8 @@ class Writes:
             else:
                 self._found(None, None)
                 self._suspected = False
+        if scope.cancelled_caught and committing:
+            self._found(UNCONFIRMED, None)
 
     def _found(self, reason: str | None, detail: str | None) -> None:
         if reason is not None and self._reason is None:
@@ -81,3 +91,6 @@ _TRY: Final = """
          filling as materialized (select repeat('x', 8000) as filling from generate_series(1, 128))
   select (select count(*) from nothing), count(*) from filling
 """
+
+# A transaction of its own that leaves nothing but a word in the write-ahead log, and waits for standbys as every commit does.
+_COMMIT: Final = "select pg_logical_emit_message(true, 'postern', '')"

@@ -166,3 +166,10 @@ class Unavailable(RetryLater):
 
     code = "SERVICE_UNAVAILABLE"
     text = "The service is temporarily unavailable"
+
+
+class OutcomeUnknown(Unavailable):
+    """The database did not answer a commit. The change may have happened, so nobody should repeat it without a look."""
+
+    code = "OUTCOME_UNKNOWN"
+    text = "This may or may not have happened: look before you try again"

@@ -114,7 +114,7 @@ class Connection(AsyncConnection[TupleRow]):
         self._last_turn = 0.0
 
     @classmethod
-    async def connect(
+    async def connect(  # type: ignore[override]  # psycopg's has no patience
         cls,
         conninfo: str = "",
         *,

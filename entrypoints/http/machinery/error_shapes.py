@@ -65,6 +65,7 @@ _OAUTH_WORDS: Final[Mapping[str, str]] = {
     "DEVICE_CODE_PENDING": "authorization_pending",
     "DEVICE_CODE_EXPIRED": "expired_token",
     "RATE_LIMIT_EXCEEDED": "temporarily_unavailable",
+    "OUTCOME_UNKNOWN": "temporarily_unavailable",
     "SERVICE_UNAVAILABLE": "temporarily_unavailable",
 }
 

@@ -13,6 +13,7 @@ import structlog
 from core.domain.errors import (
     BadRequest,
     MethodNotAllowed,
+    OutcomeUnknown,
     Overloaded,
     ReauthenticationRequired,
     Refusal,
@@ -55,6 +56,7 @@ STATUS: dict[str, int] = {
     "BILLING_ERROR": 500,
     "AUDIT_ERROR": 500,
     "NOT_IMPLEMENTED": 501,
+    "OUTCOME_UNKNOWN": 503,
     "SERVICE_UNAVAILABLE": 503,
 }
 
@@ -153,7 +155,9 @@ def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
     11.6.1).
     """
     if isinstance(refusal, RetryLater):
-        return ((b"retry-after", b"%d" % max(1, ceil(refusal.retry_after))),)
+        # A client that repeats by itself might do twice what may have happened.
+        known = not isinstance(refusal, OutcomeUnknown)
+        return ((b"retry-after", b"%d" % max(1, ceil(refusal.retry_after))),) if known else ()
     if isinstance(refusal, ReauthenticationRequired):
         # RFC 9470 section 3.
         fresh = b'Bearer error="insufficient_user_authentication", error_description="A more recent proof is required", max_age="%d"'

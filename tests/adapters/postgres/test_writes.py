@@ -17,7 +17,7 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import migrate
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.writes import Writes
-from core.domain.errors import Unavailable
+from core.domain.errors import OutcomeUnknown, Unavailable
 from core.domain.jobs import NewJob
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.conftest import CapturedLog
@@ -154,3 +154,33 @@ async def until(found: Writes, reason: str | None) -> None:
     with trio.fail_after(10):
         while await found.failure() != reason:
             await trio.sleep(0.02)
+
+
+async def test_commits_that_no_standby_confirms_may_have_happened_and_are_found_out(log: CapturedLog) -> None:
+    with open_directory() as directory, EmbeddedPostgres(directory, settings={"fsync": "off"}) as server:
+        url = server.url("postgres")
+        await migrate(url, lambda _line: None)
+        pool = Pool(url)
+        found, store = Writes(pool), make_store(url, pool)
+        assert await found.failure() is None
+        await standbys(url, "'nobody'")
+        with pytest.raises(OutcomeUnknown):
+            await work(store)
+        assert await store.count("jobs") == 1
+        await until(found, writes.UNCONFIRMED)
+        await standbys(url, "''")
+        await until(found, None)
+        await work(store)
+        await pool.aclose()
+    assert len(log.events("writes_fail")) == len(log.events("writes_succeed_again")) == 1
+
+
+async def standbys(url: str, names: str) -> None:
+    async with await Connection.connect(url) as connection:
+        await connection.execute(f"alter system set synchronous_standby_names = {names}".encode())
+        await connection.execute("select pg_reload_conf()")
+        shown: object = None
+        with trio.fail_after(30):
+            while shown != (names.strip("'"),):
+                await trio.sleep(0.02)
+                shown = await (await connection.execute("show synchronous_standby_names")).fetchone()
