@@ -25,7 +25,7 @@ _Place = tuple[str, str, str]
 _let_in: Final[dict[str, _Place]] = {}
 
 
-class Attempt:
+class HostAttempt:
     """One address, and the seconds that it has to let us in."""
 
     __slots__ = ("_conninfo", "parameters", "timeout")
@@ -43,7 +43,7 @@ class Attempt:
         return f"{host or address or 'the local socket'}:{port or 5432}"
 
 
-async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) -> list[Attempt]:
+async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) -> list[HostAttempt]:
     """One for each address of each host, the one that let us in last before the others. We resolve the names here, because libpq would
     block while it resolves them. Raises `OperationalError` when no name can be resolved.
     """
@@ -64,7 +64,7 @@ async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) 
         addresses = [{**address, **_OF_SEVERAL} for address in addresses]
     last = _let_in.get(conninfo)
     # The sort is stable: without a last one, the order stays as the operator wrote it.
-    return [Attempt(conninfo, address, timeout) for address in sorted(addresses, key=lambda address: _place(address) != last)]
+    return [HostAttempt(conninfo, address, timeout) for address in sorted(addresses, key=lambda address: _place(address) != last)]
 
 
 async def _resolved(parameters: ConnDict) -> list[ConnDict]:
