@@ -43,8 +43,8 @@ from ports.services.client_secrets import ClientSecretStore
 from ports.services.end_users import EndUserStore
 from ports.services.permissions import ServicePermissionStore
 from ports.services.plans import PlanStore
-from ports.services.service_roles import ServiceRoleStore
 from ports.services.service_claims import ServiceClaimStore
+from ports.services.service_roles import ServiceRoleStore
 from ports.services.service_users import ServiceUserStore
 from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
@@ -166,7 +166,7 @@ class UnitOfWork(Protocol):
     def plans(self) -> PlanStore: ...
     @property
     def service_roles(self) -> ServiceRoleStore: ...
-
+    @property
     def service_claims(self) -> ServiceClaimStore: ...
     @property
     def service_users(self) -> ServiceUserStore: ...

@@ -43,8 +43,8 @@ from adapters.postgres.services.client_secrets import ClientSecretRows
 from adapters.postgres.services.end_users import EndUserRows
 from adapters.postgres.services.permissions import ServicePermissionRows
 from adapters.postgres.services.plans import PlanRows
-from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_claims import ServiceClaimRows
+from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows

@@ -12,8 +12,8 @@ from adapters.postgres.services.permissions import ServicePermissionRows
 from adapters.postgres.services.plans import PlanRows
 from adapters.postgres.services.rights import RightsRows
 from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
-from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_claims import ServiceClaimRows
+from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import PostgresServiceRegister, ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows

@@ -11,7 +11,7 @@ from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, s
 from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
-from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
+from adapters.postgres.identity.sessions.told import tells_more
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
@@ -116,8 +116,8 @@ def _in_service(*columns: Any) -> tuple[_Caller, bool]:
     return _Caller(*columns[:-1]), columns[-1]
 
 
-def _for_userinfo(*columns: Any) -> tuple[_Caller, bool, Mapping[str, Any] | None, ServiceId | None]:
-    return _Caller(*columns[:-3]), *columns[-3:]
+def _for_userinfo(*columns: Any) -> tuple[_Caller, bool, ServiceId | None]:
+    return _Caller(*columns[:-2]), *columns[-2:]
 
 
 def _browser(*columns: Any) -> tuple[_Caller, _Browser]:
@@ -170,12 +170,10 @@ class PostgresCallers:
 
     async def _find_for_userinfo(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
         found = {}
-        for row, owes_second_factor, profiled, facts_of in await ask_in_order(
-            self._pool, _for_userinfo, FIND_FOR_USERINFO, _presented(asked)
-        ):
+        for row, owes_second_factor, facts_of in await ask_in_order(self._pool, _for_userinfo, FIND_FOR_USERINFO, _presented(asked)):
             key = session, user = asked[row.place - 1]
             caller = row.caller(session, user)
-            found[key] = replace(caller, owes_second_factor=owes_second_factor, profile=profile(profiled), facts_of=facts_of)
+            found[key] = replace(caller, owes_second_factor=owes_second_factor, facts_of=facts_of)
         return found
 
     async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, OrganizationStanding | None]]:
@@ -275,7 +273,6 @@ FIND_IN_SERVICE: Final[LiteralString] = f"""
 
 FIND_FOR_USERINFO: Final[LiteralString] = f"""
     select {_CALLER}, coalesce(organizations.owes_second_factor, false),
-           case when 'profile' = any (sessions.scopes) then {PROFILE} end,
            case when {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} then sessions.service_id end
       from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
            {_SESSION}{ITS_PERSON_IN_SERVICE}

@@ -3,7 +3,6 @@
 from enum import Enum, auto
 from typing import Final
 
-from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.errors import Forbidden, SecondFactorRequired
 from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
@@ -80,8 +79,6 @@ class Caller(Frozen):
     """
     scopes: tuple[str, ...] | None = None
     """The scopes of the calling application. None when the session was not given to an application."""
-    profile: StandardProfile = NO_PROFILE
-    """The person's profile. Filled for userinfo alone."""
     facts_of: ServiceId | None = None
     """The service of the session, if it may learn more of the person than the account: see `OpenedSession.tells_more`. Filled for userinfo
     alone.

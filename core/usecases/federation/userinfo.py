@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from core.domain.claims import NO_FACTS, ClaimPlace, DescribedPerson, values
-from core.domain.federation.oauth.oidc import person_said
+from core.domain.federation.oauth.oidc import person_said, standard_profile
 from core.domain.identity.callers import Caller
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -26,7 +26,7 @@ class Userinfo(Frozen):
             organization=caller.organization_id,
             organization_slug=caller.organization,
             role=caller.role,
-            profile=caller.profile,
+            profile=standard_profile(caller.profile, caller.language),
             facts=facts,
         )
         return values(person_said(caller.scopes or (), person, ClaimPlace.USERINFO, issuer=self.issuer))

@@ -16,6 +16,7 @@ from core.domain.claims import (
     ClaimSource,
     DescribedPerson,
     Said,
+    StandardProfile,
     ToldClaim,
     WithheldClaim,
     fitting_id_token,
@@ -27,8 +28,10 @@ from core.domain.claims import (
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE, ROLES
 from core.domain.identifiers import ClientId
+from core.domain.identity.profile.profiles import OwnProfile
 from core.domain.identity.sessions import context_class
 from core.domain.json import Json
+from core.domain.languages import Language
 from core.domain.secrets import Token
 
 # The scope that releases each standard claim.
@@ -74,6 +77,20 @@ def person_said(scopes: Collection[str], person: DescribedPerson, place: ClaimPl
     if person.facts.claims:
         said += service_told(place, person, scopes)
     return said
+
+
+def standard_profile(profile: OwnProfile, language: Language | None) -> StandardProfile:
+    """The profile and the language of an account, as the standard claims tell them."""
+    return StandardProfile(
+        name=profile.name,
+        given_name=profile.given_name,
+        family_name=profile.family_name,
+        username=profile.username,
+        picture=None if profile.picture is None else str(profile.picture),
+        zoneinfo=profile.zoneinfo,
+        language=None if language is None else language.value,
+        updated_at=None if profile.updated_at is None else int(profile.updated_at.timestamp()),
+    )
 
 
 def _profile_said(scopes: Collection[str], person: DescribedPerson, issuer: str) -> Sequence[Said]:

@@ -122,7 +122,7 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
     form, passwords = call.body, postern.identity.account_passwords
     confirmed = {OrganizationId(one) for one in form.confirmed}
     refused: dict[str, Refusal] = {}
-    had_password = path == _RESET
+    had_password = path == RESET
     try:
         if form.new_password.reveal() != form.repeated.reveal():
             refused["repeated"] = BadRequest(words="passwords_differ")
