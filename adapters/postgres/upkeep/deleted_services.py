@@ -95,16 +95,23 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "relations": _delete_from(services, "relations"),
         "service_roles": _delete_from(services, "service_roles"),
         "permissions": _delete_from(services, "permissions"),
-        # A batch has all of these of a service: roles and permissions are seldom deleted.
+        # These rows have no id, and a service has few enough for each batch to begin at the first.
         "former_slugs_of_services": f"""
         with batch as (
-                 select going.id
-                   from {services} as going
-                  where going.id > %(after)s and exists (select from former_slugs where former_slugs.service_id = going.id)
-                  order by going.id
+                 select former_slugs.service_id as id, noun, slug
+                   from former_slugs
+                   join {services} as going on going.id = former_slugs.service_id
+                  where %(after)s::uuid is not null
+                  order by former_slugs.service_id, noun, slug
                   limit %(limit)s
+                    for update of former_slugs
              ),
-             gone as (delete from former_slugs using batch where former_slugs.service_id = batch.id returning 1)
+             gone as (
+                 delete from former_slugs
+                  using batch
+                  where former_slugs.service_id = batch.id and (former_slugs.noun, former_slugs.slug) = (batch.noun, batch.slug)
+              returning 1
+             )
         {SWEPT}""",
         "logout_notices": _delete_from(services, "logout_notices"),
         "logout_receivers": f"""

@@ -65,6 +65,9 @@ _FILL: Final = """
     select org_id, id, 'holder', 'role', role_id from teams where org_id = %(organization)s;
     insert into team_members (team_id, org_id, user_id, added_at)
     select teams.id, teams.org_id, user_id, now() from teams join memberships using (org_id) where org_id = %(organization)s;
+    insert into all_profile_fields (id, org_id, key, label, kind, written_by, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, 'field_' || n, 'Field', 'text', '{}', now(), now() from generate_series(1, 3) as n;
+    insert into profile_values (user_id, org_id, updated_at) select id, %(organization)s, now() from users;
     insert into former_slugs (org_id, noun, slug) select %(organization)s, 'team', 'old-' || n from generate_series(1, 25) as n;
     insert into scim_exchanges (id, org_id, token_id, token_name, method, path, status, occurred_at)
     select gen_random_uuid(), %(organization)s, id, 'Token', 'GET', '/scim/v2/Users', 200, now() from users;

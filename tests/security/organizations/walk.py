@@ -198,7 +198,7 @@ CHANGES: Final = (
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"device_trust_days": 4}, by="robot"),
     Step("POST", f"{ORGANIZATION}/invitations", {"email": "robot-asks@people.example", "role": "member"}, by="robot"),
     Step("PATCH", ORGANIZATION, {"name": "Another name"}),
-    Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://acme.example/help"}),
+    Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(
         "POST",

@@ -82,7 +82,7 @@ class OwnKept(msgspec.Struct, frozen=True, kw_only=True):
     """When a value was last written; null if none was."""
 
 
-class OwnProfile(msgspec.Struct, frozen=True):
+class OwnFields(msgspec.Struct, frozen=True):
     """What is kept of you by fields."""
 
     profiles: Sequence[OwnKept]
@@ -110,10 +110,10 @@ async def change_person_values(call: Call[ValuesPatch, None, KeptOfPath, Member]
 
 
 @endpoint.get(_OWN, caller=OWN_USER, tags=_TAGS)
-async def own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnProfile:
+async def own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnFields:
     """Get what the installation and your organizations keep of you by fields"""
     kept = await postern.tenancy.profile_values.of_person(call.caller, call.query.organization)
-    return OwnProfile([_own(one) for one in kept])
+    return OwnFields([_own(one) for one in kept])
 
 
 @endpoint.patch(_OWN, caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
